@@ -12,9 +12,9 @@ const usage = `Usage: slipway-server incus init [--address HOST:8443] [--locatio
                                  [--storage-driver NAME] [--storage-source DEVICE] [--config FILE] [--socket PATH]
        slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
 
-init makes of the Incus of this machine a place for VMs: storage pool, project, filtering between guests, and the
-location in FILE (default slipway.toml); with an address also a cluster of one member, and a certificate for the service.
-join makes this machine the next member; incus cluster add NAME on a member prints the token. Both may be repeated.`
+init prepares the Incus of this machine for VMs: storage pool, project, filtering between guests, and the location in FILE
+(default slipway.toml); with an address also a cluster of one member, and a certificate for the service. join makes this
+machine the next member; incus cluster add NAME on a member prints the token. Both commands can be repeated.`
 
 const options = {
   address: { type: 'string', default: '' },
@@ -27,18 +27,19 @@ const options = {
   help: { type: 'boolean' },
 } as const
 
-/** Pools of these are one for all members. */
+/** Storage drivers whose pools all members share. */
 const remoteDrivers = ['ceph', 'lvmcluster']
 
 const say = (line: string) => console.log(line)
 
-/** Prepares hosts for the incus engine. */
 export async function runIncusCommand(argv: string[]): Promise<void> {
   const { positionals, values } = parseArgs({ args: argv, allowPositionals: true, options })
   if (values.help) return console.log(usage)
   const { address } = values
   if (address !== '' && !/^\S+:\d+$/.test(address))
-    throw new ConfigError(`--address ${address}: must be a host and a port, such as 10.0.0.1:8443`)
+    throw new ConfigError(
+      `--address ${address} is invalid: expected a host and a port, such as 10.0.0.1:8443`,
+    )
   const storageSource = values['storage-source']
   switch (positionals.join(' ')) {
     case 'init': {
@@ -46,14 +47,16 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
       const { socket, 'storage-driver': storageDriver } = values
       await init(location.incus, { socket, storageDriver, storageSource, address, say })
       if (isNew) await appendFile(values.config, block)
-      say(`location ${location.name} in ${values.config}: ${isNew ? 'written' : 'is there'}`)
+      say(`location ${location.name} in ${values.config}: ${isNew ? 'written' : 'exists'}`)
       return say('Next: slipway-server doctor --engine incus')
     }
     case 'join': {
       if (address === '') throw new ConfigError(usage)
-      const { incus } = parsed(blockOf({ ...values, address: '' }))
+      // The location only holds the defaults and the socket of this machine.
+      const [location] = locationsOf(blockOf({ ...values, address: '' }))
+      if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
       const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
-      await join(incus, { readToken, address, storageSource, say })
+      await join(location.incus, { readToken, address, storageSource, say })
       return say(
         `Next: add "https://${address}" to urls in slipway.toml; then slipway-server doctor --engine incus`,
       )
@@ -65,7 +68,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
 
-/** The location that the file has, or one that is added to it. */
+/** The location in the file, or a new one that is added to it. */
 async function locationOf(
   values: Values,
 ): Promise<{ location: IncusLocation; isNew: boolean; block: string }> {
@@ -75,10 +78,10 @@ async function locationOf(
     (location) => location.engine === 'incus' && (name === undefined || location.name === name),
   )
   if (known?.engine === 'incus') {
-    // What the file has is what the service will use.
+    // The service uses what the file says, so an address would have no effect.
     if (values.address && known.incus.urls.length === 0)
       throw new ConfigError(
-        `${known.name} is reached by its socket: give it urls and certificates, or another --location`,
+        `location ${known.name} uses a socket: add urls and certificates to it, or choose another --location`,
       )
     return { location: known, isNew: false, block: '' }
   }
@@ -91,13 +94,7 @@ async function locationOf(
 const locationsOf = (toml: string) =>
   loadConfig(['--config', 'slipway.toml', '--no-demo'], process.env, () => toml).locations
 
-function parsed(toml: string): IncusLocation {
-  const [location] = locationsOf(toml)
-  if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
-  return location
-}
-
-/** As it is written into slipway.toml; what it does not name has its default. */
+/** The lines for slipway.toml; settings that they do not name have their defaults. */
 function blockOf(values: Values): string {
   const beside = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
   const { socket, address } = values

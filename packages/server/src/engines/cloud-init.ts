@@ -2,19 +2,19 @@ import { openSshPrivateKey } from '../domain/guest/host-key.ts'
 import { isCloudConfig, runnableScript } from '../domain/guest/scripts.ts'
 import type { VmSpec } from './engine.ts'
 
-/** How a part is added to those before it: lists grow, and what is said first stands. */
+/** How cloud-init merges a part into the earlier ones: lists are appended, and the first value of a key stays. */
 const mergeType = 'list(append)+dict(no_replace,recurse_list)+str()'
 
 /**
- * The user data of a guest with cloud-init. A tenant's own `#cloud-config` comes between what has to be, which it can add
- * to but not change, and what is so unless it says otherwise.
+ * The user data of a guest with cloud-init. A tenant's own `#cloud-config` comes between the required settings, which it
+ * can extend but not change, and the defaults, which it can override.
  */
 export function userData(spec: VmSpec): string {
-  const [needed, usual] = [neededConfig(spec), usualConfig]
-  if (!isCloudConfig(spec.startupScript)) return yamlOf({ ...needed, ...usual })
+  const required = requiredConfig(spec)
+  if (!isCloudConfig(spec.startupScript)) return yamlOf({ ...required, ...defaultConfig })
   const boundary = 'slipway-user-data'
-  // In base64 nothing that a tenant writes can end its part.
-  const parts = [yamlOf(needed), spec.startupScript, yamlOf(usual)].map((text) =>
+  // In base64, no text of a tenant can end its part.
+  const parts = [yamlOf(required), spec.startupScript, yamlOf(defaultConfig)].map((text) =>
     [
       `--${boundary}`,
       'Content-Type: text/cloud-config; charset="utf-8"',
@@ -29,13 +29,13 @@ export function userData(spec: VmSpec): string {
   return `${head}\n${parts.join('')}--${boundary}--\n`
 }
 
-/** VM names may hold underscores, host names may not. */
+/** VM names may contain underscores, host names may not. */
 export const hostnameOf = ({ name }: VmSpec) => name.replaceAll('_', '-').replace(/-+$/, '')
 
 /** JSON is YAML. */
 export const yamlOf = (config: Record<string, unknown>) => `#cloud-config\n${JSON.stringify(config)}\n`
 
-const usualConfig = {
+const defaultConfig = {
   preserve_hostname: false,
   disable_root: false,
   ssh_pwauth: false,
@@ -57,7 +57,7 @@ StandardOutput=journal+console
 WantedBy=multi-user.target
 `
 
-function neededConfig(spec: VmSpec): Record<string, unknown> {
+function requiredConfig(spec: VmSpec): Record<string, unknown> {
   const startup = isCloudConfig(spec.startupScript) ? '' : runnableScript(spec.startupScript)
   const shutdown = runnableScript(spec.shutdownScript)
   const { sshHostKey } = spec
@@ -67,7 +67,7 @@ function neededConfig(spec: VmSpec): Record<string, unknown> {
       ssh_deletekeys: true,
       ssh_keys: { ed25519_private: openSshPrivateKey(sshHostKey), ed25519_public: sshHostKey.publicKey },
     }),
-    // cloud-init takes changed user data for a new machine, whose keys it would make anew.
+    // cloud-init treats changed user data as a new machine, and would generate new host keys.
     ...(sshHostKey?.privateKey === '' && { ssh_deletekeys: false }),
     write_files: [
       ...(startup ? [file('/var/lib/cloud/scripts/per-boot/slipway-startup', startup, '0700')] : []),

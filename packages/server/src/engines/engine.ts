@@ -2,52 +2,52 @@ import type { CompiledRule } from '../domain/firewall.ts'
 import type { HostKey } from '../domain/guest/host-key.ts'
 
 /**
- * The one door to whatever runs the VMs. Every method is idempotent (keyed by our ids) and cancellable, and may be
- * called again after any failure. A mutating call carries the generation of its resource: an engine remembers the
- * highest one it saw per id (removal included, for at least a day) and refuses an older one with `EngineError('stale')`,
- * so that a worker that slept past its lease cannot raise a deleted VM from the dead.
+ * The interface to whatever runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can be called
+ * again after any failure. A mutating call carries the generation of its resource: an engine remembers the highest
+ * generation of each id (for at least a day after the removal) and rejects an older one with `EngineError('stale')`, so that
+ * a worker that paused past its lease cannot recreate a deleted VM.
  */
 export interface Engine {
   /**
-   * Every host with its GPUs and everything on it that carries our mark. A fleet can be too large to tell all of that each
-   * time: of a host that is not to be looked at closely, only that it is there and what it is made of may be told.
+   * Every host with its GPUs, VMs and disks. A fleet can be too large to report all of that each time: for a host that
+   * `isClose` excludes, an engine may report only its existence and hardware (`isBrief`).
    */
   inventory(signal: AbortSignal, isClose?: (host: string) => boolean): AsyncIterable<HostReport>
 
   /**
-   * The whole VM in one call: defines it with OS disk and attached disks, or brings one that is off to this spec; puts the
-   * firewall in force; then begins its start if it is to be on, and returns what inspection shows. A VM that is not off
-   * keeps its definition and its power, and one with a newer firewall keeps that. The OS disk is made for a new VM alone:
-   * where another has none, `EngineError('lost')` says so and nothing is made.
+   * The whole VM in one call: creates it with its OS disk and attached disks, or updates a VM that is off to this spec;
+   * applies the firewall; then begins the start if `power` is on, and returns what inspection shows. A VM that is not off
+   * keeps its definition and its power, and a newer firewall stays. The OS disk is created only for a new VM: if another
+   * VM has none, this throws `EngineError('lost')` and creates nothing.
    */
   ensureVm(spec: VmSpec, wanted: WantedState, call: Call): Promise<VmStatus | null>
-  /** Begins the change and returns; `inspectVm` tells when it is done. `shutdown` asks the guest, `off` pulls the plug. */
+  /** Begins the change and returns; `inspectVm` shows when it is done. `shutdown` asks the guest, `off` cuts the power. */
   powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void>
-  /** Gone afterwards, with its OS and scratch disk; attached data disks stay. Its GPUs are reset by the engine. */
+  /** Removes the VM with its OS and scratch disks; attached data disks stay. The engine resets its GPUs. */
   removeVm(vm: VmRef, call: Call): Promise<void>
-  /** Null when its host has no such VM, or no OS disk of it. */
+  /** Null if the host does not have the VM or its OS disk. */
   inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
 
-  /** Tells others who place guests on a host to leave it alone, or no longer to. For hosts that report `isCordoned`. */
+  /** Keeps other users of the engine from placing guests on a host, or allows it again. For hosts that report `isCordoned`. */
   cordonHost(name: string, isCordoned: boolean, signal: AbortSignal): Promise<void>
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void>
   growDisk(disk: DiskSpec, call: Call): Promise<void>
   removeDisk(disk: DiskRef, call: Call): Promise<void>
   inspectDisk(disk: DiskRef, signal: AbortSignal): Promise<DiskStatus | null>
-  /** Hot when the VM runs, else effective at its next start. The generation is the VM's. */
+  /** Hot-plugs if the VM runs, otherwise takes effect at its next start. The generation is the VM's. */
   attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
 
-  /** In force, for open connections too, when it returns. The generation is the firewall's, counted per VM. */
+  /** The rules apply when this returns, to open connections too. The generation is the firewall's, counted per VM. */
   applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void>
-  /** `offset` in bytes; without it the last 64 KiB. */
+  /** `offset` is in bytes; without it, the last 64 KiB are returned. */
   serialLog(
     vm: VmRef,
     offset: number | undefined,
     signal: AbortSignal,
   ): Promise<{ content: string; nextOffset: number }>
-  /** Tells of a VM whose state changed by itself or finished changing. A hint: nothing is lost if it never fires. */
+  /** Reports a VM whose state changed by itself or finished changing. Only a hint: nothing depends on it. */
   watch(onChange: (vmId: string) => void): () => void
 }
 
@@ -58,7 +58,6 @@ export interface Call {
 
 export interface VmRef {
   id: string
-  /** The name of the host it was placed on. */
   host: string
 }
 
@@ -66,7 +65,7 @@ export interface VmSpec extends VmRef {
   /** Guest host name. */
   name: string
   projectId: string
-  /** It has never run: there is nothing on its OS disk that could be missed. */
+  /** The VM has never run, so an OS disk can be created without losing data. */
   isNew: boolean
   type: string
   cpuCores: number
@@ -75,13 +74,12 @@ export interface VmSpec extends VmRef {
   /** `source` is what the image's import recorded for this engine. */
   image: { name: string; source: Record<string, unknown> }
   osDiskGib: number
-  /** Sparse local disk, lost at stop; 0 means none. */
+  /** Size of the sparse local disk that is lost at stop; 0 means none. */
   scratchGb: number
-  /** Each one line. */
   sshPublicKeys: string[]
   /**
-   * What the guest has to prove its name by: it counts as running only if it does. The private half comes with a new VM
-   * and is kept by nobody but the guest after its first boot. Null for a VM that makes a key of its own.
+   * A guest counts as running only after it has proven this host key. The private key comes only with a new VM, and only
+   * the guest keeps it after the first boot. Null for a VM that generates its own key.
    */
   sshHostKey: HostKey | null
   startupScript: string
@@ -92,7 +90,7 @@ export interface VmSpec extends VmRef {
     privateAddress: string
     subnetCidr: string
     gateway: string
-    /** '' when the VM has none. */
+    /** '' if the VM has none. */
     publicAddress: string
   }
   disks: AttachedDisk[]
@@ -108,7 +106,7 @@ export type PowerAction = 'shutdown' | 'off' | 'reset'
 
 export interface DiskRef {
   id: string
-  /** Where a local disk lives; '' when storage is shared or the disk was never attached. */
+  /** The host of a local disk; '' if storage is shared or the disk was never attached. */
   host: string
 }
 
@@ -127,17 +125,16 @@ export interface AttachedDisk extends DiskSpec {
 export interface VmStatus {
   id: string
   generation: number
-  /** `booting` until the guest answers SSH, with its host key, where the engine can tell; `stopping` while the guest shuts down. */
+  /** `booting` until the guest answers SSH with its host key, if the engine can check; `stopping` during a shutdown. */
   power: 'off' | 'booting' | 'running' | 'stopping' | 'crashed'
-  /** `user@address` or `user@address:port`; '' until known or when the VM has no public address. */
+  /** `user@address` or `user@address:port`; '' until known, and for a VM without a public address. */
   sshDestination: string
-  /** When to look again, if the engine knows. */
+  /** When to inspect again, if the engine knows. */
   etaMs?: number
-  /** Of the firewall in force: one that the engine forgot is applied again. */
+  /** Generation of the rules that apply; the reconciler applies newer ones again. */
   firewallGeneration: number
-  /** The data disks that it has: attachment and detachment are checked by it. */
   diskIds: string[]
-  /** For operators and failure messages: exit reason, last serial lines. */
+  /** Exit reason and last serial lines, for operators and failure messages. */
   detail?: string
 }
 
@@ -149,24 +146,23 @@ export interface DiskStatus {
 
 export interface HostReport {
   name: string
-  /** It takes no new VMs, for a reason among its capabilities; what it has stays. */
+  /** The host accepts no new VMs, for a reason in `capabilities`; its current VMs stay. */
   isClosed?: boolean
-  /** Whether others who place guests on it were told to leave it alone; undefined where that is not ours to say. */
+  /** Whether other users are kept from placing guests on the host; undefined if Slipway does not control that. */
   isCordoned?: boolean | undefined
-  /** The engine knows that it does not answer: nothing else of the report counts, least of all what it lacks. */
+  /** The engine knows that the host does not answer. Nothing else in the report is valid. */
   isAway?: boolean
-  /** It was not looked at closely: its VMs, its disks and who holds its GPUs are not told. */
+  /** The report has only the hardware: no VMs, no disks and no GPU holders. */
   isBrief?: boolean
   cpuCores: number
   memoryGb: number
-  /** Shown to operators: accelerator, version, what this engine cannot enforce. */
+  /** Shown to operators: accelerator, version, and what this engine cannot enforce. */
   capabilities: Record<string, unknown>
   gpus: GpuReport[]
   vms: ReportedVm[]
   disks: DiskStatus[]
 }
 
-/** What a report tells of each of many VMs. */
 export type ReportedVm = Pick<VmStatus, 'id' | 'generation' | 'power' | 'firewallGeneration'>
 
 export interface GpuReport {
@@ -174,15 +170,15 @@ export interface GpuReport {
   model: string
   numaNode: number
   iommuGroup: number | null
-  /** The VM that the engine sees holding it. */
+  /** The VM that has the GPU, as the engine sees it. */
   holderVmId: string | null
-  /** Reset since its last holder left. */
+  /** The GPU was reset after its last VM released it. */
   isClean: boolean
 }
 
 /**
- * `stale`: an older generation, never to be retried. `missing`: no such VM, disk, host or image. `rejected`: the
- * engine will never do this. `lost`: the VM's OS disk is gone for good. `unavailable`: try again.
+ * `stale`: an older generation, never retried. `missing`: no such VM, disk, host or image. `rejected`: the engine will
+ * never do this. `lost`: the VM's OS disk no longer exists. `unavailable`: try again.
  */
 export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'lost' | 'unavailable'
 
@@ -195,7 +191,13 @@ export class EngineError extends Error {
   }
 }
 
-/** What an engine has on its shelf. */
+export const staleCall = (id: string, generation: number, newest: number) =>
+  new EngineError('stale', `${id}: generation ${generation} is older than ${newest}`)
+export const noSuchVm = (id: string) => new EngineError('missing', `no such VM: ${id}`)
+export const noSuchDisk = (id: string) => new EngineError('missing', `no such disk: ${id}`)
+export const osDiskLost = (vmId: string) => new EngineError('lost', `the OS disk of ${vmId} no longer exists`)
+
+/** An image as an engine offers it. */
 export interface EngineImage {
   name: string
   description: string
@@ -203,5 +205,5 @@ export interface EngineImage {
   source: Record<string, unknown>
 }
 
-/** The engine of each location. */
+/** Engines by location. */
 export type Engines = ReadonlyMap<string, Engine>

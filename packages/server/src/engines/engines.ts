@@ -9,78 +9,61 @@ import { SimulatedEngine } from './simulated/engine.ts'
 
 export interface OpenEngines {
   byLocation: Engines
-  /** What an engine brings along, by location. */
+  /** Images that an engine provides by itself, by location. */
   images: Map<string, EngineImage[]>
   close(): Promise<void>
 }
 
-/** The engine of each configured location. */
 export async function createEngines(config: Config, database: Database, log: Log): Promise<OpenEngines> {
-  const byLocation = new Map<string, Engine>()
+  const { dataDir } = config.server
+  const byLocation = new Map<string, Engine & { close?(): Promise<void> }>()
   const images = new Map<string, EngineImage[]>()
-  const closings: (() => Promise<void>)[] = []
   for (const location of config.locations) {
-    switch (location.engine) {
-      case 'simulated':
-        byLocation.set(location.name, simulatedEngine(location, database))
-        break
-      case 'qemu': {
-        const engine = await createQemuEngine({
-          dataDir: config.server.dataDir,
-          location: location.name,
-          ...location.qemu,
-          gpus: location.qemu.gpus as never,
-          log,
-          ...(process.stderr.isTTY && { progress: (message: string) => console.error(`  ${message}`) }),
-        })
-        byLocation.set(location.name, engine)
-        // Where there are no Debian packages to make it from, only imported images are offered.
-        images.set(location.name, await miniImage(config.server.dataDir, log).catch(() => []))
-        closings.push(() => engine.close())
-        break
-      }
-      case 'incus': {
-        if (config.isDemo) requireLocalIncus(location.incus)
-        const engine = await createIncusEngine({ config: location.incus })
-        byLocation.set(location.name, engine)
-        closings.push(() => engine.close())
-      }
-    }
+    byLocation.set(location.name, await createEngine(location, config, database, log))
+    // Without Debian packages to build the mini guest from, only imported images are offered.
+    if (location.engine === 'qemu') images.set(location.name, await miniImage(dataDir, log).catch(() => []))
   }
   return {
     byLocation,
     images,
     async close() {
-      for (const close of closings) await close()
+      for (const engine of byLocation.values()) await engine.close?.()
     },
   }
 }
 
-/** A demo is on this machine; elsewhere a cluster that is away comes back by itself. */
+async function createEngine(location: LocationConfig, config: Config, database: Database, log: Log) {
+  switch (location.engine) {
+    case 'simulated': {
+      const { bootMs, quarantineMs } = location.simulated
+      return new SimulatedEngine({ database, location: location.name, bootMs, quarantineMs })
+    }
+    case 'qemu':
+      return createQemuEngine({
+        dataDir: config.server.dataDir,
+        location: location.name,
+        ...location.qemu,
+        gpus: location.qemu.gpus as never,
+        log,
+        ...(process.stderr.isTTY && { progress: (message: string) => console.error(`  ${message}`) }),
+      })
+    case 'incus':
+      if (config.isDemo) requireLocalIncus(location.incus)
+      return createIncusEngine({ config: location.incus })
+  }
+}
+
+/** A demo needs Incus on this machine. Outside a demo, an unreachable cluster is retried until it answers. */
 function requireLocalIncus({ urls, socket }: IncusConfig): void {
   if (urls.length === 0 && !existsSync(socket))
     throw new EngineError(
       'unavailable',
-      `there is no Incus at ${socket}: apt-get install incus (Debian 12: from bookworm-backports), then slipway-server incus init`,
+      `no Incus found at ${socket}; install it with apt-get install incus (Debian 12: from bookworm-backports), then run slipway-server incus init`,
     )
 }
 
-const simulatedEngine = (location: LocationConfig & { engine: 'simulated' }, database: Database) =>
-  new SimulatedEngine({
-    database,
-    location: location.name,
-    bootMs: location.simulated.bootMs,
-    quarantineMs: location.simulated.quarantineMs,
-  })
-
 async function miniImage(dataDir: string, log: Log): Promise<EngineImage[]> {
   const source = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
-  return [
-    {
-      name: 'mini:latest',
-      description: 'A small Linux guest with busybox and SSH, made from Debian packages',
-      tags: ['mini', 'debian'],
-      source,
-    },
-  ]
+  const description = 'A small Linux guest with busybox and SSH, made from Debian packages'
+  return [{ name: 'mini:latest', description, tags: ['mini', 'debian'], source }]
 }

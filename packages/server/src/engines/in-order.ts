@@ -1,4 +1,4 @@
-/** Work on one thing is done one after the other, in this process; work on different things at the same time. */
+/** Runs tasks with the same key one after the other, within this process, and tasks with different keys concurrently. */
 export class InOrder {
   readonly #last = new Map<string, Promise<unknown>>()
 

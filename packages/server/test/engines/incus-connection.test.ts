@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterEach, expect, test } from 'vitest'
 import { IncusClient } from '../../src/engines/incus/client.ts'
-import { openEndpoints } from '../../src/engines/incus/endpoints.ts'
+import { openConnections } from '../../src/engines/incus/connections.ts'
 import { createIncusEngine } from '../../src/engines/incus/index.ts'
 import { IncusStandIn } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
@@ -35,7 +35,7 @@ async function connect(...members: IncusStandIn[]): Promise<IncusClient> {
     client_key_file: fixture('second.key'),
     server_cert_file: fixture('first.crt'),
   })
-  const client = new IncusClient(await openEndpoints(config), config.project)
+  const client = new IncusClient(await openConnections(config), config.project)
   closings.push(() => client.close())
   return client
 }
@@ -70,7 +70,7 @@ test('what Incus never ends is given up', async () => {
   const begun = (await connect(incus)).change('POST', '/1.0/instances', {}, { signal, operationMs: 50 })
   await expect(begun).rejects.toMatchObject({
     kind: 'unavailable',
-    message: expect.stringMatching(/not ended/),
+    message: expect.stringMatching(/did not finish/),
   })
 })
 

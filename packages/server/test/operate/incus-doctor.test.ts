@@ -22,7 +22,7 @@ test('the doctor says that there is no Incus, how to get it, and fails', async (
     .start(['doctor', '--engine', 'incus', '--config', fileWith(nowhere)])
     .ended()
   expect(output).toMatch(
-    /^missing +daemon +there is no Incus at \/nowhere\/unix\.socket\n +→ apt-get install incus/m,
+    /^missing +daemon +no Incus found at \/nowhere\/unix\.socket\n +→ apt-get install incus/m,
   )
   expect(output).toMatch(/^Missing: \d+\.$/m)
   expect([code, errors]).toEqual([1, ''])
@@ -33,7 +33,7 @@ test('the doctor names a certificate that is missing before it asks anybody', as
   const config = fileWith(`${location}urls = ["https://192.0.2.1:8443"]\n${files}`)
   const { code, output } = await launcher.start(['doctor', '--engine', 'incus', '--config', config]).ended()
   expect(output).toMatch(
-    /^missing +certificate +there is no file \/nowhere\/c\.crt\n +→ slipway-server incus init/m,
+    /^missing +certificate +the file \/nowhere\/c\.crt does not exist\n +→ slipway-server incus init/m,
   )
   expect(output).not.toContain('IOMMU')
   expect(code).toBe(1)
@@ -64,7 +64,7 @@ test.concurrent.each([
   [
     'incus',
     ['--config', fileWith(nowhere)],
-    /^slipway: there is no Incus at .+: apt-get install incus .+\n$/m,
+    /^slipway: no Incus found at .+; install it with apt-get install incus .+\n$/m,
   ],
 ])('a start with %s on a machine without it says in one line what to install', async (engine, more, line) => {
   const args = ['--engine', engine, '--port', '0', '--data-dir', launcher.newDataDir(), ...more]

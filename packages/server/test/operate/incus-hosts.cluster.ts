@@ -51,23 +51,23 @@ test('a fresh daemon becomes a host by init, which may be repeated, and the doct
   await writeFile(before, `${location}socket = "${first.socket}"\n`)
   const bare = await doctor(first, before)
   expect(bare.output).toMatch(
-    /^missing +project +there is no project slipway\n +→ slipway-server incus init/m,
+    /^missing +project +project slipway does not exist\n +→ slipway-server incus init/m,
   )
   expect(bare.output).toMatch(/^missing +storage pool /m)
-  expect(bare.output).toMatch(/^missing +member m1 +takes no VMs/m)
+  expect(bare.output).toMatch(/^missing +member m1 +accepts no VMs/m)
   expect(bare.code).toBe(1)
 
   const init = ['incus', 'init', '--socket', first.socket, '--address', `${first.address}:8443`]
   const flags = ['--location', 'gpu-a', '--public-ipv4', '203.0.113.0/24']
   const made = await on(first, [...init, ...flags])
-  expect(made.output).toContain('storage pool default: made')
+  expect(made.output).toContain('storage pool default: created')
   expect(made.output).toContain('location gpu-a in slipway.toml: written')
   expect(made.code).toBe(0)
   const toml = await readFile(join(dir, 'slipway.toml'), 'utf8')
   expect((await stat(join(dir, 'incus-client.key'))).mode & 0o777).toBe(0o600)
 
   const again = await on(first, [...init, ...flags])
-  expect(again.output).not.toMatch(/made|written/)
+  expect(again.output).not.toMatch(/created|written/)
   expect(again.code).toBe(0)
   expect(await readFile(join(dir, 'slipway.toml'), 'utf8')).toBe(toml)
 })
@@ -87,7 +87,7 @@ test('the next host joins by a token, and both are in order over HTTPS with the 
   const joined = await on(second, join2, token)
   expect(joined.output).toContain('m2 joined')
   expect(joined.output).toContain(`add "https://${second.address}:8443" to urls`)
-  expect((await on(second, join2)).output).toContain('m2 is a member')
+  expect((await on(second, join2)).output).toContain('m2 is already a member')
 
   const whole = await doctor(first, config)
   expect(whole.output).toMatch(/^ok +certificate /m)

@@ -8,7 +8,7 @@ import { credentialsOf, Launcher, readyLine, serverProgram } from '@slipway/test
 import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IncusClient } from '../../src/engines/incus/client.ts'
-import { openEndpoints } from '../../src/engines/incus/endpoints.ts'
+import { openConnections } from '../../src/engines/incus/connections.ts'
 import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
 
 const exec = promisify(execFile)
@@ -82,7 +82,7 @@ test('a disk image is imported into Incus under its name, once, and only such im
     .update(await readFile(file))
     .digest('hex')
   const take = () => images('import', file, '--sha256', sha256, '--name', 'disk:1')
-  expect(await take()).toMatchObject({ code: 0, output: 'disk:1 can be used in local-a\n' })
+  expect(await take()).toMatchObject({ code: 0, output: 'disk:1 is available in local-a\n' })
   const [image, ...others] = await shelf()
   expect(others).toEqual([])
   expect(image).toMatchObject({ type: 'virtual-machine', aliases: [{ name: 'disk:1' }] })
@@ -113,19 +113,20 @@ test('a name moves to the image that was imported last, and a raw image becomes 
 test('an image that somebody put into Incus is adopted by its alias, as it is', async () => {
   const { fingerprint } = (await shelf()).find(({ aliases }) => aliases.length === 1)!
   await member.cli('--project', 'slipway', 'image', 'alias', 'create', 'local:theirs:1', fingerprint)
-  expect(await images('adopt', 'theirs:1')).toMatchObject({ output: 'theirs:1 can be used in local-a\n' })
+  expect(await images('adopt', 'theirs:1')).toMatchObject({ output: 'theirs:1 is available in local-a\n' })
   const { code, errors } = await images('adopt', 'nobodys:1')
-  expect([code, errors]).toEqual([1, expect.stringContaining('has no image nobodys:1')])
+  expect([code, errors]).toEqual([1, expect.stringContaining('has no image with the alias nobodys:1')])
 })
 
 test('an upload that is cut off, or that is not what it says, leaves nothing in Incus', async () => {
   const before = await shelf()
-  const client = new IncusClient(await openEndpoints(bench.config()), 'slipway')
+  const client = new IncusClient(await openConnections(bench.config()), 'slipway')
   const files = () => readdir(join(member.dir, 'images'))
   const filesBefore = await files()
   const headers = { 'content-type': 'multipart/form-data; boundary=b', 'x-incus-fingerprint': '0'.repeat(64) }
   const send = (end: () => void) =>
-    client.upload(
+    client.change(
+      'POST',
       '/1.0/images',
       {
         headers,

@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
-import { type Dispatcher, request } from 'undici'
+import { request } from 'undici'
 import { EngineError } from '../engine.ts'
-import type { Endpoint } from './endpoints.ts'
+import type { Connection } from './connections.ts'
 
-/** What Incus says when it will not: an HTTP status, or the code of an operation that failed. */
+/** An error from Incus: an HTTP status, or the code of a failed operation. */
 export class IncusError extends Error {
   readonly code: number
-  /** It was taken on and came to nothing, for whatever reason: Incus has one code for all of them. */
+  /** Incus accepted the request and its operation failed; every reason has the same code. */
   readonly isOperation: boolean
   constructor(code: number, message: string, isOperation = false) {
     super(message)
@@ -18,6 +18,16 @@ export class IncusError extends Error {
 
 export const isCode = (error: unknown, ...codes: number[]): error is IncusError =>
   error instanceof IncusError && codes.includes(error.code)
+
+/** Incus has several codes and wordings for an object that already exists. */
+export const isDuplicate = (error: unknown): boolean =>
+  isCode(error, 409) || /already (exists|defined|created)/i.test((error as Error).message)
+
+/** Most refusals of Incus are temporary: a busy instance, a member that is down, a database without a leader. */
+export function unavailable(error: unknown): Error {
+  if (error instanceof EngineError || !(error instanceof Error)) return error as Error
+  return new EngineError('unavailable', `Incus: ${error.message}`, { cause: error })
+}
 
 interface IncusResponse {
   type: 'sync' | 'async' | 'error'
@@ -34,29 +44,41 @@ interface OperationResult {
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Of one request; that of the caller ends it earlier. */
+  /** Limit of one request. */
   timeoutMs?: number
-  /** Of what Incus does in the background. */
+  /** Limit of an operation that Incus runs in the background. */
   operationMs?: number
-  /** Changes only what still has this ETag, else fails with 412. */
+  /** Changes the object only if it still has this ETag, otherwise fails with 412. */
   ifMatch?: string
   query?: Record<string, string>
 }
 
-/** What is sent as it is, in pieces; a second attempt begins anew. */
-export interface Upload {
+/** A request body that is streamed; a second attempt calls `content` again. */
+interface Upload {
   headers: Record<string, string>
   content: () => AsyncIterable<Buffer>
+}
+
+/** An object, with the ETag that makes a change of it conditional. */
+interface Tagged<T> {
+  value: T
+  etag: string
+}
+
+interface RawResponse {
+  status: number
+  content: Buffer
+  etag: string
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 const requestMs = 15_000
 const waitS = 10
-/** A large image may have to be unpacked. */
+/** Incus may have to unpack a large image. */
 const longestOperationMs = 1_800_000
-/** These say that nobody took the request: it may be sent to another member. */
-const unheard = [
+/** These errors mean that no member received the request, so that it can be sent to another one. */
+const notReceived = [
   'ECONNREFUSED',
   'ENOENT',
   'ENOTFOUND',
@@ -66,76 +88,83 @@ const unheard = [
 ]
 
 /**
- * The REST API of one Incus server or cluster. Reads go to the next member when one does not answer; a change does so
- * only if it was never heard, and otherwise fails as `unavailable`, for its caller to do again.
+ * The REST API of one Incus server or cluster. A read goes to the next member if one does not answer. A change does so only
+ * if no member received it, and otherwise fails as `unavailable`, for the caller to retry.
  */
 export class IncusClient {
-  readonly #endpoints: Endpoint[]
+  readonly #connections: Connection[]
   readonly #project: string
   #current = 0
 
-  constructor(endpoints: Endpoint[], project: string) {
-    this.#endpoints = endpoints
+  constructor(connections: Connection[], project: string) {
+    this.#connections = connections
     this.#project = project
   }
 
-  get endpoint(): Endpoint {
-    return this.#endpoints[this.#current]!
+  get connection(): Connection {
+    return this.#connections[this.#current]!
   }
 
-  get endpointCount(): number {
-    return this.#endpoints.length
-  }
-
-  /** The next member's turn: this one does not answer. */
-  turnFrom(endpoint: Endpoint): void {
-    if (this.endpoint === endpoint) this.#current = (this.#current + 1) % this.#endpoints.length
+  /** Switches to the next member, unless another caller has already left this one. */
+  leave(connection: Connection): void {
+    if (this.connection === connection) this.#current = (this.#current + 1) % this.#connections.length
   }
 
   async get<T>(path: string, options: CallOptions): Promise<T> {
-    return (await this.read<T>(path, options)).value
+    return (await this.getTagged<T>(path, options)).value
   }
 
-  async read<T>(path: string, options: CallOptions): Promise<{ value: T; etag: string }> {
-    const { answer, etag } = await this.#send('GET', path, undefined, options).catch((error) => {
-      // A member that is away, or a database without a leader: another time it may be read.
-      if (error instanceof IncusError && error.code >= 500)
-        throw new EngineError('unavailable', `Incus: ${error.message}`, { cause: error })
-      throw error
+  async getTagged<T>(path: string, options: CallOptions): Promise<Tagged<T>> {
+    const { response, etag } = await this.#send('GET', path, undefined, options).catch((error) => {
+      // A member may be down or the database without a leader; a later read can succeed.
+      throw error instanceof IncusError && error.code >= 500 ? unavailable(error) : error
     })
-    return { value: answer.metadata as T, etag }
+    return { value: response.metadata as T, etag }
   }
 
-  /** Undefined where there is none. */
-  async find<T>(path: string, options: CallOptions): Promise<{ value: T; etag: string } | undefined> {
-    return this.read<T>(path, options).catch((error) => {
+  /** Returns undefined if the object does not exist. */
+  async find<T>(path: string, options: CallOptions): Promise<T | undefined> {
+    return (await this.findTagged<T>(path, options))?.value
+  }
+
+  findTagged<T>(path: string, options: CallOptions): Promise<Tagged<T> | undefined> {
+    return this.getTagged<T>(path, options).catch((error) => {
       if (isCode(error, 404)) return undefined
       throw error
     })
   }
 
-  /** Returns when it is done, also where Incus does it in the background. */
+  /** Returns when the change is done, even if Incus does it in the background. The body is JSON or an `Upload`. */
   async change(
     method: Exclude<Method, 'GET'>,
     path: string,
     body: unknown,
     options: CallOptions,
   ): Promise<void> {
-    const { answer } = await this.#send(method, path, body, options)
-    if (answer.type === 'async') await this.#wait(answer.operation, options)
+    const { response } = await this.#send(method, path, body, options)
+    if (response.type === 'async') await this.#wait(response.operation, options)
   }
 
-  /** Returns when Incus has seen all of it. */
-  upload(path: string, upload: Upload, options: CallOptions): Promise<void> {
-    return this.change('POST', path, upload, options)
-  }
-
-  /** Returns when Incus has taken it on. */
+  /** Returns when Incus has accepted the change, without waiting for its end. */
   async begin(method: 'PUT' | 'POST', path: string, body: unknown, options: CallOptions): Promise<void> {
     await this.#send(method, path, body, options)
   }
 
-  /** As it is, where Incus answers no JSON. */
+  /** Creates an object, unless another process has created it. */
+  async create(path: string, body: unknown, options: CallOptions): Promise<void> {
+    await this.change('POST', path, body, options).catch((error) => {
+      if (!isDuplicate(error)) throw unavailable(error)
+    })
+  }
+
+  /** Removes an object, if it exists. */
+  async remove(path: string, options: CallOptions): Promise<void> {
+    await this.change('DELETE', path, undefined, options).catch((error) => {
+      if (!isCode(error, 404)) throw unavailable(error)
+    })
+  }
+
+  /** For responses that are not JSON. */
   async text(path: string, options: CallOptions): Promise<Buffer> {
     const { status, content } = await this.#exchange('GET', path, undefined, options)
     if (status >= 400) throw new EngineError('unavailable', `Incus: ${parse(content)?.error ?? status}`)
@@ -143,10 +172,10 @@ export class IncusClient {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#endpoints.map(({ dispatcher }) => dispatcher.destroy()))
+    await Promise.all(this.#connections.map(({ dispatcher }) => dispatcher.destroy()))
   }
 
-  /** A finished operation vanishes after some seconds, so somebody has to be waiting when it ends. */
+  /** Incus forgets a finished operation after some seconds, so a request has to be waiting when it ends. */
   async #wait(operation: string, options: CallOptions): Promise<void> {
     const path = `${operation.split('?')[0]}/wait`
     const { operationMs = longestOperationMs } = options
@@ -154,14 +183,14 @@ export class IncusClient {
     do {
       const query = { timeout: String(waitS) }
       const limits = { signal: options.signal, query, timeoutMs: requestMs + waitS * 1_000 }
-      const { answer } = await this.#send('GET', path, undefined, limits)
-      const result = answer.metadata as OperationResult | null
+      const { response } = await this.#send('GET', path, undefined, limits)
+      const result = response.metadata as OperationResult | null
       if (!result)
-        throw new IncusError(answer.error_code || 500, answer.error || 'the operation has no result')
+        throw new IncusError(response.error_code || 500, response.error || 'the operation has no result')
       if (result.status_code >= 400) throw new IncusError(result.status_code, result.err, true)
       if (result.status_code >= 200) return
     } while (performance.now() < untilMs)
-    throw new EngineError('unavailable', `Incus has not ended ${operation} in ${operationMs / 1_000} s`)
+    throw new EngineError('unavailable', `Incus did not finish ${operation} within ${operationMs / 1_000} s`)
   }
 
   async #send(
@@ -169,32 +198,31 @@ export class IncusClient {
     path: string,
     body: unknown,
     options: CallOptions,
-  ): Promise<{ answer: IncusResponse; etag: string }> {
+  ): Promise<{ response: IncusResponse; etag: string }> {
     const { status, content, etag } = await this.#exchange(method, path, body, options)
-    const answer = parse(content)
-    if (!answer)
-      throw new EngineError('unavailable', `Incus answered ${status} without JSON to ${method} ${path}`)
-    if (answer.type === 'error') throw new IncusError(answer.error_code || status, answer.error)
-    return { answer, etag }
+    const response = parse(content)
+    if (!response)
+      throw new EngineError(
+        'unavailable',
+        `Incus answered ${method} ${path} with status ${status} and no JSON`,
+      )
+    if (response.type === 'error') throw new IncusError(response.error_code || status, response.error)
+    return { response, etag }
   }
 
-  async #exchange(
-    method: Method,
-    path: string,
-    body: unknown,
-    options: CallOptions,
-  ): Promise<{ status: number; content: Buffer; etag: string }> {
+  async #exchange(method: Method, path: string, body: unknown, options: CallOptions): Promise<RawResponse> {
+    const fullPath = `${path}?${new URLSearchParams({ project: this.#project, ...options.query })}`
     let failure: unknown
-    for (let attempt = 0; attempt < this.#endpoints.length; attempt++) {
-      const { endpoint } = this
+    for (let attempt = 0; attempt < this.#connections.length; attempt++) {
+      const { connection } = this
       try {
-        return await exchange(endpoint, method, this.#pathOf(path, options.query), body, options)
+        return await exchange(connection, method, fullPath, body, options)
       } catch (error) {
         options.signal.throwIfAborted()
         failure = error
-        this.turnFrom(endpoint)
-        const isUnheard = unheard.includes((error as NodeJS.ErrnoException).code ?? '')
-        if (method !== 'GET' && !isUnheard) break
+        this.leave(connection)
+        const isReceived = !notReceived.includes((error as NodeJS.ErrnoException).code ?? '')
+        if (method !== 'GET' && isReceived) break
       }
     }
     const { message } = failure as Error
@@ -202,20 +230,16 @@ export class IncusClient {
       cause: failure,
     })
   }
-
-  #pathOf(path: string, query: Record<string, string> = {}): string {
-    return `${path}?${new URLSearchParams({ project: this.#project, ...query })}`
-  }
 }
 
 async function exchange(
-  { origin, dispatcher }: Endpoint,
+  { origin, dispatcher }: Connection,
   method: Method,
   path: string,
   body: unknown,
   { signal, timeoutMs = requestMs, ifMatch }: CallOptions,
-): Promise<{ status: number; content: Buffer; etag: string }> {
-  const response: Dispatcher.ResponseData = await request(`${origin}${path}`, {
+): Promise<RawResponse> {
+  const response = await request(`${origin}${path}`, {
     dispatcher,
     method,
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -2,14 +2,13 @@ import type { IncusContext } from './context.ts'
 import type { Member } from './members.ts'
 
 const schedulerKey = 'scheduler.instance'
-/** What a member that says nothing does. */
 const schedulerDefault = 'all'
-/** Set on a member that Slipway closed: what its scheduler said before. Incus keeps no key without a value. */
+/** Set on a member that Slipway cordoned, to the previous value of its scheduler key. Incus stores no empty values. */
 const cordonMark = 'user.slipway.scheduler-before'
 
 /**
- * Whether Slipway told the other users of the cluster to leave this member alone. Undefined is a member that is not ours
- * to open or close: one that is evacuated or away, or that somebody else took out of Incus's scheduler.
+ * Returns whether Slipway keeps the cluster's other users from this member. Undefined means that Slipway does not control
+ * that: the member is evacuated, down, or an operator took it out of Incus's scheduler.
  */
 export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>): boolean | undefined {
   if (status !== 'Online') return undefined
@@ -17,7 +16,7 @@ export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>
   return config[schedulerKey] === 'manual' ? undefined : false
 }
 
-/** Incus places nothing by itself on a member that is `manual`; what names it as its target still goes there. */
+/** Incus schedules no instance on a `manual` member by itself; an instance that names it as its target still goes there. */
 export async function cordonMember(
   { client }: IncusContext,
   name: string,
@@ -25,10 +24,10 @@ export async function cordonMember(
   signal: AbortSignal,
 ): Promise<void> {
   const path = `/1.0/cluster/members/${encodeURIComponent(name)}`
-  const { value: member, etag } = await client.read<Member>(path, { signal })
-  // Evacuated since it was listed, or changed by another worker.
+  const { value: member, etag } = await client.getTagged<Member>(path, { signal })
+  // The member was evacuated, or another worker changed it, since it was listed.
   if (isCordoned(member) !== !isWanted) return
-  // What is left out of a member's change is taken from it, its roles first of all.
+  // A PUT removes whatever it omits, such as the member's roles.
   const body = { ...member, config: isWanted ? closed(member.config) : opened(member.config) }
   await client.change('PUT', path, body, { signal, ifMatch: etag })
 }
@@ -39,7 +38,7 @@ const closed = (config: Member['config']) => ({
 })
 
 function opened({ [cordonMark]: before, [schedulerKey]: now, ...config }: Member['config']) {
-  // Whoever gave it another meaning meanwhile meant it.
+  // A value that an operator set in the meantime stays.
   const scheduler = now === 'manual' ? before : now
   return { ...config, ...(scheduler && scheduler !== schedulerDefault && { [schedulerKey]: scheduler }) }
 }

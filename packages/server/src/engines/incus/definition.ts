@@ -16,7 +16,7 @@ import { isOvn } from './networks.ts'
 
 type Device = Record<string, string>
 
-/** What the network devices of a VM are made from, kept with the instance for whoever has only its id. */
+/** The subnet of the VM, kept with the instance for calls that have only the VM's id. */
 export const subnetMark = 'user.slipway.subnet'
 
 const userDataKey = 'cloud-init.user-data'
@@ -27,7 +27,7 @@ export interface Definition {
   devices: Record<string, Device>
 }
 
-/** An instance as its spec says, with the gate closed and without GPUs, or open and with them. */
+/** The instance of a spec: with the gate open and GPUs if the goal is `on`, otherwise closed and without GPUs. */
 export function definitionOf(
   ctx: IncusContext,
   spec: VmSpec,
@@ -52,14 +52,14 @@ export function definitionOf(
       'user.slipway.project': spec.projectId,
       'limits.cpu': String(spec.cpuCores),
       'limits.memory': `${spec.memoryGb}GiB`,
-      // Nothing pins it to nothing, also where it was pinned before.
+      // An empty value removes an earlier pinning.
       ...(isVm && { 'limits.cpu.nodes': numaNodes.join(','), 'security.secureboot': 'false' }),
       [userDataKey]: userData(spec),
-      // The private half of its host key stays here until the guest has it.
+      // Has the private host key until the guest has it.
       [marks.laterUserData]: spec.sshHostKey?.privateKey ? userData(withoutPrivateKey(spec)) : '',
-      // Its GPUs are those of its member.
+      // The GPUs belong to the member, so the instance cannot move.
       'cluster.evacuate': 'stop',
-      // Incus names the guest after its instance unless somebody else does.
+      // Without this, Incus would name the guest after the instance.
       'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),
     },
     devices: {
@@ -67,10 +67,10 @@ export function definitionOf(
       eth0: {
         ...{ type: 'nic', network: bridge, name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
         'ipv4.address': network.privateAddress,
-        // For OVN Incus has no such filter, and the host record says so.
+        // Incus has no such filter for OVN; the host report says so.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
       },
-      // Where a guest without Incus's agent finds its user data.
+      // The user data for a guest without Incus's agent.
       ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),
       ...Object.assign({}, ...spec.disks.map((disk) => diskDevice(ctx, disk))),
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
@@ -82,13 +82,13 @@ function withoutPrivateKey(spec: VmSpec): VmSpec {
   return { ...spec, sshHostKey: spec.sshHostKey && { ...spec.sshHostKey, privateKey: '' } }
 }
 
-/** What is left of an instance's secrets once its guest has booted; null where there are none. */
+/** The change that removes an instance's secrets after the first boot; null if there are none. */
 export function withoutSecrets({ config }: Instance): Change | null {
   const later = config[marks.laterUserData]
   return later ? { config: { [userDataKey]: later, [marks.laterUserData]: '' } } : null
 }
 
-/** A container, which is for tests alone, is given none: its GPUs stand in its marks. */
+/** A container, which is only for tests, gets no GPU devices; its marks list its GPUs. */
 function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
   if (ctx.config.instanceType === 'container') return {}
   return Object.fromEntries(
@@ -111,18 +111,18 @@ export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Record<string
   }
 }
 
-/** What an instance has beyond its new definition is taken away; where that lets it start, it is about to. */
+/** Replaces the definition, and removes devices that the new one does not have. With an open gate, a start follows. */
 export function redefinition(instance: Instance, definition: Definition): Change {
-  const gone = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
+  const removed = Object.keys(instance.devices).filter((name) => !(name in definition.devices))
   const isOpen = definition.config[marks.goal] === 'on'
   return {
     ...definition,
     config: { ...definition.config, ...(isOpen && nextStart(instance)) },
-    devices: { ...definition.devices, ...Object.fromEntries(gone.map((name) => [name, null])) },
+    devices: { ...definition.devices, ...Object.fromEntries(removed.map((name) => [name, null])) },
   }
 }
 
-/** Off for good: nothing starts it, and its GPUs are nobody's. */
+/** The change that closes the gate and releases the GPUs. */
 export function closed(instance: Instance) {
   const gpus = Object.keys(instance.devices).filter((name) => /^gpu\d+$/.test(name))
   return {

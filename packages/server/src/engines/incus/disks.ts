@@ -1,22 +1,24 @@
-import { type Call, type DiskRef, type DiskSpec, type DiskStatus, EngineError } from '../engine.ts'
-import { isCode } from './client.ts'
+import {
+  type Call,
+  type DiskRef,
+  type DiskSpec,
+  type DiskStatus,
+  EngineError,
+  noSuchDisk,
+  type VmSpec,
+} from '../engine.ts'
+import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { markGone, requireNotGone } from './gone.ts'
-import { generationMark, generationOf, marks, unavailable, volumeName } from './instances.ts'
+import { generationMark, generationOf, marks, volumeName } from './instances.ts'
 import { serverInfo } from './members.ts'
-import {
-  dropUnplaced,
-  findUnplaced,
-  listUnplaced,
-  putUnplaced,
-  requireNotNewer,
-  type UnplacedDisk,
-} from './unplaced-disks.ts'
+import { type Profile, requireNotNewer } from './profiles.ts'
+import { dropUnplaced, findUnplaced, listUnplaced, putUnplaced } from './unplaced-disks.ts'
 
 interface Volume {
   name: string
   type: string
-  /** The member that has it, where the pool is local to each; 'none' or '' elsewhere. */
+  /** The member that has the volume, if the pool is local to each member; otherwise 'none' or ''. */
   location: string
   config: Record<string, string>
 }
@@ -24,8 +26,8 @@ interface Volume {
 const sizeMark = 'user.slipway.size-gib'
 
 /**
- * Data disks as custom volumes: blocks for VMs, directories for shared volumes and for the containers of tests. Names are
- * unique in a cluster, so that Incus finds the member of a volume by itself.
+ * Data disks as custom volumes: block devices for VMs, directories for shared volumes and for the containers of tests. Names
+ * are unique in a cluster, so that Incus finds the member of a volume by itself.
  */
 export class Disks {
   readonly #ctx: IncusContext
@@ -37,37 +39,38 @@ export class Disks {
   async ensure(disk: DiskSpec, call: Call): Promise<void> {
     if (await this.#checked(disk.id, call)) return this.#write(disk.id, call, {})
     await requireNotGone(this.#ctx, disk.id, call)
-    if (await isPoolOfMembers(this.#ctx, call.signal))
+    if (await isPoolLocal(this.#ctx, call.signal))
       await putUnplaced(this.#ctx, disk.id, call, promised(disk.sizeGib))
-    else await this.#make(disk, null, call)
-    await this.#requireWanted(disk.id, call)
+    else await this.#create(disk, null, call)
+    await this.#removeIfGone(disk.id, call)
   }
 
-  /** Has the disk where a VM of this host can have it; the first VM of a local disk decides where that is. */
+  /** Ensures that a VM of this host can use the disk; the first VM of a local disk decides on which member it is. */
   async place(disk: DiskSpec, host: string, { signal }: Call): Promise<void> {
-    const isOfMembers = await isPoolOfMembers(this.#ctx, signal)
+    const isLocal = await isPoolLocal(this.#ctx, signal)
     const volume = await this.#volume(disk.id, signal)
-    if (volume && isOfMembers && volume.location !== host)
-      throw new EngineError('rejected', `the disk ${disk.id} is on ${volume.location}, the VM on ${host}`)
+    if (volume && isLocal && volume.location !== host)
+      throw new EngineError('rejected', `disk ${disk.id} is on ${volume.location}, but the VM is on ${host}`)
     if (volume) return
-    const unplaced = isOfMembers ? await findUnplaced(this.#ctx, disk.id, signal) : undefined
-    if (!unplaced) throw new EngineError('missing', `no such disk: ${disk.id}`)
+    const unplaced = isLocal ? await findUnplaced(this.#ctx, disk.id, signal) : undefined
+    if (!unplaced) throw noSuchDisk(disk.id)
     const { sizeGib, generation } = statusOf(unplaced)
-    await this.#make({ ...disk, sizeGib }, host, { generation, signal })
-    await this.#requireWanted(disk.id, { generation, signal })
+    await this.#create({ ...disk, sizeGib }, host, { generation, signal })
+    await this.#removeIfGone(disk.id, { generation, signal })
     await dropUnplaced(this.#ctx, disk.id, signal)
+  }
+
+  async placeAll({ disks, host }: Pick<VmSpec, 'disks' | 'host'>, call: Call): Promise<void> {
+    for (const disk of disks) await this.place(disk, host, call)
   }
 
   async grow(disk: DiskSpec, call: Call): Promise<void> {
     const known = await this.#checked(disk.id, call)
-    if (known) {
-      const isLarger = disk.sizeGib > statusOf(known).sizeGib
-      return this.#write(disk.id, call, isLarger ? sized(disk.sizeGib) : {})
-    }
-    const unplaced = await this.#unplaced(disk.id, call.signal)
-    if (!unplaced) throw new EngineError('missing', `no such disk: ${disk.id}`)
-    const isLarger = disk.sizeGib > statusOf(unplaced).sizeGib
-    await putUnplaced(this.#ctx, disk.id, call, isLarger ? promised(disk.sizeGib) : {})
+    const found = known ?? (await this.#unplaced(disk.id, call.signal))
+    if (!found) throw noSuchDisk(disk.id)
+    const isLarger = disk.sizeGib > statusOf(found).sizeGib
+    if (known) await this.#write(disk.id, call, isLarger ? sized(disk.sizeGib) : {})
+    else await putUnplaced(this.#ctx, disk.id, call, isLarger ? promised(disk.sizeGib) : {})
   }
 
   async remove(disk: DiskRef, call: Call): Promise<void> {
@@ -85,19 +88,19 @@ export class Disks {
   async list(signal: AbortSignal): Promise<DiskStatus[]> {
     const [volumes, unplaced] = await Promise.all([
       this.#ctx.client.get<Volume[]>(this.#path(), { signal, query: { recursion: '1' } }),
-      isPoolOfMembers(this.#ctx, signal).then((isIt) => (isIt ? listUnplaced(this.#ctx, signal) : [])),
+      isPoolLocal(this.#ctx, signal).then((isLocal) => (isLocal ? listUnplaced(this.#ctx, signal) : [])),
     ])
-    // One that is being placed is told once, as what it will be.
+    // A disk that is being placed is both; it is listed once, as a volume.
     const found = [...unplaced, ...volumes].filter(({ config }) => config[marks.id]).map(statusOf)
     return [...new Map(found.map((disk) => [disk.id, disk])).values()]
   }
 
-  async #volume(id: string, signal: AbortSignal): Promise<Volume | undefined> {
-    return (await this.#ctx.client.find<Volume>(this.#path(id), { signal }))?.value
+  #volume(id: string, signal: AbortSignal): Promise<Volume | undefined> {
+    return this.#ctx.client.find<Volume>(this.#path(id), { signal })
   }
 
-  async #unplaced(id: string, signal: AbortSignal): Promise<UnplacedDisk | undefined> {
-    return (await isPoolOfMembers(this.#ctx, signal)) ? findUnplaced(this.#ctx, id, signal) : undefined
+  async #unplaced(id: string, signal: AbortSignal): Promise<Profile | undefined> {
+    return (await isPoolLocal(this.#ctx, signal)) ? findUnplaced(this.#ctx, id, signal) : undefined
   }
 
   async #checked(id: string, call: Call): Promise<Volume | undefined> {
@@ -106,7 +109,7 @@ export class Disks {
     return found
   }
 
-  async #make(disk: DiskSpec, member: string | null, { generation, signal }: Call): Promise<void> {
+  async #create(disk: DiskSpec, member: string | null, { generation, signal }: Call): Promise<void> {
     const { instanceType } = this.#ctx.config
     const isBlock = instanceType === 'virtual-machine' && disk.type === 'persistent-ssd'
     const body = {
@@ -115,13 +118,11 @@ export class Disks {
       config: { [marks.id]: disk.id, ...sized(disk.sizeGib), ...generationMark(generation) },
     }
     const options = { signal, timeoutMs: 60_000, ...(member && { query: { target: member } }) }
-    await this.#ctx.client.change('POST', this.#path(), body, options).catch((error) => {
-      if (!isCode(error, 409) && !/already exists/i.test((error as Error).message)) throw unavailable(error)
-    })
+    await this.#ctx.client.create(this.#path(), body, options)
   }
 
-  /** Removed meanwhile: whoever did so may have looked before it was there. */
-  async #requireWanted(id: string, call: Call): Promise<void> {
+  /** A removal at the same time may have looked for the disk before it existed, so that this call has to remove it. */
+  async #removeIfGone(id: string, call: Call): Promise<void> {
     await requireNotGone(this.#ctx, id, call).catch(async (error) => {
       await this.#delete(id, call.signal)
       throw error
@@ -132,7 +133,10 @@ export class Disks {
     const body = { config: { ...config, ...generationMark(call.generation) } }
     await this.#ctx.client.change('PATCH', this.#path(id), body, { signal: call.signal }).catch((error) => {
       if (/^in use$/i.test((error as Error).message))
-        throw new EngineError('rejected', `Incus grows no disk of a VM that runs: stop it, or detach ${id}`)
+        throw new EngineError(
+          'rejected',
+          `Incus cannot grow disk ${id} while its VM runs: stop the VM, or detach the disk`,
+        )
       throw unavailable(error)
     })
   }
@@ -146,7 +150,7 @@ export class Disks {
           throw new EngineError('rejected', `disk ${id}: ${error.message}`, { cause: error })
         throw unavailable(error)
       })
-    if (await isPoolOfMembers(this.#ctx, signal)) await dropUnplaced(this.#ctx, id, signal)
+    if (await isPoolLocal(this.#ctx, signal)) await dropUnplaced(this.#ctx, id, signal)
   }
 
   #path(id?: string): string {
@@ -155,14 +159,14 @@ export class Disks {
   }
 }
 
-/** Whether each member of a cluster has disks of its own, which no other member sees. */
-async function isPoolOfMembers(ctx: IncusContext, signal: AbortSignal): Promise<boolean> {
+/** Returns whether each member of the cluster has its own part of the pool, which no other member sees. */
+async function isPoolLocal(ctx: IncusContext, signal: AbortSignal): Promise<boolean> {
   const { environment } = await serverInfo(ctx, signal)
   if (!environment.server_clustered) return false
   const path = `/1.0/storage-pools/${ctx.config.storagePool}`
   const pool = await ctx.client.find<{ driver: string }>(path, { signal })
   const drivers = environment.storage_supported_drivers ?? []
-  return drivers.some(({ Name, Remote }) => Name === pool?.value.driver && !Remote)
+  return drivers.some(({ Name, Remote }) => Name === pool?.driver && !Remote)
 }
 
 const promised = (sizeGib: number) => ({ [sizeMark]: String(sizeGib) })

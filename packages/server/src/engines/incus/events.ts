@@ -11,8 +11,8 @@ interface LifecycleEvent {
 }
 
 /**
- * Follows what happens to instances, as a hint: events that nobody heard are not sent again, so after every gap
- * `onGap` says that anything may have changed, when events are heard again.
+ * Follows lifecycle events of instances. Incus does not repeat missed events, so `onGap` is called when events arrive again
+ * after an interruption.
  */
 export class IncusEvents {
   readonly #client: IncusClient
@@ -20,7 +20,7 @@ export class IncusEvents {
   readonly #onInstance: (name: string) => void
   readonly #onGap: () => void
   #socket: WebSocket | undefined
-  #hasHeard = false
+  #wasConnected = false
   #ended: Promise<void>
 
   constructor(client: IncusClient, onInstance: (name: string) => void, onGap: () => void) {
@@ -39,17 +39,17 @@ export class IncusEvents {
   async #run(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
-      const { endpoint } = this.#client
+      const { connection } = this.#client
       const wasOpen = await this.#follow()
       if (signal.aborted) return
-      if (!wasOpen) this.#client.turnFrom(endpoint)
+      if (!wasOpen) this.#client.leave(connection)
       await sleep(reconnectMs, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 
-  /** Until the connection ends. Returns whether there was one. */
+  /** Returns when the connection ends, with whether it was open. */
   #follow(): Promise<boolean> {
-    const { origin, dispatcher } = this.#client.endpoint
+    const { origin, dispatcher } = this.#client.connection
     const url = `${origin.replace(/^http/, 'ws')}/1.0/events?type=lifecycle&all-projects=true`
     return new Promise((resolve) => {
       let isOpen = false
@@ -57,17 +57,17 @@ export class IncusEvents {
       this.#socket = socket
       socket.addEventListener('open', () => {
         isOpen = true
-        if (this.#hasHeard) this.#onGap()
-        this.#hasHeard = true
+        if (this.#wasConnected) this.#onGap()
+        this.#wasConnected = true
       })
-      socket.addEventListener('message', ({ data }) => this.#hear(String(data)))
+      socket.addEventListener('message', ({ data }) => this.#receive(String(data)))
       socket.addEventListener('error', () => {})
       socket.addEventListener('close', () => resolve(isOpen))
       if (this.#stopping.signal.aborted) socket.close()
     })
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     const event = JSON.parse(text) as LifecycleEvent
     const source = /^\/1\.0\/instances\/([^/?]+)/.exec(event.metadata?.source ?? '')
     if (source) this.#onInstance(source[1]!)

@@ -1,11 +1,10 @@
-import { parseCidr } from '@slipway/contract'
+import { addressCount, blockContains, type Cidr, parseCidr } from '@slipway/contract'
 import { numberToAddress } from '../../domain/addresses.ts'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import { EngineError } from '../engine.ts'
 import { InOrder } from '../in-order.ts'
-import { isCode } from './client.ts'
+import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { unavailable } from './instances.ts'
 
 interface AclRule {
   action: 'allow' | 'drop'
@@ -14,7 +13,7 @@ interface AclRule {
   protocol: string
   source_port?: string
   destination_port?: string
-  /** The VM's id: its rules are found and replaced by it. */
+  /** The VM's id, by which its rules are found and replaced. */
   description: string
   state: 'enabled'
 }
@@ -35,19 +34,21 @@ export interface ProtectedVm {
 
 const generationKey = (vmId: string) => `user.slipway.firewall.${vmId}`
 const pathOf = (bridge: string) => `/1.0/network-acls/${bridge}`
-const writesTried = 10
+const maxAttempts = 10
 
-/** The rules of one VM in the words of Incus: drops come first there, too. */
-export function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
+/** The rules of one VM as Incus expects them; it also evaluates drops first. */
+function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
   const own = `${vm.privateAddress}/32`
   const of = (direction: CompiledRule['direction']) =>
     rules
       .filter((rule) => rule.direction === direction)
       .flatMap((rule) => {
-        // What passes between guests of one bridge is decided by the receiver's rules: Incus takes the first rule that
-        // allows, and the sender's would do.
+        // Traffic between guests of one bridge is up to the receiver's rules, but Incus applies the first rule that
+        // allows, which could be the sender's.
         const isAllowedOut = direction === 'egress' && rule.action === 'allow'
-        const peers = isAllowedOut ? rule.peers.flatMap((peer) => without(peer, vm.subnetCidr)) : rule.peers
+        const peers = isAllowedOut
+          ? rule.peers.flatMap((peer) => blocksOutside(parseCidr(peer), parseCidr(vm.subnetCidr)))
+          : rule.peers
         if (peers.length === 0) return []
         const [source, destination] = direction === 'ingress' ? [peers, [own]] : [[own], peers]
         return rule.protocols.map(
@@ -71,23 +72,18 @@ const ports = (key: 'source_port' | 'destination_port', ranges: [number, number]
     ? {}
     : { [key]: ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(',') }
 
-/** The blocks of `block` that are outside `hole`. */
-export function without(block: string, hole: string): string[] {
-  const [all, inner] = [parseCidr(block), parseCidr(hole)]
-  if (!all || !inner) return []
-  const isInside = (part: { base: number; prefix: number }, whole: { base: number; prefix: number }) =>
-    part.prefix >= whole.prefix &&
-    Math.floor(part.base / 2 ** (32 - whole.prefix)) === Math.floor(whole.base / 2 ** (32 - whole.prefix))
-  if (isInside(all, inner)) return []
-  if (!isInside(inner, all)) return [`${numberToAddress(all.base)}/${all.prefix}`]
-  const prefix = all.prefix + 1
-  const halves = [all.base, all.base + 2 ** (32 - prefix)]
-  return halves.flatMap((base) => without(`${numberToAddress(base)}/${prefix}`, hole))
+/** Splits `block` into blocks that are outside `hole`. */
+function blocksOutside(block: Cidr | null, hole: Cidr | null): string[] {
+  if (!block || !hole || blockContains(hole, block)) return []
+  if (!blockContains(block, hole)) return [`${numberToAddress(block.base)}/${block.prefix}`]
+  const prefix = block.prefix + 1
+  const halves = [block.base, block.base + addressCount(prefix)]
+  return halves.flatMap((base) => blocksOutside({ base, prefix }, hole))
 }
 
 /**
- * What a VM's rules are put in the place of: its own, and those of a removed VM that had its address. Incus changes no
- * ACL while a member of its cluster is away, so a removal may have left some.
+ * An ACL without the VM's own rules and those of a removed VM that had its address. Incus changes no ACL while a member of
+ * its cluster is down, so a removal may have left some.
  */
 function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   const own = `${vm.privateAddress}/32`
@@ -100,14 +96,14 @@ function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   return { ingress, egress, config }
 }
 
-/** Incus tells every member of a change, and takes it back when one cannot be told. */
-const isMemberAway = (error: unknown) =>
+/** Incus sends a change to every member, and reverts it if it cannot reach one. */
+const isMemberDown = (error: unknown) =>
   /peer node \S+ is down|failed to (connect to|notify) peer/i.test((error as Error).message)
 
 /**
- * All rules of a bridge are one ACL, since adding an ACL to a network takes Incus a second; each VM's rules stand there
- * with their generation. Incus lets several writers of one ACL win at once, so whoever wrote looks whether it stands; what
- * is overwritten later shows in inspection, by its generation, and is applied again.
+ * All rules of a bridge are in one ACL, because adding an ACL to a network takes Incus a second. The ACL has the generation
+ * of each VM's rules. Incus can accept concurrent writes of one ACL, so each writer reads its result back; rules that are
+ * overwritten later show an old generation at inspection, and are applied again.
  */
 export class Firewalls {
   readonly #ctx: IncusContext
@@ -117,13 +113,13 @@ export class Firewalls {
     this.#ctx = ctx
   }
 
-  /** 0 where no rules of the VM are in force. */
+  /** Returns 0 if no rules of the VM are applied. */
   async generation(vm: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<number> {
     const acl = await this.#ctx.client.find<Acl>(pathOf(vm.bridge), { signal })
-    return acl ? firewallGeneration(acl.value, vm.id) : 0
+    return acl ? firewallGeneration(acl, vm.id) : 0
   }
 
-  /** Returns false where a newer firewall is in force, which stays. */
+  /** Returns false if a newer firewall is applied, which stays. */
   apply(vm: ProtectedVm, rules: CompiledRule[], generation: number, signal: AbortSignal): Promise<boolean> {
     const own = aclRules(vm, rules)
     return this.#write(vm.bridge, vm.id, generation, signal, (acl) => {
@@ -136,7 +132,7 @@ export class Firewalls {
     })
   }
 
-  /** What a member that is away keeps from going lets nobody in: the next VM of the address takes it away. */
+  /** Rules that stay because a member is down open nothing: the next VM with the address replaces them. */
   async remove({ id, bridge }: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<void> {
     if (bridge === '' || (await this.generation({ id, bridge }, signal)) === 0) return
     await this.#write(bridge, id, Number.POSITIVE_INFINITY, signal, (acl) => {
@@ -144,11 +140,11 @@ export class Firewalls {
       const others = (rules: AclRule[]) => rules.filter(({ description }) => description !== id)
       return { ingress: others(acl.ingress), egress: others(acl.egress), config }
     }).catch((error) => {
-      if (!isMemberAway(error)) throw error
+      if (!isMemberDown(error)) throw error
     })
   }
 
-  /** The writers of one process take turns. */
+  /** Writers of this process take turns. */
   #write(
     bridge: string,
     vmId: string,
@@ -156,37 +152,30 @@ export class Firewalls {
     signal: AbortSignal,
     change: (acl: Acl) => Omit<Acl, 'description'>,
   ): Promise<boolean> {
-    return this.#writes.do(bridge, () => this.#writeAlone(bridge, vmId, generation, signal, change))
-  }
-
-  async #writeAlone(
-    bridge: string,
-    vmId: string,
-    generation: number,
-    signal: AbortSignal,
-    change: (acl: Acl) => Omit<Acl, 'description'>,
-  ): Promise<boolean> {
-    for (let tries = 0; tries < writesTried; tries++) {
-      const found = await this.#ctx.client.find<Acl>(pathOf(bridge), { signal })
-      if (!found) throw new EngineError('missing', `no such network: ${bridge}`)
-      const known = firewallGeneration(found.value, vmId)
-      const wanted = change(found.value)
-      const key = generationKey(vmId)
-      if (known > generation) return false
-      if (tries > 0 && wanted.config[key] === found.value.config[key]) return true
-      const body = { description: found.value.description, ...wanted }
-      try {
-        await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: found.etag })
-      } catch (error) {
-        // The same rules stand already, on every member that answers.
-        if (isMemberAway(error) && known === generation) return true
-        if (!isCode(error, 412)) throw unavailable(error)
+    return this.#writes.do(bridge, async () => {
+      for (let attempt = 0; attempt < maxAttempts; attempt++) {
+        const found = await this.#ctx.client.findTagged<Acl>(pathOf(bridge), { signal })
+        if (!found) throw new EngineError('missing', `no such network: ${bridge}`)
+        const { value: acl, etag } = found
+        const known = firewallGeneration(acl, vmId)
+        if (known > generation) return false
+        const wanted = change(acl)
+        const key = generationKey(vmId)
+        if (attempt > 0 && wanted.config[key] === acl.config[key]) return true
+        const body = { description: acl.description, ...wanted }
+        try {
+          await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: etag })
+        } catch (error) {
+          // Every member that answers already has these rules.
+          if (isMemberDown(error) && known === generation) return true
+          if (!isCode(error, 412)) throw unavailable(error)
+        }
       }
-    }
-    throw new EngineError(
-      'unavailable',
-      `the firewall of ${vmId} was overwritten ${writesTried} times in a row`,
-    )
+      throw new EngineError(
+        'unavailable',
+        `the firewall of ${vmId} was overwritten ${maxAttempts} times in a row`,
+      )
+    })
   }
 }
 

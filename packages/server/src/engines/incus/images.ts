@@ -5,14 +5,12 @@ import { EngineError } from '../engine.ts'
 import { run } from '../qemu/command.ts'
 import { openPlainFile } from '../qemu/images/image-header.ts'
 import { checkImage } from '../qemu/images/images.ts'
-import { IncusClient } from './client.ts'
-import type { IncusContext } from './context.ts'
-import { openEndpoints } from './endpoints.ts'
+import { type IncusContext, withIncus } from './context.ts'
 import { serverInfo } from './members.ts'
 import { ensureProject } from './project.ts'
 import { describe, fingerprintOf, formOf, type SplitImage } from './split-image.ts'
 
-/** What an image's row has for this engine: nothing else can be put in the place of a fingerprint. */
+/** What an image's row contains for this engine. */
 export interface IncusImageSource extends Record<string, unknown> {
   fingerprint: string
 }
@@ -24,41 +22,32 @@ interface Image {
 const uploadMs = 3600_000
 const fingerprintPattern = /^[0-9a-f]{64}$/
 
-/** Images of one location's Incus, for a command that ends. */
-export async function withImages<T>(config: IncusConfig, work: (images: Images) => Promise<T>): Promise<T> {
-  const client = new IncusClient(await openEndpoints(config), config.project)
-  try {
-    const ctx = { client, config, answersSsh: async () => false }
+export const withImages = <T>(config: IncusConfig, work: (images: Images) => Promise<T>) =>
+  withIncus(config, config.project, async (ctx) => {
     await ensureProject(ctx, AbortSignal.timeout(60_000))
-    return await work(new Images(ctx))
-  } finally {
-    await client.close()
-  }
-}
+    return work(new Images(ctx))
+  })
 
+/** The images of one location's Incus, for an operator's command. */
 export class Images {
   readonly #ctx: IncusContext
-  readonly #signal: AbortSignal
+  readonly #signal = AbortSignal.timeout(uploadMs)
 
-  constructor(ctx: IncusContext, signal = AbortSignal.timeout(uploadMs)) {
+  constructor(ctx: IncusContext) {
     this.#ctx = ctx
-    this.#signal = signal
   }
 
   /**
-   * Has the image in Incus under its name. The file is one that an import took, and is checked again. One that Incus has
-   * is not sent twice, and one that came halfway is not there: Incus keeps nothing before it has seen the fingerprint.
+   * Uploads an imported file under the image's name, after checking it again. An image that Incus already has is not sent
+   * again; a partial upload leaves nothing, because Incus compares the fingerprint first.
    */
   async publish(file: string, sha256: string, name: string): Promise<IncusImageSource> {
     const { instanceType } = this.#ctx.config
     if (instanceType === 'container')
-      throw new EngineError(
-        'rejected',
-        'the guests of this location are containers, which have no disk image',
-      )
+      throw new EngineError('rejected', 'this location runs containers, which have no disk images')
     const { format } = await checkImage(file, sha256, name)
     if (format === 'qcow2') return this.#publishDisk(file, sha256, name)
-    // Incus takes no other format.
+    // Incus accepts no other format.
     const converted = `${file}.${randomBytes(6).toString('hex')}.tmp`
     try {
       const args = ['convert', '-f', format, '-O', 'qcow2', file, converted]
@@ -69,20 +58,24 @@ export class Images {
     }
   }
 
-  /** Takes an image that somebody else put into the Incus project, as it is now. */
+  /** Registers an image that an operator has put into the Incus project. */
   async adopt(name: string): Promise<IncusImageSource> {
     const { project, instanceType } = this.#ctx.config
     const fingerprint = await this.#targetOf(name)
-    if (!fingerprint) throw new EngineError('missing', `the Incus project ${project} has no image ${name}`)
+    if (!fingerprint)
+      throw new EngineError('missing', `the Incus project ${project} has no image with the alias ${name}`)
     const { type } = await this.#ctx.client.get<Image>(`/1.0/images/${fingerprint}`, { signal: this.#signal })
     if (type !== instanceType)
-      throw new EngineError('rejected', `${name} is the image of a ${type}, and guests are ${instanceType}s`)
+      throw new EngineError(
+        'rejected',
+        `${name} is an image for a ${type}, but this location runs ${instanceType}s`,
+      )
     return { fingerprint }
   }
 
   async #publishDisk(file: string, sha256: string, name: string): Promise<IncusImageSource> {
     const disk = await openPlainFile(file)
-    if (!disk) throw new EngineError('missing', `there is no file of the image ${name}`)
+    if (!disk) throw new EngineError('missing', `the file of image ${name} does not exist`)
     try {
       const { environment } = await serverInfo(this.#ctx, this.#signal)
       const image = { metadata: describe(environment.architectures[0]!, sha256), disk }
@@ -97,14 +90,14 @@ export class Images {
 
   async #upload(image: SplitImage, fingerprint: string): Promise<void> {
     const { client } = this.#ctx
-    const isThere = () => client.find(`/1.0/images/${fingerprint}`, { signal: this.#signal })
-    if (await isThere()) return
+    const find = () => client.find(`/1.0/images/${fingerprint}`, { signal: this.#signal })
+    if (await find()) return
     const { type, content } = formOf(image)
     const headers = { 'content-type': type, 'x-incus-fingerprint': fingerprint }
     const limits = { signal: this.#signal, timeoutMs: uploadMs }
-    await client.upload('/1.0/images', { headers, content }, limits).catch(async (error) => {
-      // Of two that send it, one is told that it is there.
-      if (!(await isThere())) throw error
+    await client.change('POST', '/1.0/images', { headers, content }, limits).catch(async (error) => {
+      // If two processes upload the image, one of them fails.
+      if (!(await find())) throw error
     })
   }
 
@@ -120,16 +113,16 @@ export class Images {
 
   async #targetOf(name: string): Promise<string | undefined> {
     const options = { signal: this.#signal }
-    return (await this.#ctx.client.find<{ target: string }>(aliasPath(name), options))?.value.target
+    return (await this.#ctx.client.find<{ target: string }>(aliasPath(name), options))?.target
   }
 }
 
 const aliasPath = (name: string) => `/1.0/images/aliases/${encodeURIComponent(name)}`
 
 /**
- * What an instance is made from. A fingerprint says what is in the image, so that Incus makes it from the very one that
- * was registered, whatever its alias means by now. It has to be whole: Incus would take a part of one for the first image
- * that begins so. Containers, which are for tests, may be made from an alias.
+ * The source of a new instance. A fingerprint identifies the content, so that the instance gets the registered image even if
+ * its alias has moved. It has to be complete: Incus accepts a prefix and uses the first image that matches. Containers,
+ * which are for tests, may be created from an alias.
  */
 export function imageOf(
   { config }: Pick<IncusContext, 'config'>,
@@ -140,5 +133,5 @@ export function imageOf(
     return { type: 'image', fingerprint }
   if (config.instanceType === 'container' && fingerprint === undefined)
     return { type: 'image', alias: String(alias) }
-  throw new EngineError('rejected', `image ${name} is none that this engine has registered`)
+  throw new EngineError('rejected', `image ${name} was not registered with this engine`)
 }

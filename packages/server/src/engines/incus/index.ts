@@ -1,23 +1,23 @@
 import { connect } from 'node:net'
 import type { IncusConfig } from '../../config/index.ts'
 import { IncusClient } from './client.ts'
+import { openConnections } from './connections.ts'
 import type { IncusContext } from './context.ts'
-import { openEndpoints } from './endpoints.ts'
 import { IncusEngine } from './engine.ts'
 
 export interface IncusOptions {
   config: IncusConfig
-  /** How guests are reached, where that is not by this machine's own network. */
+  /** Replaces the check over this machine's own network. */
   answersSsh?: IncusContext['answersSsh']
 }
 
-/** Does not wait for Incus: a location whose cluster is away comes back when it does. */
+/** Does not wait for Incus: a location works again as soon as its cluster answers. */
 export async function createIncusEngine({ config, answersSsh }: IncusOptions): Promise<IncusEngine> {
-  const client = new IncusClient(await openEndpoints(config), config.project)
+  const client = new IncusClient(await openConnections(config), config.project)
   return new IncusEngine({ client, config, answersSsh: answersSsh ?? hasSshBanner })
 }
 
-/** An SSH server speaks first. */
+/** An SSH server sends the first message. */
 function hasSshBanner(address: string, port: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: address, port })

@@ -1,4 +1,5 @@
 import type { GpuReport, HostReport } from '../engine.ts'
+import { largestShare } from '../gpu-models.ts'
 import type { IncusContext } from './context.ts'
 import { isCordoned } from './cordon.ts'
 import type { Disks } from './disks.ts'
@@ -9,15 +10,15 @@ import { findUplink } from './networks.ts'
 import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
 import type { Statuses } from './status.ts'
 
-const membersAtOnce = 16
+const maxConcurrentMembers = 16
 
-/** Set on a member by whoever proved on it that its kernel filters between guests of one bridge. */
+/** Set on a member once its kernel is known to filter traffic between guests of one bridge. */
 export const filtersMark = 'user.slipway.filters-internal'
 
 /**
- * One report for each member that answers, and one that says so of each that Incus has given up. What concerns all
- * (instances, firewalls, disks) is read once: a list of one member's instances costs Incus as much as the list of all.
- * Each member's hardware is asked of the member itself, so many at a time, and one that hangs delays only its own report.
+ * One report for each member that answers, and an `isAway` report for each that Incus considers down. Instances, firewalls
+ * and disks are read once for all: a list of one member's instances costs Incus as much as the list of all. The hardware is
+ * read from each member, some at a time, so that a member that hangs delays only its own report.
  */
 export async function* inventory(
   ctx: IncusContext,
@@ -38,14 +39,14 @@ export async function* inventory(
     disks.list(signal),
   ])
   const aclOf = new Map(acls.map((acl) => [acl.name, acl]))
-  // Shared storage has no place: its disks are told with the first host.
+  // Disks are not assigned to hosts: all of them are reported with the first host.
   let remaining = volumes
   const answering = members.filter(({ status }) => isAnswering(status))
-  const asked = inOrderOfArrival(answering, membersAtOnce, async (member) => ({
+  const described = inOrderOfArrival(answering, maxConcurrentMembers, async (member) => ({
     member,
     resources: await readResources(ctx, isCluster ? member.name : null, signal).catch(() => null),
   }))
-  for await (const { member, resources } of asked) {
+  for await (const { member, resources } of described) {
     if (!resources) continue
     const own = instances.filter(
       ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
@@ -59,7 +60,7 @@ export async function* inventory(
       ...declaredShare(ctx),
       capabilities: capabilitiesOf(ctx, member, environment.server_version, hasOvn),
       gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
-      // Of what is in `Error` nothing is known, but that it may still have its GPUs.
+      // The state of an instance in `Error` is unknown, but it may still hold its GPUs.
       vms: own
         .filter(({ status }) => status !== 'Error')
         .map((instance) => {
@@ -72,7 +73,7 @@ export async function* inventory(
   }
 }
 
-/** One that was evacuated answers, and takes no VMs; Offline and Blocked ones do not answer. */
+/** An evacuated member answers, but accepts no VMs; Offline and Blocked members do not answer. */
 const isAnswering = (status: string) => status === 'Online' || status === 'Evacuated'
 
 const awayReport = (name: string, status: string): HostReport => ({
@@ -80,10 +81,11 @@ const awayReport = (name: string, status: string): HostReport => ({
   capabilities: { not_enforced: [`the member is ${status.toLowerCase()}`] },
 })
 
-/** Containers share the machine of a test: what is declared there is believed, cores and memory with it. */
+/** Containers share the machine of a test, so declared GPUs bring cores and memory with them. */
 function declaredShare(ctx: IncusContext): { cpuCores: number; memoryGb: number } | object {
   const gpuCount = ctx.config.gpus.reduce((sum, { count }) => sum + count, 0)
-  return gpuCount === 0 ? {} : { cpuCores: gpuCount * 12, memoryGb: gpuCount * 147 }
+  if (gpuCount === 0) return {}
+  return { cpuCores: gpuCount * largestShare.cpuCores, memoryGb: gpuCount * largestShare.memoryGb }
 }
 
 function cards(ctx: IncusContext, resources: Resources): CardReport[] {
@@ -95,7 +97,7 @@ function cards(ctx: IncusContext, resources: Resources): CardReport[] {
   }))
 }
 
-/** A GPU is clean when no instance has it: the kernel resets it when its last user lets go. */
+/** A GPU is clean if no instance has it: the kernel resets it when the last one releases it. */
 function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
   const holder = instances.find(({ config }) => config[marks.gpus]?.split(' ').includes(card.pciAddress))
   return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder }
@@ -114,11 +116,11 @@ function capabilitiesOf(
 ): Record<string, unknown> {
   const problems = [
     ...(member.status === 'Evacuated' ? ['the member is evacuated'] : []),
-    ...(hasOvn ? ['a guest can send under another address of its own subnet'] : []),
+    ...(hasOvn ? ['a guest can send from another address of its own subnet'] : []),
     ...(hasOvn || filtersInternal(member)
       ? []
       : [
-          'traffic between guests of one subnet is not proven to be filtered: run slipway-server doctor --engine incus on it',
+          'filtering between guests of one subnet is not confirmed: run slipway-server doctor --engine incus on this host',
         ]),
     ...(ctx.config.instanceType === 'container'
       ? ['guests are containers, for tests: no kernel of their own, no GPUs']
@@ -132,7 +134,7 @@ function capabilitiesOf(
   }
 }
 
-/** At most so many are under way at the same time; a slow one keeps nobody waiting but the end. */
+/** Yields results as they arrive, with at most `most` calls at the same time. */
 async function* inOrderOfArrival<T, R>(
   items: T[],
   most: number,

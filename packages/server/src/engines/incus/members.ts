@@ -8,14 +8,19 @@ export interface Member {
   config: Record<string, string>
 }
 
-interface ServerInfo {
+/** The part of `GET /1.0` that Slipway uses. */
+export interface ServerInfo {
+  auth: 'trusted' | 'untrusted'
   config: Record<string, string>
   environment: {
     architectures: string[]
+    certificate: string
+    /** `lxc`, `qemu`, or both separated by a bar. */
+    driver: string
+    firewall: string
     server_clustered: boolean
     server_name: string
     server_version: string
-    kernel_version: string
     storage_supported_drivers?: { Name: string; Remote: boolean }[]
   }
 }
@@ -23,29 +28,35 @@ interface ServerInfo {
 export const serverInfo = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<ServerInfo>('/1.0', { signal })
 
-/** A server alone is its own and only member. */
+/** A server without a cluster counts as its only member. */
 export async function listMembers(
   ctx: IncusContext,
   signal: AbortSignal,
 ): Promise<{ members: Member[]; isCluster: boolean }> {
   const { environment, config } = await serverInfo(ctx, signal)
-  if (!environment.server_clustered)
-    return {
-      members: [{ name: environment.server_name, status: 'Online', message: '', config }],
-      isCluster: false,
-    }
+  if (!environment.server_clustered) {
+    const only = { name: environment.server_name, status: 'Online', message: '', config }
+    return { members: [only], isCluster: false }
+  }
+  const options = { signal, query: { recursion: '1' } }
   const members = await ctx.client.get<(Omit<Member, 'name'> & { server_name: string })[]>(
     '/1.0/cluster/members',
-    {
-      signal,
-      query: { recursion: '1' },
-    },
+    options,
   )
   return { members: members.map((member) => ({ ...member, name: member.server_name })), isCluster: true }
 }
 
-/** Null where there is no cluster, and so nothing to choose. */
+/** Returns null without a cluster: then there is no member to choose. */
 export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promise<string[] | null> {
   const { members, isCluster } = await listMembers(ctx, signal)
   return isCluster ? members.map(({ name }) => name) : null
 }
+
+export const isClustered = async (ctx: IncusContext, signal: AbortSignal) =>
+  (await serverInfo(ctx, signal)).environment.server_clustered
+
+/** Options that direct a call to one member; without a cluster there is none to name. */
+export const targeted = async (ctx: IncusContext, member: string, signal: AbortSignal) => ({
+  signal,
+  ...((await isClustered(ctx, signal)) && { query: { target: member } }),
+})

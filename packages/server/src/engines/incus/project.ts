@@ -1,12 +1,12 @@
 import type { IncusContext } from './context.ts'
 
-/** Networks are the host's, which has one set of bridges; everything else is ours alone. */
+/** Networks belong to the host, which has one set of bridges; everything else belongs to the project. */
 const features = {
   ...{ 'features.networks': 'false', 'features.images': 'true', 'features.profiles': 'true' },
   ...{ 'features.storage.volumes': 'true', 'user.slipway': 'true' },
 }
 
-/** Makes the Incus project in which everything of ours lives. Returns whether it was missing. */
+/** Creates the Incus project that holds all objects of Slipway. Returns whether it was missing. */
 export async function ensureProject({ client, config }: IncusContext, signal: AbortSignal): Promise<boolean> {
   const path = `/1.0/projects/${config.project}`
   if (await client.find(path, { signal })) return false

@@ -1,8 +1,9 @@
-import { families } from '@slipway/contract'
-import type { GpuReport } from '../engine.ts'
+import type { GpuReport, VmSpec } from '../engine.ts'
+import { modelByPciId } from '../gpu-models.ts'
 import type { IncusContext } from './context.ts'
+import { isClustered } from './members.ts'
 
-/** What `GET /1.0/resources` says of a member, as far as it is used. */
+/** The part of `GET /1.0/resources` that Slipway uses. */
 export interface Resources {
   cpu: { total: number; sockets?: { cores?: { threads?: { numa_node?: number }[] }[] }[] | null }
   memory: { total: number }
@@ -14,7 +15,7 @@ export interface Resources {
 
 const resourcesMs = 10_000
 
-/** Asked of the member itself; null is a server alone. */
+/** `member` is null for a server without a cluster. */
 export const readResources = (ctx: IncusContext, member: string | null, signal: AbortSignal) =>
   ctx.client.get<Resources>('/1.0/resources', {
     signal,
@@ -22,12 +23,9 @@ export const readResources = (ctx: IncusContext, member: string | null, signal: 
     ...(member !== null && { query: { target: member } }),
   })
 
-/** By PCI id: a driver's name for a model changes, and is not there without a driver. */
-const models = new Map(Object.values(families).map(({ pciId, model }): [string, string] => [pciId, model]))
-
 export type CardReport = Omit<GpuReport, 'holderVmId' | 'isClean'>
 
-/** Every NVIDIA card, also one that the catalogue does not know: operators see it as unusable. */
+/** Every NVIDIA card; operators see those that are not in the catalogue as unusable. */
 export function gpusOf(resources: Resources): CardReport[] {
   const groups = new Map(resources.pci.devices?.map((device) => [device.pci_address, device.iommu_group]))
   return (resources.gpu.cards ?? []).flatMap((card) => {
@@ -38,7 +36,7 @@ export function gpusOf(resources: Resources): CardReport[] {
     return [
       {
         pciAddress,
-        model: models.get(id) ?? `PCI ${id}`,
+        model: modelByPciId.get(id) ?? `PCI ${id}`,
         numaNode: Math.max(0, card.numa_node ?? 0),
         iommuGroup: iommuGroup === undefined || iommuGroup < 0 ? null : iommuGroup,
       },
@@ -46,9 +44,21 @@ export function gpusOf(resources: Resources): CardReport[] {
   })
 }
 
+/** The NUMA nodes on which the VM's cores should run. Containers, which are for tests, have no GPUs. */
+export async function nodesBesideGpus(
+  ctx: IncusContext,
+  spec: VmSpec,
+  signal: AbortSignal,
+): Promise<number[]> {
+  if (ctx.config.instanceType === 'container' || spec.gpus.length === 0) return []
+  const member = (await isClustered(ctx, signal)) ? spec.host : null
+  const pciAddresses = spec.gpus.map(({ pciAddress }) => pciAddress)
+  return nodesBeside(await readResources(ctx, member, signal), pciAddresses, spec.cpuCores)
+}
+
 /**
- * The NUMA nodes that have these GPUs, for the VM's cores to be beside them. None where the member has a single node, or
- * where those nodes have too few cores: a VM that is far from its GPUs is better than one that shares a core with itself.
+ * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores: a VM that is
+ * far from its GPUs is better than one whose virtual cores share a physical one.
  */
 export function nodesBeside(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>

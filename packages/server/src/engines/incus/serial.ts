@@ -2,13 +2,13 @@ import type { IncusContext } from './context.ts'
 import { type Instance, isOn, marks } from './instances.ts'
 
 const keptBytes = 1024 * 1024
-/** No guest says more between two starts. */
+/** More than any guest writes between two starts. */
 const bytesOfStart = 2 ** 32
 
 /**
- * What guests said on their consoles. Incus returns what a VM said since its start: each start has offsets of its own, so
- * that whoever reads on misses nothing. Of a container that runs it returns each byte once: what was read is kept here,
- * which is enough for the tests that containers are for.
+ * Console output of guests. For a VM, Incus returns everything since its start: each start has its own range of offsets, so
+ * that a reader misses nothing. For a running container, which is for tests, it returns each byte once: what was read is kept
+ * in memory.
  */
 export class SerialLogs {
   readonly #ctx: IncusContext
@@ -20,11 +20,11 @@ export class SerialLogs {
 
   async read(instance: Instance, signal: AbortSignal): Promise<{ bytes: Buffer; startsAt: number }> {
     const path = `/1.0/instances/${instance.name}/console`
-    const said = await this.#ctx.client.text(path, { signal, query: { type: 'log' } })
+    const output = await this.#ctx.client.text(path, { signal, query: { type: 'log' } })
     if (this.#ctx.config.instanceType === 'virtual-machine')
-      return { bytes: said, startsAt: Number(instance.config[marks.restarts] ?? 0) * bytesOfStart }
+      return { bytes: output, startsAt: Number(instance.config[marks.restarts] ?? 0) * bytesOfStart }
     const id = instance.config[marks.id]!
-    const all = isOn(instance) ? Buffer.concat([this.#read.get(id) ?? Buffer.alloc(0), said]) : said
+    const all = isOn(instance) ? Buffer.concat([this.#read.get(id) ?? Buffer.alloc(0), output]) : output
     this.#read.set(id, all.subarray(0, keptBytes))
     return { bytes: all, startsAt: 0 }
   }

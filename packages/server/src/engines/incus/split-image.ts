@@ -1,17 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 
-/** What Incus calls a split image: a tarball that describes it, and the disk. */
+/** What Incus calls a split image: a tarball with its metadata, and the disk. */
 export interface SplitImage {
   metadata: Buffer
   disk: FileHandle
 }
 
-/** The same disk has the same description everywhere, and with it the same fingerprint. */
+/** Fixed, so that the same disk has the same metadata and fingerprint everywhere. */
 const creationDate = 1_700_000_000
 const block = 512
 
-/** `sha256` is that of the file which the operator named. */
+/** `sha256` is the checksum of the file that the operator imported. */
 export const describe = (architecture: string, sha256: string): Buffer =>
   tarOf(
     'metadata.yaml',
@@ -21,14 +21,14 @@ export const describe = (architecture: string, sha256: string): Buffer =>
     }),
   )
 
-/** Incus names an image by the hash of its parts, in this order. */
+/** The name that Incus gives to an image: the hash of its parts, in this order. */
 export async function fingerprintOf({ metadata, disk }: SplitImage): Promise<string> {
   const hash = createHash('sha256').update(metadata)
   for await (const chunk of contentOf(disk)) hash.update(chunk)
   return hash.digest('hex')
 }
 
-/** As a form, which may be sent more than once. */
+/** A multipart form that can be sent more than once. */
 export function formOf({ metadata, disk }: SplitImage): {
   type: string
   content: () => AsyncIterable<Buffer>
@@ -60,7 +60,7 @@ function tarOf(name: string, text: string): Buffer {
   header.write(name, 0)
   header.write(`${octal(0o644, 7)}${octal(0, 7)}${octal(0, 7)}`, 100)
   header.write(`${octal(content.length, 11)}${octal(creationDate, 11)}`, 124)
-  // The checksum is made as if it were spaces.
+  // The checksum field counts as spaces.
   header.write(' '.repeat(8), 148)
   header.write('0', 156)
   header.write('ustar\x0000', 257)

@@ -13,32 +13,31 @@ import {
 } from './instances.ts'
 
 const sshPort = 22
-// What a booting guest does not hear is sent again only after a second: a new connection finds it sooner. The last one has
-// the patience that a slow guest needs.
+// TCP repeats a packet that a booting guest did not receive only after a second, so new connections are faster. The last
+// probe is long enough for a slow guest.
 const probesMs = [200, 400, 1_400]
 const rememberedBoots = 10_000
 
-/** Tells what an instance is to those who see VMs. */
 export class Statuses {
   readonly #ctx: IncusContext
-  /** Boots whose guest has answered, by VM; a process that has not seen it asks the guest itself. */
+  /** The start time of the boot in which each VM's guest answered, as seen by this process. */
   readonly #answered = new Map<string, string>()
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
   }
 
-  /** As the inventory tells it, without asking the guest. */
+  /** For the inventory: without a connection to the guest. */
   listed(instance: Instance, firewallGeneration: number): VmStatus {
     return this.#status(instance, firewallGeneration, powerOf(instance))
   }
 
-  /** A VM that shut down counts as off only when its gate is closed: until then it could be started again. */
+  /** A VM that shut down counts as off only when its gate is closed: before that, it could start again. */
   async inspected(instance: Instance, firewallGeneration: number, signal: AbortSignal): Promise<VmStatus> {
     if (instance.status === 'Error')
       throw new EngineError(
         'unavailable',
-        `the member ${instance.location} does not answer for ${instance.name}`,
+        `the member ${instance.location} does not report the state of ${instance.name}`,
       )
     const seen = isShutDown(instance) ? await this.#close(instance, signal) : instance
     const power = powerOf(seen)
@@ -53,7 +52,7 @@ export class Statuses {
     return after ?? instance
   }
 
-  /** The guest has its host key. Returns whether nobody else has; otherwise whoever looks next does this again. */
+  /** Removes the private host key, which the guest now has. Returns false on failure; the next inspection tries again. */
   async #forgetSecrets(instance: Instance, signal: AbortSignal): Promise<boolean> {
     if (!withoutSecrets(instance)) return true
     const call = { generation: generationOf(instance), signal }

@@ -1,62 +1,34 @@
-import { type Call, EngineError } from '../engine.ts'
-import { isCode } from './client.ts'
+import type { Call } from '../engine.ts'
+import { unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { generationMark, generationOf, marks, unavailable } from './instances.ts'
+import { marks } from './instances.ts'
+import { findProfile, listProfiles, putProfile, removeProfile } from './profiles.ts'
 
 /**
- * Disks of a pool that is local to each member, before their first VM decides on which. A volume would have to be made on
- * some member, and a VM elsewhere could not have it: until then an empty profile of the disk's id says what is promised.
+ * Disks of a pool that is local to each member, before their first VM decides on which member they are. A volume would have
+ * to be created on some member, and a VM on another member could not use it. Until then a profile records the disk.
  */
-export interface UnplacedDisk {
-  name: string
-  config: Record<string, string>
-}
-
 const prefix = 'disk-'
-const pathOf = (id: string) => `/1.0/profiles/${prefix}${id}`
+const nameOf = (id: string) => `${prefix}${id}`
 
-export const findUnplaced = async (ctx: IncusContext, id: string, signal: AbortSignal) =>
-  (await ctx.client.find<UnplacedDisk>(pathOf(id), { signal }))?.value
+export const findUnplaced = (ctx: IncusContext, id: string, signal: AbortSignal) =>
+  findProfile(ctx, nameOf(id), signal)
 
-export async function listUnplaced(ctx: IncusContext, signal: AbortSignal): Promise<UnplacedDisk[]> {
-  const query = { recursion: '1' }
-  const profiles = await ctx.client.get<UnplacedDisk[]>('/1.0/profiles', { signal, query })
-  return profiles.filter(({ name, config }) => name.startsWith(prefix) && config[marks.id])
-}
+export const listUnplaced = async (ctx: IncusContext, signal: AbortSignal) =>
+  (await listProfiles(ctx, signal)).filter(({ name, config }) => name.startsWith(prefix) && config[marks.id])
 
-/** Throws `stale` where a newer generation wrote what was found of a disk. */
-export function requireNotNewer(
-  id: string,
-  found: Pick<UnplacedDisk, 'config'> | undefined,
-  { generation }: Pick<Call, 'generation'>,
-): void {
-  if (found && generationOf(found) > generation)
-    throw new EngineError('stale', `${id}: generation ${generation} comes after ${generationOf(found)}`)
-}
-
-/** Throws `stale` where a newer generation wrote it. */
+/** Throws `stale` if a newer generation wrote the disk. */
 export async function putUnplaced(
   ctx: IncusContext,
   id: string,
-  { generation, signal }: Call,
+  call: Call,
   config: Record<string, string>,
 ): Promise<void> {
-  const known = await findUnplaced(ctx, id, signal)
-  requireNotNewer(id, known, { generation })
-  const body = {
-    config: { ...known?.config, [marks.id]: id, ...config, ...generationMark(generation) },
-    ...{ devices: {}, description: 'Slipway: a disk that no VM has had yet' },
-  }
-  await (known
-    ? ctx.client.change('PUT', pathOf(id), body, { signal })
-    : ctx.client.change('POST', '/1.0/profiles', { ...body, name: `${prefix}${id}` }, { signal })
-  ).catch((error) => {
+  const profile = { config, description: 'Slipway: a disk that was never attached' }
+  await putProfile(ctx, nameOf(id), id, call, profile).catch((error) => {
     throw unavailable(error)
   })
 }
 
-export async function dropUnplaced(ctx: IncusContext, id: string, signal: AbortSignal): Promise<void> {
-  await ctx.client.change('DELETE', pathOf(id), undefined, { signal }).catch((error) => {
-    if (!isCode(error, 404)) throw unavailable(error)
-  })
-}
+export const dropUnplaced = (ctx: IncusContext, id: string, signal: AbortSignal) =>
+  removeProfile(ctx, nameOf(id), signal)

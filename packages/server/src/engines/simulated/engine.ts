@@ -20,6 +20,9 @@ import {
   type Engine,
   EngineError,
   type HostReport,
+  noSuchDisk,
+  noSuchVm,
+  osDiskLost,
   type PowerAction,
   type VmRef,
   type VmSpec,
@@ -31,12 +34,11 @@ import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
-/** So few that the VMs of one statement are some thousands. */
+/** Keeps the VMs of one statement below some thousands. */
 const hostsPerDetailedInspection = 50
-const faultLookMs = 500
+const faultCheckMs = 500
 const shutdownMs = 200
-/** So many VMs at most are put or removed by one statement. */
-const mostTogether = 32
+const maxVmsPerStatement = 32
 
 export interface SimulatedOptions {
   database: Database
@@ -47,22 +49,21 @@ export interface SimulatedOptions {
 
 /**
  * VMs that exist only as rows: they boot, log, stop and crash by the service's clock, remember generations as a real
- * engine must, and misbehave on demand. All state is in the database, so it survives restarts and is shared.
+ * engine must, and fail on demand. All state is in the database, so it survives restarts and all processes share it.
  */
 export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
   readonly #removals: Batches<SimulatedPlace, boolean>
-  #faultsLookedAt = Number.NEGATIVE_INFINITY
+  #faultsCheckedAt = Number.NEGATIVE_INFINITY
   #mayHaveFaults = false
 
   constructor(options: SimulatedOptions) {
     this.#options = options
     const { database, quarantineMs } = options
-    const together = { most: mostTogether }
     this.#puts = new Batches<WantedVm, SimulatedVm | undefined>({
-      ...together,
+      most: maxVmsPerStatement,
       work: (vms) =>
         oncePerVm(vms, async (each) => {
           const put = new Map((await simulated.putVms(database, each)).map((vm) => [vm.id, vm]))
@@ -70,39 +71,38 @@ export class SimulatedEngine implements Engine {
         }),
     })
     this.#removals = new Batches({
-      ...together,
+      most: maxVmsPerStatement,
       work: (vms) =>
         oncePerVm(vms, async (each) => {
-          const gone = new Set((await simulated.removeVms(database, each, quarantineMs)).map(({ id }) => id))
-          return ({ id }) => gone.has(id)
+          const removed = await simulated.removeVms(database, each, quarantineMs)
+          const removedIds = new Set(removed.map(({ id }) => id))
+          return ({ id }) => removedIds.has(id)
         }),
     })
   }
 
   async *inventory(_signal: AbortSignal, isClose = (_host: string) => true): AsyncIterable<HostReport> {
-    const { location } = this.#options
     for (let after = ''; ; ) {
-      const { hosts, reports } = await this.#page(location, after, isClose)
+      const { hosts, reports } = await this.#page(after, isClose)
       yield* reports
       if (hosts.length < hostsPerPage) return
       after = hosts.at(-1)!.name
     }
   }
 
-  /** A page of hosts, read in one transaction: a look costs a commit, and not one for each statement. */
+  /** Reads a page of hosts in one transaction, so that a page costs one commit and not one per statement. */
   #page(
-    location: string,
     after: string,
     isClose: (host: string) => boolean,
   ): Promise<{ hosts: SimulatedHost[]; reports: HostReport[] }> {
-    return this.#options.database.transaction(async (tx) => {
+    const { database, location } = this.#options
+    return database.transaction(async (tx) => {
       const hosts = await simulated.listHosts(tx, location, after, hostsPerPage)
+      const reports = hosts.filter(({ name }) => !isClose(name)).map(briefReport)
       const close = hosts.filter(({ name }) => isClose(name))
-      const chosen = new Set(close)
-      const reports = hosts.filter((host) => !chosen.has(host)).map(briefReport)
       for (const some of inParts(close, hostsPerDetailedInspection))
         reports.push(...(await this.#closeReports(tx, some)))
-      // Shared storage has no place: its disks are told with the first of all hosts.
+      // Disks on shared storage belong to no host: they are reported with the first host.
       const first = reports.find(({ name, isBrief }) => after === '' && !isBrief && name === hosts[0]?.name)
       if (first) first.disks = await simulated.listDisks(tx, location)
       return { hosts, reports }
@@ -130,29 +130,27 @@ export class SimulatedEngine implements Engine {
         lines: bootLines(spec),
       })
       if (!vm) throw await this.#whyNotPut(spec, call)
-      if (vm.ready_in_ms && vm.ready_in_ms > 0) this.#tellIn(id, vm.ready_in_ms)
+      if (vm.ready_in_ms && vm.ready_in_ms > 0) this.#notifyIn(id, vm.ready_in_ms)
       return status(vm)
     })
     if (made) return made
-    const forgotten = await simulated.findVm(this.#db, spec.id)
-    return forgotten && !forgotten.is_removed ? status(forgotten) : null
+    const before = await this.#find(spec.id)
+    return before ? status(before) : null
   }
 
-  /** Of a VM that could be there, the host that is wanted is away: which is not where the VM was before. */
+  /** If the generation is current, the wanted host is away; it can be another host than the VM's present one. */
   async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
-    if (!vm) return isNew ? hostAway(host) : lost(id)
+    if (!vm) return isNew ? hostAway(host) : osDiskLost(id)
     return vm.is_removed || vm.generation > generation ? stale(id) : hostAway(host)
   }
 
   powerVm({ id }: VmRef, action: PowerAction, call: Call): Promise<void> {
     return this.#do('powerVm', id, async () => {
-      const vm = await this.#living(id)
-      const now = powerOf(vm)
-      if (isThereAlready(action, now) || (action === 'reset' && vm.generation === call.generation)) {
-        if (!(await simulated.seeVm(this.#db, id, call.generation))) throw stale(id)
-        return
-      }
+      const vm = await this.#require(id)
+      const isRepeatedReset = action === 'reset' && vm.generation === call.generation
+      if (isRepeatedReset || hasReached(action, powerOf(vm)))
+        return requireCurrent(id, simulated.seeVm(this.#db, id, call.generation))
       const spec = vm.spec as unknown as VmSpec
       const boot = this.#bootMs()
       const change = {
@@ -165,8 +163,8 @@ export class SimulatedEngine implements Engine {
         off: { to: 'off', ms: 0, lines: '' },
       } as const
       const { to, ms, lines } = change[action]
-      if (!(await simulated.setPower(this.#db, id, call.generation, to, ms, lines))) throw stale(id)
-      this.#tellIn(id, ms)
+      await requireCurrent(id, simulated.setPower(this.#db, id, call.generation, to, ms, lines))
+      this.#notifyIn(id, ms)
     })
   }
 
@@ -180,13 +178,12 @@ export class SimulatedEngine implements Engine {
 
   async inspectVm({ id }: VmRef): Promise<VmStatus | null> {
     await this.#misbehave('inspectVm', id)
-    const vm = await simulated.findVm(this.#db, id)
-    if (!vm || vm.is_removed) return null
-    if (vm.is_host_lost) throw hostAway(vm.host)
-    return status(vm)
+    const vm = await this.#find(id)
+    if (vm?.is_host_lost) throw hostAway(vm.host)
+    return vm ? status(vm) : null
   }
 
-  /** Nobody else places guests on its hosts. */
+  /** No other user places guests on these hosts. */
   async cordonHost(): Promise<void> {}
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
@@ -195,18 +192,16 @@ export class SimulatedEngine implements Engine {
 
   growDisk(disk: DiskSpec, call: Call): Promise<void> {
     return this.#do('growDisk', disk.id, async () => {
-      const known = await simulated.findDisk(this.#db, disk.id)
-      if (!known || known.is_removed) throw new EngineError('missing', `there is no disk ${disk.id}`)
+      await this.#requireDisk(disk.id)
       await this.#putDisk(disk, call)
     })
   }
 
   removeDisk({ id }: DiskRef, call: Call): Promise<void> {
-    return this.#do('removeDisk', id, async () => {
-      const { location } = this.#options
-      if (!(await simulated.removeDisk(this.#db, { id, location, generation: call.generation })))
-        throw stale(id)
-    })
+    const { location } = this.#options
+    return this.#do('removeDisk', id, () =>
+      requireCurrent(id, simulated.removeDisk(this.#db, { id, location, generation: call.generation })),
+    )
   }
 
   async inspectDisk({ id }: DiskRef): Promise<DiskStatus | null> {
@@ -217,41 +212,35 @@ export class SimulatedEngine implements Engine {
 
   attachDisk({ id }: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
     return this.#do('attachDisk', id, async () => {
-      const known = await simulated.findDisk(this.#db, disk.id)
-      if (!known || known.is_removed) throw new EngineError('missing', `there is no disk ${disk.id}`)
-      const others = disksOf(await this.#living(id)).filter((other) => other.id !== disk.id)
-      if (!(await simulated.setDisks(this.#db, id, call.generation, [...others, disk]))) throw stale(id)
+      await this.#requireDisk(disk.id)
+      const others = disksOf(await this.#require(id)).filter((other) => other.id !== disk.id)
+      await requireCurrent(id, simulated.setDisks(this.#db, id, call.generation, [...others, disk]))
     })
   }
 
   detachDisk({ id }: VmRef, disk: DiskRef, call: Call): Promise<void> {
     return this.#do('detachDisk', id, async () => {
-      const others = disksOf(await this.#living(id)).filter((other) => other.id !== disk.id)
-      if (!(await simulated.setDisks(this.#db, id, call.generation, others))) throw stale(id)
+      const others = disksOf(await this.#require(id)).filter((other) => other.id !== disk.id)
+      await requireCurrent(id, simulated.setDisks(this.#db, id, call.generation, others))
     })
   }
 
   applyFirewall({ id }: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     return this.#do('applyFirewall', id, async () => {
       if (await simulated.setFirewall(this.#db, id, call.generation, rules)) return
-      await this.#living(id)
+      await this.#require(id)
       throw stale(id)
     })
   }
 
-  async serialLog(
-    { id }: VmRef,
-    offset: number | undefined,
-  ): Promise<{ content: string; nextOffset: number }> {
+  async serialLog({ id }: VmRef, offset: number | undefined) {
     await this.#misbehave('serialLog', id)
     const text = await simulated.serial(this.#db, id)
-    if (text === undefined) throw new EngineError('missing', `there is no VM ${id}`)
+    if (text === undefined) throw noSuchVm(id)
     const bytes = Buffer.from(text, 'utf8')
     const from = Math.min(offset ?? Math.max(0, bytes.length - serialTailBytes), bytes.length)
-    return {
-      content: bytes.subarray(from, from + serialTailBytes).toString('utf8'),
-      nextOffset: Math.min(bytes.length, from + serialTailBytes),
-    }
+    const content = bytes.subarray(from, from + serialTailBytes)
+    return { content: content.toString('utf8'), nextOffset: from + content.length }
   }
 
   watch(onChange: (vmId: string) => void): () => void {
@@ -259,24 +248,22 @@ export class SimulatedEngine implements Engine {
     return () => this.#watchers.delete(onChange)
   }
 
-  // ── On demand: what a real engine does by accident ────────────────────────────────────────────────────────────
-
-  /** Would this packet pass the firewall that is in force? */
+  /** Returns whether the VM's present firewall lets this packet pass. */
   async wouldPass(vmId: string, packet: Packet): Promise<boolean> {
-    const vm = await simulated.findVm(this.#db, vmId)
-    return vm !== undefined && !vm.is_removed && decidePacket(vm.firewall as CompiledRule[], packet).allowed
+    const vm = await this.#find(vmId)
+    return vm !== undefined && decidePacket(vm.firewall as CompiledRule[], packet).allowed
   }
 
   async crashVm(vmId: string): Promise<void> {
     await simulated.crash(this.#db, vmId, crashLines)
-    this.#tell(vmId)
+    this.#notify(vmId)
   }
 
   async setHostLost(host: string, isLost: boolean): Promise<void> {
     await simulated.setHostLost(this.#db, this.#options.location, host, isLost)
   }
 
-  /** What a host has after it was reinstalled: none of its VMs, and no memory of them. */
+  /** Removes all VMs of a host and all memory of them, as a reinstallation does. */
   async reinstallHost(host: string): Promise<void> {
     await simulated.clearHost(this.#db, this.#options.location, host)
   }
@@ -284,7 +271,7 @@ export class SimulatedEngine implements Engine {
   async addFault(fault: Partial<SimulatedFault> & Pick<SimulatedFault, 'method' | 'kind'>): Promise<void> {
     await simulated.addFault(this.#db, { resourceId: null, delayMs: 0, times: 1, ...fault })
     this.#mayHaveFaults = true
-    this.#faultsLookedAt = performance.now()
+    this.#faultsCheckedAt = performance.now()
   }
 
   async clearFaults(): Promise<void> {
@@ -295,12 +282,12 @@ export class SimulatedEngine implements Engine {
     return this.#options.database
   }
 
-  #tell(vmId: string): void {
+  #notify(vmId: string): void {
     for (const watcher of this.#watchers) watcher(vmId)
   }
 
-  #tellIn(vmId: string, ms: number): void {
-    setTimeout(() => this.#tell(vmId), ms + 1).unref()
+  #notifyIn(vmId: string, ms: number): void {
+    setTimeout(() => this.#notify(vmId), ms + 1).unref()
   }
 
   #bootMs(): number {
@@ -308,55 +295,66 @@ export class SimulatedEngine implements Engine {
     return min + Math.random() * (max - min)
   }
 
-  async #putDisk(disk: DiskSpec, call: Call): Promise<void> {
+  #putDisk({ id, sizeGib }: DiskSpec, { generation }: Call): Promise<void> {
     const { location } = this.#options
-    const { id, sizeGib } = disk
-    if (!(await simulated.putDisk(this.#db, { id, location, generation: call.generation, sizeGib })))
-      throw stale(id)
+    return requireCurrent(id, simulated.putDisk(this.#db, { id, location, generation, sizeGib }))
   }
 
-  async #living(id: string): Promise<SimulatedVm> {
+  async #requireDisk(id: string): Promise<void> {
+    const disk = await simulated.findDisk(this.#db, id)
+    if (!disk || disk.is_removed) throw noSuchDisk(id)
+  }
+
+  async #find(id: string): Promise<SimulatedVm | undefined> {
     const vm = await simulated.findVm(this.#db, id)
-    if (!vm || vm.is_removed) throw new EngineError('missing', `there is no VM ${id}`)
+    return vm?.is_removed ? undefined : vm
+  }
+
+  async #require(id: string): Promise<SimulatedVm> {
+    const vm = await this.#find(id)
+    if (!vm) throw noSuchVm(id)
     if (vm.is_host_lost) throw hostAway(vm.host)
     return vm
   }
 
-  /** A mutating call, with whatever fault is due around it. Undefined when it was forgotten. */
+  /** Runs a mutating call with the fault that is due for it. Returns undefined if the fault drops the call. */
   async #do<T>(method: string, id: string, act: () => Promise<T>): Promise<T | undefined> {
     const fault = await this.#misbehave(method, id)
     if (fault === 'forget') return undefined
     const done = await act()
     if (fault === 'lie')
-      throw new EngineError('unavailable', `simulated: ${method} was done but answers an error`)
+      throw new EngineError('unavailable', `simulated: ${method} succeeded but reports an error`)
     return done
   }
 
   async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
-    // Faults are rare and calls are many: look for any only now and then.
-    if (performance.now() - this.#faultsLookedAt > faultLookMs) {
+    // Faults are rare and calls are many, so the table is checked only now and then.
+    if (performance.now() - this.#faultsCheckedAt > faultCheckMs) {
       this.#mayHaveFaults = await simulated.hasFaults(this.#db)
-      this.#faultsLookedAt = performance.now()
+      this.#faultsCheckedAt = performance.now()
     }
     const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
     if (!fault) return undefined
-    // Deaf to its caller's signal on purpose: what a hung engine does at last, it does late.
+    // Ignores the caller's signal on purpose: an engine that hung still completes the call, late.
     if (fault.delay_ms > 0) await delay(fault.delay_ms, undefined, { ref: false })
     if (fault.kind === 'fail') throw new EngineError('unavailable', `simulated: ${method} failed`)
-    if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is refused`)
+    if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is rejected`)
     return fault.kind
   }
 }
 
-const isThereAlready = (action: PowerAction, now: VmStatus['power']) =>
+const hasReached = (action: PowerAction, now: VmStatus['power']) =>
   ((action === 'off' || action === 'shutdown') && now === 'off') ||
   (action === 'shutdown' && now === 'stopping')
 
-const stale = (id: string) => new EngineError('stale', `a newer generation of ${id} was seen`)
-const lost = (id: string) => new EngineError('lost', `the OS disk of ${id} is gone`)
+const stale = (id: string) => new EngineError('stale', `${id} has a newer generation`)
 const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
 
-/** Has `work` done for the first call of each VM; a second one leaves the batch. */
+async function requireCurrent(id: string, written: Promise<unknown>): Promise<void> {
+  if (!(await written)) throw stale(id)
+}
+
+/** Does `work` for the first call of each VM; a second call for the same VM leaves the batch. */
 async function oncePerVm<Place extends SimulatedPlace, Result>(
   vms: Place[],
   work: (vms: Place[]) => Promise<(vm: Place) => Result>,

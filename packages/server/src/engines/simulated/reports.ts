@@ -4,7 +4,7 @@ import type { AttachedDisk, HostReport, VmSpec, VmStatus } from '../engine.ts'
 
 export const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
 
-/** What the VM is by now: booting ends, and so does shutting down. */
+/** The VM's power at this moment: booting and shutting down end by time. */
 export function powerOf(vm: Pick<SimulatedVm, 'power' | 'ready_in_ms'>): VmStatus['power'] {
   const isReady = (vm.ready_in_ms ?? 0) <= 0
   switch (vm.power) {
@@ -54,7 +54,7 @@ export function briefReport({ name, model, gpu_count }: SimulatedHost): HostRepo
   }
 }
 
-type ToldVm = SimulatedContents['vms'][number]
+type ReportedVm = SimulatedContents['vms'][number]
 
 export function closeReport(
   host: SimulatedHost,
@@ -62,13 +62,13 @@ export function closeReport(
   quarantineMs: number,
 ): HostReport {
   const brief = briefReport(host)
-  // Off, a VM holds nothing, and what it held is reset.
-  const isOff = (vm: ToldVm) => powerOf(vm) === 'off'
-  const gpusOf = (some: ToldVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
+  // A VM that is off holds no GPUs; they stay unclean for the quarantine time.
+  const isOff = (vm: ReportedVm) => powerOf(vm) === 'off'
+  const gpusOf = (some: ReportedVm[]) => some.flatMap((vm) => vm.gpus.map((pci) => [pci, vm.id] as const))
   const holderOf = new Map(gpusOf(vms.filter((vm) => !isOff(vm))))
-  const isFresh = (vm: ToldVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
-  const left = gpusOf(vms.filter((vm) => isOff(vm) && isFresh(vm)))
-  const unclean = new Set([...dirty, ...left.map(([pci]) => pci), ...holderOf.keys()])
+  const isRecent = (vm: ReportedVm) => (vm.ready_in_ms ?? 0) > -quarantineMs
+  const released = gpusOf(vms.filter((vm) => isOff(vm) && isRecent(vm)))
+  const unclean = new Set([...dirty, ...released.map(([pci]) => pci), ...holderOf.keys()])
   return {
     ...brief,
     isBrief: false,

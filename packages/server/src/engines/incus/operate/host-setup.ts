@@ -4,16 +4,15 @@ import { dirname } from 'node:path'
 import { run } from '../../qemu/command.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersMark } from '../inventory.ts'
-import type { Member } from '../members.ts'
+import type { Member, ServerInfo } from '../members.ts'
 import { filteringSetting } from './host-findings.ts'
-import type { ServerInfo } from './operator.ts'
 
 const bootFiles = {
   '/etc/modules-load.d/slipway.conf': 'br_netfilter\n',
   '/etc/sysctl.d/60-slipway.conf': 'net.bridge.bridge-nf-call-iptables = 1\n',
 }
 
-/** Has the kernel of this machine filter between guests of one bridge, now and after every boot. */
+/** Makes this machine's kernel filter traffic between guests of one bridge, now and after every boot. */
 export async function filterBetweenGuests(): Promise<void> {
   for (const [path, content] of Object.entries(bootFiles)) {
     if ((await readFile(path, 'utf8').catch(() => '')) === content) continue
@@ -25,7 +24,7 @@ export async function filterBetweenGuests(): Promise<void> {
   await writeFile(setting, '1')
 }
 
-/** Tells every Slipway of this Incus that the member of this machine filters. */
+/** Records in Incus that this machine filters, for every Slipway that uses it. */
 export async function markFiltering(
   { client }: IncusContext,
   { environment }: ServerInfo,
@@ -34,7 +33,7 @@ export async function markFiltering(
   const mark = { [filtersMark]: 'true' }
   if (!environment.server_clustered) return client.change('PATCH', '/1.0', { config: mark }, { signal })
   const path = `/1.0/cluster/members/${environment.server_name}`
-  // What is left out of a member's change is taken from it, its roles first of all.
+  // A PUT removes whatever it omits, such as the member's roles.
   const member = await client.get<Pick<Member, 'config'>>(path, { signal })
   await client.change('PUT', path, { ...member, config: { ...member.config, ...mark } }, { signal })
 }

@@ -5,44 +5,46 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { IncusConfig } from '../../../config/index.ts'
 import { run } from '../../qemu/command.ts'
-import type { IncusContext } from '../context.ts'
-import { memberNames } from '../members.ts'
+import { type IncusContext, withIncus } from '../context.ts'
+import { memberNames, serverInfo } from '../members.ts'
 import { ensureProject } from '../project.ts'
 import { filterBetweenGuests, markFiltering } from './host-setup.ts'
-import { local, type ServerInfo, withOperator } from './operator.ts'
 
 export interface InitOptions {
-  /** Of the daemon of this machine, where the configuration names none. */
+  /** The daemon's socket, if the configuration names none. */
   socket: string
   storageDriver: string
   storageSource: string
-  /** Where other members and the service reach this one; '' is a server alone, reached by its socket. */
+  /** Where other members and the service reach this one; '' for a single server that is reached by its socket. */
   address: string
   say: (line: string) => void
 }
 
 const changeMs = 120_000
 
-/** Makes of the daemon of this machine a place for VMs. What is there already is left as it is. */
+/** Prepares the daemon of this machine for VMs. Keeps what already exists. */
 export function init(config: IncusConfig, options: InitOptions): Promise<void> {
-  return withOperator(local(config, options.socket), async (ctx) => {
+  const { say, address } = options
+  const { storagePool, project, clientCertFile, serverCertFile } = config
+  // The daemon is reached locally, however the service will reach it.
+  const certificates = { clientCertFile: '', clientKeyFile: '', serverCertFile: '' }
+  const local = { ...config, ...certificates, urls: [], socket: config.socket || options.socket }
+  return withIncus(local, 'default', async (ctx) => {
     const signal = AbortSignal.timeout(changeMs)
-    const { say, address } = options
-    const { storagePool, project } = config
-    const told = (what: string, isNew: boolean) => say(`${what}: ${isNew ? 'made' : 'is there'}`)
-    // Before anything of this machine is changed.
-    await ctx.client.get('/1.0', { signal })
+    const report = (what: string, isNew: boolean) => say(`${what}: ${isNew ? 'created' : 'exists'}`)
+    // Fails before anything on this machine is changed.
+    await serverInfo(ctx, signal)
     await filterBetweenGuests()
-    say('bridge filtering: on, and at every boot')
-    told(`storage pool ${storagePool}`, await ensurePool(ctx, options, signal))
-    if (address) told(`cluster at ${address}`, await ensureCluster(ctx, address, signal))
-    told(`project ${project}`, await ensureProject(ctx, signal))
-    const info = await ctx.client.get<ServerInfo>('/1.0', { signal })
+    say('bridge filtering: on, also after a reboot')
+    report(`storage pool ${storagePool}`, await ensurePool(ctx, options, signal))
+    if (address) report(`cluster at ${address}`, await ensureCluster(ctx, address, signal))
+    report(`project ${project}`, await ensureProject(ctx, signal))
+    const info = await serverInfo(ctx, signal)
     await markFiltering(ctx, info, signal)
     if (address) {
-      told(`certificate ${config.clientCertFile}`, await ensureCertificate(config))
-      told('its registration', await ensureTrust(ctx, config, signal))
-      await writeFile(config.serverCertFile, info.environment.certificate)
+      report(`certificate ${clientCertFile}`, await ensureCertificate(config))
+      report('certificate registration', await ensureTrust(ctx, config, signal))
+      await writeFile(serverCertFile, info.environment.certificate)
     }
   })
 }
@@ -56,21 +58,17 @@ async function ensurePool(
   if (await ctx.client.find(`/1.0/storage-pools/${name}`, { signal })) return false
   const config = source ? { source } : {}
   const members = await memberNames(ctx, signal)
-  // In a cluster each member is told of its part before the whole is made.
+  // In a cluster, Incus wants the pool defined on each member before it is created.
+  const path = '/1.0/storage-pools'
   for (const target of members ?? [])
-    await ctx.client.change(
-      'POST',
-      '/1.0/storage-pools',
-      { name, driver, config },
-      { signal, query: { target } },
-    )
+    await ctx.client.change('POST', path, { name, driver, config }, { signal, query: { target } })
   const whole = { name, driver, config: members ? {} : config }
-  await ctx.client.change('POST', '/1.0/storage-pools', whole, { signal, timeoutMs: changeMs })
+  await ctx.client.change('POST', path, whole, { signal, timeoutMs: changeMs })
   return true
 }
 
 async function ensureCluster(ctx: IncusContext, address: string, signal: AbortSignal): Promise<boolean> {
-  const { environment } = await ctx.client.get<ServerInfo>('/1.0', { signal })
+  const { environment } = await serverInfo(ctx, signal)
   if (environment.server_clustered) return false
   const config = { 'core.https_address': address }
   await ctx.client.change('PATCH', '/1.0', { config }, { signal })
@@ -79,7 +77,7 @@ async function ensureCluster(ctx: IncusContext, address: string, signal: AbortSi
   return true
 }
 
-/** Incus's own client makes it, in a folder of its own. */
+/** Incus's own client creates the certificate, in a temporary folder. */
 async function ensureCertificate({ clientCertFile, clientKeyFile }: IncusConfig): Promise<boolean> {
   if (existsSync(clientCertFile) && existsSync(clientKeyFile)) return false
   const folder = await mkdtemp(join(tmpdir(), 'slipway-certificate-'))
@@ -95,7 +93,7 @@ async function ensureCertificate({ clientCertFile, clientKeyFile }: IncusConfig)
   }
 }
 
-/** Not restricted to a project: members, bridges and pools belong to none. */
+/** The certificate is not restricted to a project, because members, bridges and pools belong to none. */
 async function ensureTrust(ctx: IncusContext, { clientCertFile }: IncusConfig, signal: AbortSignal) {
   const certificate = new X509Certificate(await readFile(clientCertFile))
   const fingerprint = certificate.fingerprint256.replaceAll(':', '').toLowerCase()

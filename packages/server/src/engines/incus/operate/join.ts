@@ -1,8 +1,9 @@
-import { execFile } from 'node:child_process'
 import type { IncusConfig } from '../../../config/index.ts'
 import { EngineError } from '../../engine.ts'
+import { run } from '../../qemu/command.ts'
+import { withIncus } from '../context.ts'
+import { serverInfo } from '../members.ts'
 import { filterBetweenGuests, markFiltering } from './host-setup.ts'
-import { type ServerInfo, withOperator } from './operator.ts'
 
 export interface JoinOptions {
   /** Returns what `incus cluster add NAME` printed on a member. */
@@ -14,21 +15,21 @@ export interface JoinOptions {
 
 const joinMs = 180_000
 
-/** Makes the daemon of this machine a member of the cluster that the token is of. */
+/** Makes the daemon of this machine a member of the token's cluster. */
 export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
-  return withOperator(config, async (ctx) => {
+  return withIncus(config, 'default', async (ctx) => {
     const signal = AbortSignal.timeout(joinMs)
     const { say } = options
-    const { environment } = await ctx.client.get<ServerInfo>('/1.0', { signal })
+    const { environment } = await serverInfo(ctx, signal)
     await filterBetweenGuests()
-    say('bridge filtering: on, and at every boot')
-    if (environment.server_clustered) say(`cluster: ${environment.server_name} is a member`)
+    say('bridge filtering: on, also after a reboot')
+    if (environment.server_clustered) say(`cluster: ${environment.server_name} is already a member`)
     else say(`cluster: ${await enter(ctx.config, options)} joined`)
-    await markFiltering(ctx, await ctx.client.get<ServerInfo>('/1.0', { signal }), signal)
+    await markFiltering(ctx, await serverInfo(ctx, signal), signal)
   })
 }
 
-/** By Incus's own client, which asks the cluster for its certificate and holds it against the token. */
+/** Incus's own client compares the cluster's certificate with the token. */
 async function enter(config: IncusConfig, options: JoinOptions): Promise<string> {
   const token = await options.readToken()
   const { server_name } = readToken(token)
@@ -38,7 +39,11 @@ async function enter(config: IncusConfig, options: JoinOptions): Promise<string>
       { entity: 'storage-pool', name: config.storagePool, key: 'source', value: options.storageSource },
     ],
   }
-  await preseed(config.socket, JSON.stringify({ cluster }))
+  await run('incus', ['admin', 'init', '--preseed'], {
+    timeoutMs: joinMs,
+    env: { INCUS_SOCKET: config.socket },
+    input: JSON.stringify({ cluster }),
+  })
   return server_name
 }
 
@@ -49,21 +54,6 @@ function readToken(token: string): { server_name: string } {
   } catch {}
   throw new EngineError(
     'rejected',
-    'what was read is no token: incus cluster add NAME on a member prints one',
+    'standard input has no valid token: run incus cluster add NAME on a member to get one',
   )
-}
-
-/** JSON is YAML. */
-function preseed(socket: string, yaml: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const env = { ...process.env, INCUS_SOCKET: socket }
-    const child = execFile(
-      'incus',
-      ['admin', 'init', '--preseed'],
-      { env, timeout: joinMs },
-      (error, _, stderr) =>
-        error ? reject(new EngineError('unavailable', stderr.trim() || error.message)) : resolve(),
-    )
-    child.stdin!.end(yaml)
-  })
 }

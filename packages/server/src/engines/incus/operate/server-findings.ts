@@ -2,11 +2,10 @@ import { networkInterfaces } from 'node:os'
 import { cidrsOverlap, firstNetworkCidr } from '../../../domain/addresses.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersInternal } from '../inventory.ts'
-import { listMembers, type Member } from '../members.ts'
-import { isOvn } from '../networks.ts'
+import { listMembers, type Member, type ServerInfo } from '../members.ts'
+import { blockOf, isOvn } from '../networks.ts'
 import { gpusOf, readResources } from '../resources.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
-import type { ServerInfo } from './operator.ts'
 
 const oldestVersion = [6, 0] as const
 
@@ -25,31 +24,33 @@ export function versionFinding({ environment }: ServerInfo): Finding {
 
 export function guestsFinding(ctx: IncusContext, { environment }: ServerInfo): Finding {
   if (ctx.config.instanceType === 'container')
-    return warning('guests', 'are containers, for tests: they share the kernel of the host and get no GPUs')
+    return warning(
+      'guests',
+      'containers, which are for tests: they share the kernel of the host and get no GPUs',
+    )
   return /\bqemu\b/.test(environment.driver)
-    ? ok('guests', 'virtual machines can be run')
+    ? ok('guests', 'virtual machines are supported')
     : missing(
         'guests',
-        `no virtual machine can be run here (${environment.driver} only)`,
-        'switch virtualisation on in the firmware, so that /dev/kvm is there',
+        `virtual machines are not supported here (only ${environment.driver})`,
+        'enable virtualisation in the firmware, so that /dev/kvm exists',
         'apt-get install incus qemu-system-x86 ovmf; modprobe vhost_vsock; systemctl restart incus',
       )
 }
 
 export async function projectFinding(ctx: IncusContext, signal: AbortSignal): Promise<Finding> {
   const { project } = ctx.config
-  const found = await ctx.client.find<{ config: Record<string, string> }>(`/1.0/projects/${project}`, {
-    signal,
-  })
-  if (!found) return missing('project', `there is no project ${project}`, 'slipway-server incus init')
+  const path = `/1.0/projects/${project}`
+  const found = await ctx.client.find<{ config: Record<string, string> }>(path, { signal })
+  if (!found) return missing('project', `project ${project} does not exist`, 'slipway-server incus init')
   const wrong = Object.entries({ 'features.networks': 'false', 'features.images': 'true' }).filter(
-    ([key, value]) => found.value.config[key] !== value,
+    ([key, value]) => found.config[key] !== value,
   )
   return wrong.length === 0
     ? ok('project', project)
     : missing(
         'project',
-        `${project} has other features than Slipway needs`,
+        `project ${project} does not have the features that Slipway needs`,
         ...wrong.map(([key, value]) => `incus project set ${project} ${key}=${value}`),
       )
 }
@@ -63,22 +64,22 @@ export async function storageFinding(
   const { storagePool: name } = ctx.config
   const path = `/1.0/storage-pools/${name}`
   const found = await ctx.client.find<{ driver: string; status: string }>(path, { signal })
-  if (!found) return missing('storage pool', `there is no pool ${name}`, 'slipway-server incus init')
-  const { driver, status } = found.value
+  if (!found) return missing('storage pool', `pool ${name} does not exist`, 'slipway-server incus init')
+  const { driver, status } = found
   if (status !== 'Created')
     return missing('storage pool', `${name} is ${status}`, `incus storage info ${name}`)
-  const isRemote = environment.storage_supported_drivers.some((one) => one.Name === driver && one.Remote)
+  const isRemote = environment.storage_supported_drivers?.some((one) => one.Name === driver && one.Remote)
   if (environment.server_clustered && isShared && !isRemote)
     return missing(
       'storage pool',
-      `${name} (${driver}) is local to each member, and the location says storage = "shared"`,
-      'set storage = "local" in its [[location]], or use a pool of ceph or lvmcluster',
+      `${name} (${driver}) is local to each member, but the location has storage = "shared"`,
+      'set storage = "local" in its [[location]], or use a ceph or lvmcluster pool',
     )
   return driver === 'dir'
     ? warning(
         'storage pool',
         `${name} (dir) copies the image for every VM`,
-        'use btrfs, zfs, lvm or ceph for more than a trial',
+        'use btrfs, zfs, lvm or ceph in production',
       )
     : ok('storage pool', `${name} (${driver})`)
 }
@@ -89,7 +90,7 @@ export function networkFinding(
   uplink: string | undefined,
 ): Finding {
   if (uplink !== undefined)
-    return ok('network', `OVN by the uplink ${uplink}, and public addresses of ${publicIpv4 || 'nowhere'}`)
+    return ok('network', `OVN with the uplink ${uplink}; public addresses from ${publicIpv4 || 'no block'}`)
   if (environment.firewall !== 'nftables')
     return missing(
       'network',
@@ -104,7 +105,7 @@ export function networkFinding(
       )
     : ok(
         'network',
-        `a bridge for each subnet, each range for one network at a time, and public addresses of ${publicIpv4}`,
+        `a bridge for each subnet, so no two networks can overlap; public addresses from ${publicIpv4}`,
       )
 }
 
@@ -114,21 +115,20 @@ export interface Network {
   config: Record<string, string>
 }
 
-/** A bridge is on every member, and no host routes one range to two of them: VMs of the second do not fit. */
+/** A bridge is on every member, and no host can route one range to two bridges: VMs of the second cannot be placed. */
 export function overlapFinding(networks: Network[], own: { name: string; cidr: string }[]): Finding {
-  // A network of OVN has a router of its own.
+  // An OVN network has its own router.
   const managed = networks.flatMap(({ name, config }) => {
-    const cidr = isOvn(name) ? undefined : config['ipv4.address']
-    return cidr?.includes('/') ? [{ name, cidr, isOurs: 'user.slipway.network' in config }] : []
+    const cidr = isOvn(name) ? '' : (config['ipv4.address'] ?? '')
+    return withBlock({ name, cidr, isOurs: 'user.slipway.network' in config })
   })
   const others = own.filter(({ name }) => !managed.some((network) => network.name === name))
-  const ranges = [...managed, ...others.map((range) => ({ ...range, isOurs: false }))]
-  const first = { name: 'the first network of every project', cidr: firstNetworkCidr, isOurs: true }
+  const ranges = [...managed, ...others.flatMap((range) => withBlock({ ...range, isOurs: false }))]
+  const name = 'the first network of every project'
+  const first = withBlock({ name, cidr: firstNetworkCidr, isOurs: true })
   const pairs = ranges.flatMap((range, index) =>
-    [...ranges.slice(0, index), ...(range.isOurs ? [] : [first])]
-      .filter(
-        (other) => (range.isOurs || other.isOurs) && cidrsOverlap(blockOf(range.cidr), blockOf(other.cidr)),
-      )
+    [...ranges.slice(0, index), ...(range.isOurs ? [] : first)]
+      .filter((other) => (range.isOurs || other.isOurs) && cidrsOverlap(range.block, other.block))
       .map((other) => `${range.name} (${range.cidr}) and ${other.name} (${other.cidr})`),
   )
   return pairs.length === 0
@@ -136,17 +136,13 @@ export function overlapFinding(networks: Network[], own: { name: string; cidr: s
     : warning(
         'overlapping networks',
         pairs.join('; '),
-        'VMs of the one do not fit while there are VMs of the other: give it another range, or use another location',
+        'VMs of one cannot be placed while the other has VMs: change its range, or use another location',
       )
 }
 
-/** Of an address with its prefix: the block that it is in. */
-function blockOf(cidr: string): string {
-  const [address = '', prefix = '32'] = cidr.split('/')
-  const bits = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
-  const size = 2 ** (32 - Number(prefix))
-  const begin = Math.floor(bits / size) * size
-  return `${[24, 16, 8, 0].map((shift) => Math.floor(begin / 2 ** shift) % 256).join('.')}/${prefix}`
+function withBlock<Range extends { cidr: string }>(range: Range): (Range & { block: string })[] {
+  const block = blockOf(range.cidr)
+  return block === null ? [] : [{ ...range, block }]
 }
 
 export const ownRanges = () =>
@@ -159,9 +155,8 @@ export const ownRanges = () =>
 export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Promise<Finding> {
   const { project, instanceType } = ctx.config
   const query = { project, recursion: '1' }
-  const images = await ctx.client.get<{ type: string; aliases: { name: string }[] }[]>('/1.0/images', {
-    ...{ signal, query },
-  })
+  type Image = { type: string; aliases: { name: string }[] }
+  const images = await ctx.client.get<Image[]>('/1.0/images', { signal, query })
   const names = images
     .filter(({ type }) => type === instanceType)
     .flatMap(({ aliases }) => aliases.map(({ name }) => name))
@@ -169,7 +164,7 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
     ? ok('images', names.join(', '))
     : missing(
         'images',
-        `project ${project} has no image of a ${instanceType} with an alias`,
+        `project ${project} has no ${instanceType} image with an alias`,
         'slipway-server images import FILE --sha256 HEX',
       )
 }
@@ -195,20 +190,20 @@ async function memberFinding(
     return missing(
       step,
       `is ${member.status}: ${member.message}`,
-      'systemctl status incus on it; incus cluster list',
+      'run systemctl status incus on it, and incus cluster list',
     )
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(
       step,
-      'takes no VMs: nobody proved that it filters between guests of one bridge',
-      'slipway-server incus init (or join) on it; or allow_unfiltered_internal = true in [location.incus]',
+      'accepts no VMs: filtering between guests of one bridge is not confirmed',
+      'run slipway-server incus init (or join) on it, or set allow_unfiltered_internal = true in [location.incus]',
     )
   const filters = isFiltering ? 'filters between guests' : 'does not filter between guests'
   if (ctx.config.instanceType === 'container') return ok(step, filters)
   const gpus = gpusOf(await readResources(ctx, isCluster ? member.name : null, signal))
   const known = gpus.filter(({ model }) => !model.startsWith('PCI '))
   return known.length === 0
-    ? missing(step, 'has no GPU of the catalogue', 'run slipway-server doctor --engine incus on it')
+    ? missing(step, 'has no GPU that is in the catalogue', 'run slipway-server doctor --engine incus on it')
     : ok(step, `${filters}, ${known.length} GPUs`)
 }

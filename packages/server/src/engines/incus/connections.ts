@@ -3,17 +3,15 @@ import { readFile } from 'node:fs/promises'
 import { Agent } from 'undici'
 import type { IncusConfig } from '../../config/index.ts'
 
-/** One way to reach Incus: its socket on this machine, or a member by HTTPS. */
-export interface Endpoint {
+/** One way to reach Incus: the socket on this machine, or a member over HTTPS. */
+export interface Connection {
   origin: string
   dispatcher: Agent
 }
 
 const connectMs = 3_000
 
-export async function openEndpoints(
-  config: Pick<IncusConfig, 'urls' | 'socket' | 'clientCertFile' | 'clientKeyFile' | 'serverCertFile'>,
-): Promise<Endpoint[]> {
+export async function openConnections(config: IncusConfig): Promise<Connection[]> {
   if (config.urls.length === 0) {
     const dispatcher = new Agent({ connect: { socketPath: config.socket, timeout: connectMs } })
     return [{ origin: 'http://incus', dispatcher }]
@@ -26,11 +24,11 @@ export async function openEndpoints(
   })
 }
 
-/** The members of a cluster share one certificate, whatever their names: that very one is accepted, and no other. */
+/** All members of a cluster share one certificate, whatever their names, so only that certificate is accepted. */
 const pinned = (pin: X509Certificate) => ({
   ca: pin.toString(),
   checkServerIdentity: (_host: string, { fingerprint256 }: { fingerprint256: string }) =>
     fingerprint256 === pin.fingerprint256
       ? undefined
-      : new Error(`the server presents another certificate (${fingerprint256}) than server_cert_file`),
+      : new Error(`the server's certificate (${fingerprint256}) is not the one in server_cert_file`),
 })

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { type Config, loadConfig } from './config/index.ts'
+import { Database } from './postgres/database.ts'
+import { openEmbedded } from './postgres/embedded/index.ts'
+import { migrate } from './postgres/migrate.ts'
+
+export const readConfig = (flags: string[]): Config =>
+  loadConfig(flags, process.env, (path) => readFileSync(path, 'utf8'))
+
+/** Opens the database of a deployment for an operator's command, whether or not its servers run. */
+export async function withDatabase(
+  config: Config,
+  work: (database: Database) => Promise<void>,
+): Promise<void> {
+  const { dataDir } = config.server
+  const embedded = config.database.url ? null : await openEmbedded({ dataDir, log: () => {} })
+  const url = embedded?.url ?? config.database.url
+  await migrate(url)
+  const database = new Database({ url, poolSize: 2 })
+  try {
+    await work(database)
+  } finally {
+    await database.close()
+    await embedded?.stop()
+  }
+}

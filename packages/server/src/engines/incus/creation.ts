@@ -1,0 +1,56 @@
+import { type Call, EngineError, osDiskLost, type VmSpec } from '../engine.ts'
+import type { InOrder } from '../in-order.ts'
+import { isCode, isDuplicate, unavailable } from './client.ts'
+import type { IncusContext } from './context.ts'
+import { creationOf, definitionOf } from './definition.ts'
+import type { Disks } from './disks.ts'
+import { requireNotGone } from './gone.ts'
+import { changeInstance, deleteInstance, type Instance, instanceName } from './instances.ts'
+import { targeted } from './members.ts'
+import { ensureNetwork, hasNetwork } from './networks.ts'
+
+/** Returns the VM's instance, created by this call or before it. */
+export async function ensureInstance(
+  ctx: IncusContext,
+  disks: Disks,
+  networkCreations: InOrder,
+  spec: VmSpec,
+  call: Call,
+): Promise<Instance> {
+  const { id } = spec
+  const known = await changeInstance(ctx, id, call)
+  if (known) return known
+  await requireNotGone(ctx, id, call)
+  if (!spec.isNew) throw osDiskLost(id)
+  const bridge = await ensureNetwork(ctx, networkCreations, spec.network, call.signal)
+  await disks.placeAll(spec, call)
+  await create(ctx, spec, bridge, call)
+  // A removal at the same time may have looked for the instance before it existed.
+  await requireNotGone(ctx, id, call).catch(async (error) => {
+    await deleteInstance(ctx, id, call.signal)
+    throw error
+  })
+  const created = await changeInstance(ctx, id, call)
+  if (!created) throw new EngineError('unavailable', `${id} does not exist after its creation`)
+  return created
+}
+
+async function create(ctx: IncusContext, spec: VmSpec, bridge: string, call: Call): Promise<void> {
+  const { signal } = call
+  const definition = definitionOf(ctx, spec, bridge, 'shut', [])
+  const body = creationOf(ctx, spec, instanceName(spec.id), call.generation, definition)
+  const options = { ...(await targeted(ctx, spec.host, signal)), timeoutMs: 60_000 }
+  await ctx.client.change('POST', '/1.0/instances', body, options).catch(async (error) => {
+    // Another process created the instance at the same time.
+    if (isDuplicate(error)) return
+    // The network may have been removed with its last VM.
+    if (!(await hasNetwork(ctx, bridge, signal)))
+      throw new EngineError('unavailable', `the network of ${spec.id} was removed during the VM's creation`, {
+        cause: error,
+      })
+    if (isCode(error, 404)) throw new EngineError('missing', error.message, { cause: error })
+    if (isCode(error, 400) && !error.isOperation)
+      throw new EngineError('rejected', error.message, { cause: error })
+    throw unavailable(error)
+  })
+}

@@ -1,0 +1,49 @@
+import { type Call, staleCall } from '../engine.ts'
+import type { IncusContext } from './context.ts'
+import { generationMark, generationOf, marks } from './instances.ts'
+
+/**
+ * A fact about one of our ids, kept as an empty profile: profiles of different names can be written at the same time,
+ * while writers of keys in one configuration would overwrite each other.
+ */
+export interface Profile {
+  name: string
+  config: Record<string, string>
+}
+
+const pathOf = (name: string) => `/1.0/profiles/${name}`
+
+export const findProfile = (ctx: IncusContext, name: string, signal: AbortSignal) =>
+  ctx.client.find<Profile>(pathOf(name), { signal })
+
+export const listProfiles = (ctx: IncusContext, signal: AbortSignal) =>
+  ctx.client.get<Profile[]>('/1.0/profiles', { signal, query: { recursion: '1' } })
+
+export const removeProfile = (ctx: IncusContext, name: string, signal: AbortSignal) =>
+  ctx.client.remove(pathOf(name), { signal })
+
+/** Throws `stale` if a newer generation wrote what was found. */
+export function requireNotNewer(
+  id: string,
+  found: Pick<Profile, 'config'> | undefined,
+  { generation }: Pick<Call, 'generation'>,
+): void {
+  if (found && generationOf(found) > generation) throw staleCall(id, generation, generationOf(found))
+}
+
+/** Throws `stale` if a newer generation wrote the profile, and the error of Incus if another process is creating it. */
+export async function putProfile(
+  ctx: IncusContext,
+  name: string,
+  id: string,
+  call: Call,
+  given: { config: Record<string, string>; description: string },
+): Promise<void> {
+  const { generation, signal } = call
+  const known = await findProfile(ctx, name, signal)
+  requireNotNewer(id, known, call)
+  const config = { ...known?.config, [marks.id]: id, ...given.config, ...generationMark(generation) }
+  const body = { ...given, config, devices: {} }
+  if (known) await ctx.client.change('PUT', pathOf(name), body, { signal })
+  else await ctx.client.change('POST', '/1.0/profiles', { ...body, name }, { signal })
+}
