@@ -258,7 +258,7 @@ test('a creation that Incus took on and could not end is tried again', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
-test('a VM that vanishes before it is started, as half of another creation does, is to be tried again', async () => {
+test('a VM that Incus removes before its start, after a creation that did not finish, is tried again', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
@@ -278,7 +278,7 @@ test('a VM that vanishes before it is started, as half of another creation does,
   })
   const call = next()
   await expect(opened.ensureVm(spec, wanted('on'), call)).rejects.toMatchObject({
-    ...{ kind: 'unavailable', message: expect.stringContaining('vanished') },
+    ...{ kind: 'unavailable', message: expect.stringContaining('was removed during its creation') },
   })
   expect(incus.asked.filter((asked) => asked.path === `${path}/state`)).toHaveLength(1)
   await expect(opened.powerVm(spec, 'reset', call)).rejects.toMatchObject({ kind: 'missing' })

@@ -39,7 +39,7 @@ test('the qemu engine says when QEMU is too old', WITHIN, async () => {
   const old = join(bench.dataDir, 'old-qemu')
   await writeFile(old, '#!/bin/sh\necho QEMU emulator version 6.2.0\n')
   await chmod(old, 0o755)
-  await expect(bench.open({ qemuProgram: old })).rejects.toThrow(/QEMU 6.2 is too old; 7.2 or later/)
+  await expect(bench.open({ qemuProgram: old })).rejects.toThrow(/QEMU 6.2 is too old; install 7.2 or later/)
 })
 
 test('the qemu engine names a missing image and refuses a corrupt one', WITHIN, async () => {
@@ -81,7 +81,7 @@ test(
     await once(shop, 'listening')
     const url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
     const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', () => {})
-    await expect(wrongFile).rejects.toThrow(/answered 404/)
+    await expect(wrongFile).rejects.toThrow(/returned status 404/)
     const wrongSum = importImage(bench.dataDir, `${url}/cloud.qcow2`, '0'.repeat(64), 'cloud', () => {})
     await expect(wrongSum).rejects.toThrow(/has SHA-256/)
     expect(await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', () => {})).toEqual(

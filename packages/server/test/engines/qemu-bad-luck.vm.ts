@@ -57,7 +57,7 @@ test(
     for (;;) {
       const status = await impatient.inspectVm(spec, signal)
       if (status?.power === 'crashed') {
-        expect(status.detail).toMatch(/no SSH answer within 4 s.*console ends with/s)
+        expect(status.detail).toMatch(/SSH did not answer within 4 s.*console ends with/s)
         break
       }
       expect(status?.power).toBe('booting')
@@ -158,7 +158,7 @@ test('the qemu engine pulls the plug on a guest that does not shut down in time'
   await engine.removeVm(spec, call(3))
 })
 
-test('the qemu engine serves no volume to a QEMU that refused to start', {
+test('the qemu engine serves no volume to a QEMU that did not start', {
   ...WITHIN,
   skip: !canShareVolumes,
 }, async () => {
@@ -174,7 +174,7 @@ test('the qemu engine serves no volume to a QEMU that refused to start', {
   const spec = specOf(bench, host, { image: deaf, disks: [volume] })
   await engine.ensureDisk(volume, call())
   await engine.ensureVm(spec, wanted('off'), call())
-  await expect(unlucky.ensureVm(spec, wanted('on'), call())).rejects.toThrow(/refused to start: broken/)
+  await expect(unlucky.ensureVm(spec, wanted('on'), call())).rejects.toThrow(/did not start: broken/)
   await unlucky.close()
   await rm(programs, { recursive: true })
   const servers = async () =>

@@ -1,7 +1,9 @@
+import { vmTypes } from '@slipway/contract'
 import { expect, test } from 'vitest'
 import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
 import { scanGpus } from '../../src/engines/qemu/gpu/sysfs.ts'
 import { mmioWindowGib, vfioArguments } from '../../src/engines/qemu/gpu/vfio.ts'
+import { hostCapacity } from '../../src/engines/qemu/host-report.ts'
 import { layOutSysfs } from '../support/sysfs-fixture.ts'
 
 const GIB = 1024 ** 3
@@ -84,4 +86,10 @@ test('GPU passthrough opens a window above 4 GiB that holds all BARs, for QEMU a
 
 test('a VM without GPUs gets no arguments for passthrough', () => {
   expect(vfioArguments([], 'x86_64')).toEqual([])
+})
+
+test.each(vmTypes)('a host has enough cores and memory for $name, however small it is', (type) => {
+  const { cpuCores, memoryGb } = hostCapacity(1_000_000, type.gpuCount)
+  expect(cpuCores).toBeGreaterThanOrEqual(type.cpuCores)
+  expect(memoryGb).toBeGreaterThanOrEqual(type.memoryGb)
 })

@@ -39,7 +39,9 @@ test(
     const { state, result } = await ended(operation.operation_id)
     expect(state).toBe('FAILED')
     expect(result).toMatchObject({ code: 'boot_failed' })
-    expect((result as { message: string }).message).toMatch(/no SSH answer within 4 s.*console ends with/s)
+    expect((result as { message: string }).message).toMatch(
+      /SSH did not answer within 4 s.*console ends with/s,
+    )
     expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
     expect(await qemuPids()).toEqual([])
     expect(await server.end('SIGTERM')).toBe(0)

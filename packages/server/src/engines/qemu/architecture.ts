@@ -1,6 +1,6 @@
 import { EngineError } from '../engine.ts'
 
-/** What differs between the two kinds of host; a guest always has its host's architecture. */
+/** The differences between hosts; a guest always has its host's architecture. */
 export interface Architecture {
   name: 'x86_64' | 'aarch64'
   debianName: 'amd64' | 'arm64'
@@ -11,11 +11,11 @@ export interface Architecture {
   serialConsole: string
   /** Where the dynamic linker must be for the mini guest's dropbear. */
   dynamicLinker: string
-  /** Direct kernel boot brings ACPI, and with it a power button, on x86_64 only. */
+  /** A directly booted kernel has ACPI, and with it a power button, only on x86_64. */
   hasPowerButtonWithoutFirmware: boolean
 }
 
-const ARCHITECTURES: Record<string, Architecture> = {
+const architectures: Record<string, Architecture> = {
   x64: {
     name: 'x86_64',
     debianName: 'amd64',
@@ -33,7 +33,7 @@ const ARCHITECTURES: Record<string, Architecture> = {
     qemuProgram: 'qemu-system-aarch64',
     qemuPackage: 'qemu-system-arm',
     machineType: 'virt,gic-version=max',
-    // `max` would emulate pointer authentication and long vectors, which slow every function call down.
+    // `max` would emulate pointer authentication and long vectors, which makes every function call slower.
     tcgCpu: 'neoverse-n1',
     serialConsole: 'ttyAMA0',
     dynamicLinker: 'lib/ld-linux-aarch64.so.1',
@@ -42,8 +42,11 @@ const ARCHITECTURES: Record<string, Architecture> = {
 }
 
 export function hostArchitecture(nodeArch: string = process.arch): Architecture {
-  const architecture = ARCHITECTURES[nodeArch]
+  const architecture = architectures[nodeArch]
   if (!architecture)
-    throw new EngineError('rejected', `the qemu engine runs on x86_64 and aarch64, not on ${nodeArch}`)
+    throw new EngineError(
+      'rejected',
+      `the qemu engine does not support ${nodeArch}; supported are x86_64 and aarch64`,
+    )
   return architecture
 }

@@ -13,32 +13,31 @@ import type { VmRecords } from './vm-records.ts'
 export interface QemuEngineOptions {
   dataDir: string
   location: string
-  /** Share of the type's cores and memory that a guest really gets. */
+  /** The share of the type's cores and memory that a guest actually gets. */
   scale: number
   addressRange: string
   egress: 'none' | 'user'
-  /** What guests may reach beside public addresses. */
+  /** What guests may reach besides public addresses. */
   egressAllow: string[]
   gpus: GpuOption
   bootTimeoutS: number
   log: EngineLog
-  /** Shows how far the making of the mini guest is; logged unless given. */
+  /** Shows the progress of the mini guest's build; logged if not given. */
   progress?: (message: string) => void
-  /** Bundle of `forwarder/main.ts`; beside the server's own bundle unless given. */
+  /** The bundle of `forwarder/main.ts`; by default it is beside the server's own bundle. */
   forwarderProgram?: string
   qemuProgram?: string
   sysfsRoot?: string
-  /** How long a guest may take to shut down before its plug is pulled. */
+  /** How long a guest may take to shut down before its power is cut. */
   shutdownLimitMs?: number
   qmpTimeoutMs?: number
 }
 
-export interface EngineLog {
+interface EngineLog {
   info(details: object, message: string): void
   warn(details: object, message: string): void
 }
 
-/** What the parts of the engine share. */
 export interface QemuContext {
   options: Required<QemuEngineOptions>
   hostName: string

@@ -1,5 +1,4 @@
 import { mkdir, rm } from 'node:fs/promises'
-import { cpus } from 'node:os'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import {
   type AttachedDisk,
@@ -10,6 +9,8 @@ import {
   type Engine,
   EngineError,
   type HostReport,
+  noSuchVm,
+  osDiskLost,
   type PowerAction,
   type VmRef,
   type VmSpec,
@@ -29,7 +30,9 @@ import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
 import { readSerial } from './process/serial-log.ts'
 
-/** VMs of this machine, each a QEMU process of its own. All state is in files that every server process reads anew. */
+type Purpose = 'make' | 'change' | 'remove'
+
+/** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same. */
 export class QemuEngine implements Engine {
   readonly #ctx: QemuContext
   readonly #monitor: Monitor
@@ -45,12 +48,12 @@ export class QemuEngine implements Engine {
 
   async *inventory(signal: AbortSignal): AsyncIterable<HostReport> {
     signal.throwIfAborted()
-    yield await hostReport(this.#ctx, cpus().length)
+    yield await hostReport(this.#ctx)
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
     await this.#exclusively(spec, call, 'make', async (found) => {
-      if (!found && !spec.isNew) throw new EngineError('lost', `the OS disk of ${spec.id} is gone`)
+      if (!found && !spec.isNew) throw osDiskLost(spec.id)
       if (!found || found.power === 'off') await this.#define(spec, found, call)
       const defined = required(spec, await observe(this.#ctx, spec.id))
       const isNewer = firewall.generation >= defined.record.firewallGeneration
@@ -90,12 +93,12 @@ export class QemuEngine implements Engine {
     const seen = await observe(this.#ctx, vm.id)
     if (!seen) return null
     if (seen.power === 'booting') this.#monitor.watchBoot(vm.id)
-    const status = toStatus(vm.id, (await this.#ctx.fences.read(vm.id))?.generation ?? 0, seen)
+    const status = toStatus(vm.id, await this.#ctx.fences.generation(vm.id), seen)
     const isChanging = seen.power === 'booting' || seen.power === 'stopping'
-    return isChanging ? { ...status, etaMs: this.#monitor.lookAgainMs() } : status
+    return isChanging ? { ...status, etaMs: this.#monitor.pollIntervalMs() } : status
   }
 
-  /** Nobody else places guests on its hosts. */
+  /** No other user places guests on this host. */
   async cordonHost(): Promise<void> {}
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
@@ -126,7 +129,7 @@ export class QemuEngine implements Engine {
     signal.throwIfAborted()
     const disk = await this.#ctx.disks.read(id)
     if (!disk) return null
-    return { id, generation: (await this.#ctx.fences.read(id))?.generation ?? 0, sizeGib: disk.sizeGib }
+    return { id, generation: await this.#ctx.fences.generation(id), sizeGib: disk.sizeGib }
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
@@ -161,7 +164,7 @@ export class QemuEngine implements Engine {
   async serialLog(vm: VmRef, offset: number | undefined, signal: AbortSignal) {
     this.#requireHost(vm.host)
     signal.throwIfAborted()
-    if (!(await this.#ctx.records.read(vm.id))) throw new EngineError('missing', `no such VM: ${vm.id}`)
+    if (!(await this.#ctx.records.read(vm.id))) throw noSuchVm(vm.id)
     return readSerial(this.#ctx.records.folder(vm.id), offset)
   }
 
@@ -170,13 +173,13 @@ export class QemuEngine implements Engine {
     return () => this.#watchers.delete(onChange)
   }
 
-  /** Lets go of everything; the VMs and their forwarder live on. */
+  /** The VMs and their forwarder keep running. */
   async close(): Promise<void> {
     await this.#monitor.close()
     await this.#ctx.forwarder.close()
   }
 
-  /** Writes what the next start will read, and makes the OS disk of a VM that has none. */
+  /** Writes the definition for the next start, and creates the OS disk of a new VM. */
   async #define(spec: VmSpec, found: Observed | null, call: Call): Promise<void> {
     for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
     const { dataDir, egress } = this.#ctx.options
@@ -195,7 +198,7 @@ export class QemuEngine implements Engine {
     await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
   }
 
-  /** Returns the VM with these rules in force. */
+  /** Applies the rules, and returns the VM with them. */
   async #protect(id: string, seen: Observed, firewall: WantedState['firewall']): Promise<Observed> {
     await this.#ctx.fences.passFirewall(id, firewall.generation)
     const record = { ...seen.record, rules: firewall.rules, firewallGeneration: firewall.generation }
@@ -208,34 +211,36 @@ export class QemuEngine implements Engine {
   async #exclusively(
     vm: VmRef,
     call: Call,
-    purpose: 'make' | 'change' | 'remove',
+    purpose: Purpose,
     work: (seen: Observed | null) => Promise<void>,
   ): Promise<void> {
     this.#requireHost(vm.host)
-    await this.#ctx.locks.with(vm.id, call.signal, async () => {
-      const seen = await observe(this.#ctx, vm.id)
-      await this.#ctx.fences.check(vm.id, call.generation, purpose)
-      if (seen || purpose === 'make') await this.#ctx.fences.remember(vm.id, call.generation)
-      await work(seen)
-    })
+    await this.#fenced(vm.id, call, purpose, () => observe(this.#ctx, vm.id), work)
   }
 
-  async #withDisk(
-    disk: DiskRef,
-    call: Call,
-    purpose: 'make' | 'change' | 'remove',
-    work: () => Promise<void>,
-  ): Promise<void> {
+  async #withDisk(disk: DiskRef, call: Call, purpose: Purpose, work: () => Promise<void>): Promise<void> {
     if (disk.host !== '') this.#requireHost(disk.host)
-    await this.#ctx.locks.with(disk.id, call.signal, async () => {
-      const isThere = (await this.#ctx.disks.read(disk.id)) !== null
-      await this.#ctx.fences.check(disk.id, call.generation, purpose)
-      if (isThere || purpose === 'make') await this.#ctx.fences.remember(disk.id, call.generation)
-      await work()
+    await this.#fenced(disk.id, call, purpose, () => this.#ctx.disks.read(disk.id), work)
+  }
+
+  /** Works on an object with its lock held, unless the call is stale. */
+  async #fenced<T>(
+    id: string,
+    { generation, signal }: Call,
+    purpose: Purpose,
+    find: () => Promise<T | null>,
+    work: (found: T | null) => Promise<void>,
+  ): Promise<void> {
+    const { locks, fences } = this.#ctx
+    await locks.with(id, signal, async () => {
+      const found = await find()
+      await fences.check(id, generation, purpose)
+      if (found || purpose === 'make') await fences.remember(id, generation)
+      await work(found)
     })
   }
 
-  /** Through the QEMU that has the disk open, which alone may touch it then. */
+  /** If a QEMU has the disk open, only that QEMU may resize it. */
   async #growImage(disk: DiskSpec, signal: AbortSignal): Promise<void> {
     const users = await this.#usersOf(disk.id)
     const user = users.find((candidate) => candidate.isRunning)
@@ -259,6 +264,6 @@ export class QemuEngine implements Engine {
 }
 
 function required(vm: VmRef, seen: Observed | null): Observed {
-  if (!seen) throw new EngineError('missing', `no such VM: ${vm.id}`)
+  if (!seen) throw noSuchVm(vm.id)
   return seen
 }

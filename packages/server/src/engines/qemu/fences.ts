@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { EngineError } from '../engine.ts'
+import { EngineError, staleCall } from '../engine.ts'
 import { readJson, writeJson } from './files.ts'
 import type { StatePaths } from './paths.ts'
 
@@ -12,7 +12,7 @@ interface Fence {
 
 const keptAfterRemovalMs = 7 * 24 * 3600 * 1000
 
-/** The highest generation seen of every id, kept for a week past removal. Callers hold the id's lock. */
+/** The highest generation of every id, kept for a week after its removal. Callers hold the id's lock. */
 export class Fences {
   readonly #paths: StatePaths
 
@@ -20,38 +20,37 @@ export class Fences {
     this.#paths = paths
   }
 
-  async read(id: string): Promise<Fence | null> {
-    return readJson<Fence>(this.#paths.fence(id))
+  /** Returns 0 for an unknown id. */
+  async generation(id: string): Promise<number> {
+    return (await this.#read(id))?.generation ?? 0
   }
 
-  /** Throws `stale` for a call that comes too late; `make` cannot bring back what was removed by its own generation. */
+  /** Throws `stale` for an older generation, and for a `make` of what the same generation removed. */
   async check(id: string, generation: number, purpose: 'make' | 'change' | 'remove'): Promise<void> {
-    const fence = await this.read(id)
+    const fence = await this.#read(id)
     if (!fence) return
-    if (generation < fence.generation)
-      throw new EngineError('stale', `${id}: generation ${generation} comes after ${fence.generation}`)
+    if (generation < fence.generation) throw staleCall(id, generation, fence.generation)
     if (purpose === 'make' && fence.removedAtMs && generation === fence.generation)
-      throw new EngineError('stale', `${id}: removed at generation ${generation}`)
+      throw new EngineError('stale', `${id} was removed at generation ${generation}`)
   }
 
-  /** Remembers a generation that passed the check, for something that exists or is about to. */
+  /** Records a generation that passed the check, of an object that exists or is about to. */
   async remember(id: string, generation: number): Promise<void> {
-    const fence = await this.read(id)
+    const fence = await this.#read(id)
     if (fence?.generation === generation && !fence.removedAtMs) return
     await this.#write(id, { firewallGeneration: -1, ...fence, generation, removedAtMs: null })
   }
 
   async passFirewall(id: string, generation: number): Promise<void> {
-    const fence = await this.read(id)
+    const fence = await this.#read(id)
     const highest = fence?.firewallGeneration ?? -1
-    if (generation < highest)
-      throw new EngineError('stale', `${id}: firewall generation ${generation} comes after ${highest}`)
+    if (generation < highest) throw staleCall(`the firewall of ${id}`, generation, highest)
     if (generation > highest)
       await this.#write(id, { generation: 0, removedAtMs: null, ...fence, firewallGeneration: generation })
   }
 
   async markRemoved(id: string, generation: number): Promise<void> {
-    const fence = await this.read(id)
+    const fence = await this.#read(id)
     await this.#write(id, { firewallGeneration: -1, ...fence, generation, removedAtMs: Date.now() })
   }
 
@@ -62,6 +61,10 @@ export class Fences {
       if (fence?.removedAtMs && Date.now() - fence.removedAtMs > keptAfterRemovalMs)
         await rm(file, { force: true })
     }
+  }
+
+  #read(id: string): Promise<Fence | null> {
+    return readJson<Fence>(this.#paths.fence(id))
   }
 
   async #write(id: string, fence: Fence): Promise<void> {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { access, type FileHandle, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { EngineError } from '../engine.ts'
 
-/** Old or new, never half: a state file survives a power cut in the middle of its writing. */
+/** Leaves the old or the new content, never a part, even after a power cut. */
 export async function writeAtomically(file: string, content: string | Buffer): Promise<void> {
   const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`
   try {
@@ -54,7 +54,7 @@ async function withHandle(handle: FileHandle, work: () => Promise<void>): Promis
   }
 }
 
-/** Only what is surely not there is not: a disk that cannot be read now is no lost disk. */
+/** Throws if the path cannot be read: a disk that is unreadable now is not a lost disk. */
 export async function isThere(path: string): Promise<boolean> {
   try {
     await stat(path)
@@ -64,3 +64,14 @@ export async function isThere(path: string): Promise<boolean> {
     throw new EngineError('unavailable', `${path} cannot be read`, { cause })
   }
 }
+
+/** Returns false also for a file that this user cannot reach. */
+export const isAccessible = (path: string, mode?: number): Promise<boolean> => succeeds(access(path, mode))
+
+export const succeeds = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false,
+  )
+
+export const isRoot = () => process.getuid?.() === 0

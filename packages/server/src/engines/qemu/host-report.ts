@@ -1,24 +1,25 @@
+import { cpus, totalmem } from 'node:os'
 import type { HostReport } from '../engine.ts'
+import { largestShare } from '../gpu-models.ts'
 import type { QemuContext } from './context.ts'
 import { canServeVolumes } from './disks/volumes.ts'
 import { observe, toStatus } from './observe.ts'
-import { hostCapacity } from './power.ts'
 
-/** Said plainly to operators, in the host record as in the documentation. */
+/** Shown to operators in the host report; the documentation says the same. */
 const notEnforced = [
   'udp and icmp from outside',
   'filtering between guests of one network',
   'size of shared volumes',
 ]
 
-export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<HostReport> {
+export async function hostReport(ctx: QemuContext): Promise<HostReport> {
   const vms = []
   const holders = new Map<string, string>()
   const partlyServed: Record<string, string[]> = {}
   for (const id of await ctx.records.ids()) {
     const seen = await observe(ctx, id)
     if (!seen) continue
-    vms.push(toStatus(id, (await ctx.fences.read(id))?.generation ?? 0, seen))
+    vms.push(toStatus(id, await ctx.fences.generation(id), seen))
     if (seen.power !== 'off') for (const gpu of seen.record.spec.gpus) holders.set(gpu.pciAddress, id)
     if (seen.run && seen.run.notes.length > 0) partlyServed[id] = seen.run.notes
   }
@@ -26,14 +27,14 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
   for (const id of await ctx.disks.ids()) {
     const disk = await ctx.disks.read(id)
     if (!disk) continue
-    disks.push({ id, generation: (await ctx.fences.read(id))?.generation ?? 0, sizeGib: disk.sizeGib })
+    disks.push({ id, generation: await ctx.fences.generation(id), sizeGib: disk.sizeGib })
   }
 
   const { usable, unusable } = await ctx.gpus.list()
   const { options } = ctx
   return {
     name: ctx.hostName,
-    ...hostCapacity(options.scale, usable.length, cpuCount),
+    ...hostCapacity(options.scale, usable.length),
     capabilities: {
       engine: 'qemu',
       qemu_version: ctx.qemuVersion,
@@ -52,18 +53,21 @@ export async function hostReport(ctx: QemuContext, cpuCount: number): Promise<Ho
       partly_served: partlyServed,
       unusable_gpus: unusable,
     },
-    gpus: usable.map((gpu) => {
-      const holderVmId = holders.get(gpu.pciAddress) ?? null
-      return {
-        pciAddress: gpu.pciAddress,
-        model: gpu.model,
-        numaNode: gpu.numaNode,
-        iommuGroup: gpu.iommuGroup,
-        holderVmId,
-        isClean: holderVmId === null && gpu.canReset,
-      }
+    gpus: usable.map(({ pciAddress, model, numaNode, iommuGroup, canReset }) => {
+      const holderVmId = holders.get(pciAddress) ?? null
+      const isClean = holderVmId === null && canReset
+      return { pciAddress, model, numaNode, iommuGroup, holderVmId, isClean }
     }),
     vms,
     disks,
+  }
+}
+
+/** Guests get only `scale` of their type's cores and memory. Declared GPUs always bring enough for the largest type. */
+export function hostCapacity(scale: number, gpuCount: number) {
+  const memoryGb = totalmem() / 1024 ** 3
+  return {
+    cpuCores: Math.max(Math.floor(cpus().length / scale), gpuCount * largestShare.cpuCores),
+    memoryGb: Math.max(Math.floor(memoryGb / scale), gpuCount * largestShare.memoryGb),
   }
 }

@@ -23,7 +23,7 @@ export type { QemuEngineOptions } from './context.ts'
 export { importImage } from './images/images.ts'
 export { buildMiniGuest, ensureMiniGuest } from './mini-guest/index.ts'
 
-/** Fails with a sentence that says what to install when this machine cannot run VMs. */
+/** If this machine cannot run VMs, the error says what to install. */
 export async function createQemuEngine(
   given: QemuEngineOptions,
 ): Promise<Engine & { close(): Promise<void> }> {
@@ -45,7 +45,7 @@ export async function createQemuEngine(
   const locks = new Locks(paths.root)
   let verdict = await locks.with('probe', AbortSignal.timeout(900_000), async () => {
     const guest = await ensureMiniGuest(options.dataDir, options.progress).catch((error: Error) => {
-      options.log.warn({ err: error }, 'there is no mini guest')
+      options.log.warn({ err: error }, 'the mini guest is not available')
       return null
     })
     const guestFolder = guest && join(imagesDir(options.dataDir), guest.folder)
@@ -56,7 +56,7 @@ export async function createQemuEngine(
   if (verdict.accelerator === 'kvm' && kvm === null && isolation.hasOwnUsers)
     verdict = {
       accelerator: 'tcg',
-      reason: '/dev/kvm is open to root only; VMs run under users of their own',
+      reason: 'only root has access to /dev/kvm, and VMs run as other users',
     }
   options.log.info({ ...verdict, qemuVersion }, 'accelerator chosen')
   if (isolation.notIsolated.length > 0)
@@ -84,7 +84,7 @@ export async function createQemuEngine(
   return new QemuEngine(ctx)
 }
 
-/** Kept from the first start on: VMs are placed on a host by name, and a machine may be renamed. */
+/** Kept from the first start on, because VMs are placed by host name and the machine may be renamed. */
 async function persistentHostName(paths: StatePaths, location: string): Promise<string> {
   const known = await readJson<{ name: string }>(paths.host)
   if (known) return known.name

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { InOrder } from '../in-order.ts'
 
 /**
- * A mutex across all processes of this machine that share a state directory, held as an abstract unix socket: the
- * kernel lets it go when its holder dies, so that there is no stale lock to clean up.
+ * A mutex across all processes of this machine that share a state directory. It is an abstract unix socket, which the kernel
+ * releases when its holder dies, so that there are no stale locks.
  */
 export class Locks {
   readonly #prefix: string
-  /** Those of this process wait here, and only the first of them for other processes. */
+  /** Callers in this process wait here; only the first of them competes with other processes. */
   readonly #here = new InOrder()
 
   constructor(stateDir: string) {

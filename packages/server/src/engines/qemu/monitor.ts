@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmSpec } from '../engine.ts'
 import type { QemuContext } from './context.ts'
 import { writeAtomically } from './files.ts'
@@ -13,17 +14,17 @@ import { limitSerial, readSerial } from './process/serial-log.ts'
 import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
-/** Before the guest's network is up, a connection hangs and only a fresh one gets through: try often. */
+/** Before the guest's network is up, a connection hangs and only a new one succeeds, so attempts are short at first. */
 const minGreetingMs = 400
 const greetingShareOfWait = 1 / 10
-/** After that its SSH server may be slow on a busy machine, and abandoned connections are a burden to it: be patient. */
+/** Later its SSH server may be slow on a busy machine, and abandoned connections slow it down further. */
 const patientGreetingMs = 6_000
 const buttonRepeatMs = 5_000
 const pollMs = 100
 
 /**
- * Looks after the VMs of this machine: sees guests come up, end and crash, brings the forwarder back, pulls the plug on
- * those that do not shut down. Several server processes may do this at once; all of it can be done twice.
+ * Watches the VMs of this machine: notices guests that boot, end and crash, restores the forwarder, and powers off VMs that
+ * do not shut down. Several server processes may do this at once; every action can be repeated.
  */
 export class Monitor {
   readonly #ctx: QemuContext
@@ -42,7 +43,7 @@ export class Monitor {
 
   start(): void {
     this.#timer = setTimeout(() => {
-      this.#round = this.#goRound().finally(() => {
+      this.#round = this.#checkAll().finally(() => {
         if (!this.#stop.signal.aborted) this.start()
       })
     }, roundMs)
@@ -54,17 +55,17 @@ export class Monitor {
     await this.#round
   }
 
-  /** Returns at once; the guest's first SSH greeting is written down and told. */
+  /** Returns at once; the guest's first SSH greeting is recorded and reported. */
   watchBoot(id: string): void {
     if (this.#bootsWatched.has(id) || this.#stop.signal.aborted) return
     this.#bootsWatched.add(id)
     void this.#followBoot(id)
-      .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'watching a boot failed'))
+      .catch((error) => this.#ctx.options.log.warn({ vmId: id, err: error }, 'watching a VM boot failed'))
       .finally(() => this.#bootsWatched.delete(id))
   }
 
-  /** The more guests boot at once, the longer each takes, and the less looking helps. */
-  lookAgainMs(): number {
+  /** The more guests boot at once, the longer each of them takes. */
+  pollIntervalMs(): number {
     return pollMs * Math.max(1, this.#bootsWatched.size)
   }
 
@@ -73,7 +74,7 @@ export class Monitor {
     let patientBootId = ''
     while (!this.#stop.signal.aborted) {
       const run = await records.readRun(id)
-      if (!run || (await records.hasAnswered(id, run))) return
+      if (!run || (await records.isMarked(id, 'answered', run))) return
       const spec = (await records.read(id))?.spec
       const announcement = await this.#announcement(id, run, spec)
       const isPatient = announcement === 'made' || patientBootId === run.bootId
@@ -81,16 +82,16 @@ export class Monitor {
       const greeting =
         announcement === 'awaited' ? 'silent' : await this.#greeting(id, run, isPatient, hostKey)
       if (greeting === 'greeted') {
-        await records.markAnswered(id, run)
+        await records.mark(id, 'answered', run)
         this.#report(id, 'running')
         return
       }
-      // Its own key may not be in place yet.
-      if (greeting === 'stranger') await records.markStranger(id, run)
+      // The guest may not have installed its own key yet.
+      if (greeting === 'stranger') await records.mark(id, 'stranger', run)
       if (greeting === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
-      await new Promise((resolve) => setTimeout(resolve, this.lookAgainMs()))
+      await sleep(this.pollIntervalMs())
     }
   }
 
@@ -99,7 +100,7 @@ export class Monitor {
     return this.#ctx.forwarder.greeting(id, isPatient ? patientGreetingMs : eagerMs, hostKey)
   }
 
-  /** The mini guest says on its console when it is up; of others we know nothing. */
+  /** The mini guest prints on its console when it is up; other images do not. */
   async #announcement(
     id: string,
     run: Run,
@@ -110,35 +111,35 @@ export class Monitor {
     return content.includes(miniGuestUp) ? 'made' : 'awaited'
   }
 
-  async #goRound(): Promise<void> {
+  async #checkAll(): Promise<void> {
     let forwarder: Promise<ForwarderStatus> | undefined
     for (const id of await this.#ctx.records.ids()) {
       try {
-        await this.#lookAfter(id, async () => {
+        await this.#check(id, async () => {
           forwarder ??= this.#ctx.forwarder.status()
           return (await forwarder).vms[id] !== undefined
         })
       } catch (error) {
         if (this.#stop.signal.aborted) return
-        this.#ctx.options.log.warn({ vmId: id, err: error }, 'looking after a VM failed')
+        this.#ctx.options.log.warn({ vmId: id, err: error }, 'checking a VM failed')
       }
     }
   }
 
-  async #lookAfter(id: string, isForwarded: () => Promise<boolean>): Promise<void> {
+  async #check(id: string, isForwarded: () => Promise<boolean>): Promise<void> {
     const seen = await observe(this.#ctx, id)
     if (!seen || this.#stop.signal.aborted) return
     this.#report(id, seen.power)
     if (!seen.run) return
-    if (seen.process && !(await this.#ctx.records.hasAnswered(id, seen.run))) this.watchBoot(id)
+    if (seen.process && !(await this.#ctx.records.isMarked(id, 'answered', seen.run))) this.watchBoot(id)
     if (seen.process && !(await isForwarded())) await this.#restoreForwards(id)
     if (seen.power === 'running' && seen.record.spec.sshHostKey?.privateKey) await this.#forgetHostKey(id)
-    if (seen.power === 'stopping') await this.#hurry(id, seen)
-    if (!seen.process && seen.power !== 'booting') await this.#tidyUp(id)
+    if (seen.power === 'stopping') await this.#enforceShutdown(id, seen)
+    if (!seen.process && seen.power !== 'booting') await this.#cleanUp(id)
     await limitSerial(this.#ctx.records.folder(id))
   }
 
-  /** A forwarder that was started anew knows nothing of the VMs yet. */
+  /** A restarted forwarder does not know the VMs yet. */
   async #restoreForwards(id: string): Promise<void> {
     await this.#locked(id, async (seen) => {
       if (!seen.run || !seen.process) return
@@ -147,7 +148,7 @@ export class Monitor {
     })
   }
 
-  /** The guest has its private key, and nobody else needs it. What QEMU holds open goes when it ends. */
+  /** Only the guest needs its private key. The copy that QEMU has open is released when it ends. */
   async #forgetHostKey(id: string): Promise<void> {
     const { records, options } = this.#ctx
     await this.#locked(id, async ({ record }) => {
@@ -158,25 +159,23 @@ export class Monitor {
     })
   }
 
-  async #hurry(id: string, seen: Observed): Promise<void> {
-    const askedAtMs = await this.#ctx.records.stopRequestedAtMs(id, seen.run!)
-    if (askedAtMs === null) return
-    if (Date.now() - askedAtMs > this.#ctx.options.shutdownLimitMs) {
-      await this.#locked(id, async (now) => {
-        if (now.power === 'stopping') await powerOff(this.#ctx, id, now)
-      })
-      return
-    }
-    const pressedAtMs = this.#buttonPressedAtMs.get(id) ?? askedAtMs
-    if (Date.now() - pressedAtMs < buttonRepeatMs) return
+  /** Presses the power button again from time to time, and cuts the power after the limit. */
+  async #enforceShutdown(id: string, seen: Observed): Promise<void> {
+    const requestedAtMs = await this.#ctx.records.markedAtMs(id, 'stop', seen.run!)
+    if (requestedAtMs === null) return
+    const isOverdue = Date.now() - requestedAtMs > this.#ctx.options.shutdownLimitMs
+    const pressedAtMs = this.#buttonPressedAtMs.get(id) ?? requestedAtMs
+    if (!isOverdue && Date.now() - pressedAtMs < buttonRepeatMs) return
     this.#buttonPressedAtMs.set(id, Date.now())
     await this.#locked(id, async (now) => {
-      if (now.power === 'stopping') await pressPowerButton(this.#ctx, id)
+      if (now.power !== 'stopping') return
+      if (isOverdue) await powerOff(this.#ctx, id, now)
+      else await pressPowerButton(this.#ctx, id)
     })
   }
 
-  /** Closes the public ports of a VM that is no more, and puts the papers of an orderly end away. */
-  async #tidyUp(id: string): Promise<void> {
+  /** Closes the public ports of a VM that has ended, and deletes the run record unless it crashed. */
+  async #cleanUp(id: string): Promise<void> {
     await this.#locked(id, async (now) => {
       if (now.process || now.power === 'booting') return
       await this.#ctx.forwarder.remove(id)

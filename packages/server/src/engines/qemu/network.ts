@@ -4,11 +4,8 @@ import { servedPorts } from './forwarder/rules.ts'
 import { accessMac } from './process/machine.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-/**
- * Brings the forwarder's side of a running VM in line with its rules. Callers hold the VM's lock; the run that comes
- * back is already written.
- */
-export async function syncForwards(ctx: QemuContext, id: string, record: VmRecord, run: Run): Promise<Run> {
+/** Updates the forwarder to the rules of a running VM, and records the result. Callers hold the VM's lock. */
+export async function syncForwards(ctx: QemuContext, id: string, record: VmRecord, run: Run): Promise<void> {
   const { ports, notes } = servedPorts(record.rules)
   const { egress, egressAllow } = ctx.options
   const { networkId, macAddress, publicAddress } = record.spec.network
@@ -27,6 +24,5 @@ export async function syncForwards(ctx: QemuContext, id: string, record: VmRecor
   }
   if (JSON.stringify(synced) !== JSON.stringify(run)) await ctx.records.writeRun(id, synced)
   if (publicAddress !== '' && synced.sshPort === 0)
-    throw new EngineError('unavailable', `no port for SSH: ${forwards.failures.join(', ')}`)
-  return synced
+    throw new EngineError('unavailable', `no port for SSH is available: ${forwards.failures.join(', ')}`)
 }

@@ -7,7 +7,7 @@ import { awaitExitCode, exitCode, identify, isAlive, type ProcessIdentity } from
 import { lastSerialLines } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
-/** A QEMU that was just spawned has no pid file yet; its server may have died in that very moment. */
+/** A QEMU that was just spawned has no pid file yet, and its server may have died at that moment. */
 const spawnGraceMs = 10_000
 
 export interface Observed {
@@ -19,32 +19,28 @@ export interface Observed {
   detail: string
 }
 
-/** What a VM does right now, read from its files and the process list: any server process sees the same. Null: there is none. */
+/** The VM's state from its files and the process list, which is the same for every server process. Null if there is no VM. */
 export async function observe(ctx: QemuContext, id: string): Promise<Observed | null> {
   const record = await ctx.records.read(id)
   if (!record) return null
   const run = await ctx.records.readRun(id)
   const alive = run && (await livingProcess(ctx, id, run))
-  // Without its OS disk it is no VM any more; a QEMU that still runs has it open.
+  // Without its OS disk the VM is lost, unless a QEMU still has the disk open.
   if (!alive && !(await isThere(ctx.records.osDisk(id)))) return null
   if (!run) return { record, run, process: null, power: 'off', detail: '' }
   if (!alive) {
-    if (
-      run.process === null &&
-      Date.now() - run.bootStartedAtMs < spawnGraceMs &&
-      !(await hasExited(ctx, id))
-    )
+    const isRecent = run.process === null && Date.now() - run.bootStartedAtMs < spawnGraceMs
+    if (isRecent && (await exitCode(ctx.records.folder(id))) === null)
       return { record, run, process: null, power: 'booting', detail: '' }
-    const end = await obituary(ctx, id, run)
-    // Whoever cleared the run meanwhile knew its end, and took the note of it away.
+    const end = await describeEnd(ctx, id, run)
+    // Another process cleared the run, and with it the exit code.
     if (end.power === 'crashed' && (await ctx.records.readRun(id))?.runId !== run.runId)
       return observe(ctx, id)
     return { record, run, process: null, ...end }
   }
   const seen = { record, run, process: alive }
-  if ((await ctx.records.stopRequestedAtMs(id, run)) !== null)
-    return { ...seen, power: 'stopping', detail: '' }
-  if (await ctx.records.hasAnswered(id, run))
+  if (await ctx.records.isMarked(id, 'stop', run)) return { ...seen, power: 'stopping', detail: '' }
+  if (await ctx.records.isMarked(id, 'answered', run))
     return { ...seen, power: 'running', detail: run.notes.join('; ') }
   const waitedMs = Date.now() - run.bootStartedAtMs
   if (waitedMs < ctx.options.bootTimeoutS * 1000) return { ...seen, power: 'booting', detail: '' }
@@ -53,9 +49,9 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
     ctx.verdict.accelerator === 'tcg'
       ? ' (emulated, without KVM: a full distribution may need a longer boot_timeout_s)'
       : ''
-  const problem = (await ctx.records.hasMetStranger(id, run))
-    ? `no SSH answer with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another one`
-    : `no SSH answer within ${ctx.options.bootTimeoutS} s`
+  const problem = (await ctx.records.isMarked(id, 'stranger', run))
+    ? `SSH did not answer with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another key`
+    : `SSH did not answer within ${ctx.options.bootTimeoutS} s`
   const detail = `${problem}${advice}; the serial console ends with:\n${serial}`
   return { ...seen, power: 'crashed', detail }
 }
@@ -65,21 +61,17 @@ async function livingProcess(ctx: QemuContext, id: string, run: Run): Promise<Pr
   return identify(ctx.records.folder(id), run.label)
 }
 
-async function hasExited(ctx: QemuContext, id: string): Promise<boolean> {
-  return (await exitCode(ctx.records.folder(id))) !== null
-}
-
-/** QEMU ends with 0 when the guest powered itself off, or when we ended it. */
-async function obituary(
+/** QEMU exits with 0 if the guest powered itself off, or if the engine ended it. */
+async function describeEnd(
   ctx: QemuContext,
   id: string,
   run: Run,
 ): Promise<{ power: 'off' | 'crashed'; detail: string }> {
   const folder = ctx.records.folder(id)
   const code = await awaitExitCode(folder, run.label)
-  if (code === 0 || (await ctx.records.isOffRequested(id, run))) return { power: 'off', detail: '' }
+  if (code === 0 || (await ctx.records.isMarked(id, 'off', run))) return { power: 'off', detail: '' }
   const log = lastWords((await readText(join(folder, 'qemu.log'))) ?? '')
-  const how = code === null ? 'QEMU vanished' : `QEMU ended with code ${code}`
+  const how = code === null ? 'QEMU disappeared' : `QEMU ended with code ${code}`
   const serial = await lastSerialLines(folder)
   return { power: 'crashed', detail: [how, log, serial].filter(Boolean).join('\n') }
 }

@@ -1,33 +1,28 @@
 import { join, resolve } from 'node:path'
 
-/** Shared by every location of a data directory. Absolute: QEMU takes a relative backing file to be beside its image. */
+/** Shared by every location of a data directory. Absolute, because QEMU resolves a relative backing file from its image. */
 export function imagesDir(dataDir: string): string {
   return resolve(dataDir, 'qemu', 'images')
 }
 
-/** Where one location's engine keeps its things; the folder is closed to other users. */
+/** The files of one location's engine; other users have no access to the folder. */
 export class StatePaths {
   readonly root: string
+  readonly vms: string
+  readonly disks: string
+  readonly fences: string
+  readonly host: string
+  readonly forwarderLog: string
 
   constructor(dataDir: string, location: string) {
     this.root = resolve(dataDir, 'qemu', location)
+    this.vms = join(this.root, 'vms')
+    this.disks = join(this.root, 'disks')
+    this.fences = join(this.root, 'fences')
+    this.host = join(this.root, 'host.json')
+    this.forwarderLog = join(this.root, 'forwarder.log')
   }
 
-  get vms(): string {
-    return join(this.root, 'vms')
-  }
-  get disks(): string {
-    return join(this.root, 'disks')
-  }
-  get fences(): string {
-    return join(this.root, 'fences')
-  }
-  get host(): string {
-    return join(this.root, 'host.json')
-  }
-  get forwarderLog(): string {
-    return join(this.root, 'forwarder.log')
-  }
   fence(id: string): string {
     return join(this.fences, `${safeName(id)}.json`)
   }
@@ -39,13 +34,13 @@ export class StatePaths {
   }
 }
 
-/** QEMU listens here; the folder is the server's alone once it does. */
+/** The sockets on which QEMU listens; once it does, only the server can write to their folder. */
 export function vmSocket(vmDir: string, name: 'qmp' | 'access' | 'segment'): string {
   return join(vmDir, 'sockets', `${name}.sock`)
 }
 
-/** Ids become file names; anything that could climb out of its folder is refused. */
-export function safeName(id: string): string {
+/** Ids become file names, so an id that could leave its folder is rejected. */
+function safeName(id: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(id)) throw new RangeError(`not usable as an id: ${id}`)
   return id
 }

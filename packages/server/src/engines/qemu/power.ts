@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { copyFile } from 'node:fs/promises'
-import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, type VmSpec } from '../engine.ts'
@@ -19,12 +18,12 @@ import { serialEnd } from './process/serial-log.ts'
 import type { Run, VmRecord } from './vm-records.ts'
 
 const minMemoryMib = 256
-/** What QEMU needs for itself, caches of its disks and the servers of shared volumes included. */
+/** What QEMU itself needs, with the caches of its disks and the servers of shared volumes. */
 const memoryBesideGuestMib = 768
-/** Up to 64 threads for disks, and some for everything else. */
+/** Up to 64 threads for disks, and the rest for everything else. */
 const processesBesideCores = 512
 
-/** All of these are called with the VM's lock held. */
+/** Callers of the functions in this file hold the VM's lock. */
 
 export async function powerOn(
   ctx: QemuContext,
@@ -43,11 +42,11 @@ export async function powerOn(
   await start(ctx, id, current.record, signal)
 }
 
-/** Asks the guest through ACPI, and through its keyboard where a directly booted kernel has no ACPI. */
+/** Uses ACPI, and the keyboard if a directly booted kernel has no ACPI. */
 export async function askToShutDown(ctx: QemuContext, id: string, seen: Observed): Promise<void> {
   if (!seen.run) return
   if (!seen.process) return powerOff(ctx, id, seen)
-  await ctx.records.markStopRequested(id, seen.run)
+  await ctx.records.mark(id, 'stop', seen.run)
   await pressPowerButton(ctx, id)
 }
 
@@ -63,7 +62,7 @@ export async function powerOff(ctx: QemuContext, id: string, seen: Observed): Pr
   if (!seen.run) return
   const current = seen.process ? seen : await awaitSpawn(ctx, id, seen)
   if (current.process) {
-    await ctx.records.markOffRequested(id, seen.run)
+    await ctx.records.mark(id, 'off', seen.run)
     await endProcess(current.process)
     await awaitExitCode(ctx.records.folder(id), seen.run.label)
   }
@@ -96,7 +95,7 @@ export async function reset(
   await ctx.records.writeRun(id, { ...seen.run, process: seen.process, ...boot })
 }
 
-/** A run whose QEMU was spawned by a server that died before it saw it up: wait for what becomes of it. */
+/** Waits for a QEMU that was spawned by a server that died before QEMU was up. */
 async function awaitSpawn(ctx: QemuContext, id: string, seen: Observed): Promise<Observed> {
   let now = seen
   while (now.run && !now.process && now.power === 'booting') {
@@ -141,7 +140,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
   }
 }
 
-/** Everything that QEMU writes itself beside data disks. */
+/** The files in the VM's folder that QEMU writes, without data disks. */
 function ownFiles({ hasScratch, boot }: Machine): string[] {
   const variables = boot.kind === 'disk' && boot.firmware ? [boot.firmware.variables] : []
   return ['os.qcow2', 'seed.iso', ...(hasScratch ? ['scratch.qcow2'] : []), ...variables]
@@ -158,7 +157,7 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
   }
   const files = await openImage(dataDir, spec.image.source as ImageSource, spec.image.name)
   try {
-    for (const gpu of gpus) await ctx.isolation.giveDevice(folder, `/dev/vfio/${gpu.iommuGroup}`)
+    for (const gpu of gpus) await ctx.isolation.give(folder, `/dev/vfio/${gpu.iommuGroup}`)
     const wrapped = await ctx.isolation.wrap(folder, id, qemuProgram, limits)
     const args = machineArguments(machine)
     return await startQemu(folder, {
@@ -173,7 +172,7 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
   }
 }
 
-/** The last step of a start, which may be another server's that died in the middle of it: doing it twice is once. */
+/** The last step of a start. It can be repeated, because the server that began the start may have died. */
 export async function letRun(ctx: QemuContext, id: string): Promise<void> {
   const folder = ctx.records.folder(id)
   await ctx.isolation.seal(folder)
@@ -188,7 +187,7 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
   return {
     arch: ctx.arch,
     accelerator: ctx.verdict.accelerator,
-    // A whole distribution runs far more code than the mini guest.
+    // A full distribution runs far more code than the mini guest.
     translationCacheMib: ctx.translationCacheMib * (source.kind === 'mini' ? 1 : 4),
     spec,
     memoryMib: Math.max(minMemoryMib, Math.ceil(spec.memoryGb * 1024 * options.scale)),
@@ -207,18 +206,23 @@ async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): 
   if (source.kind === 'mini') return { kind: 'kernel' }
   if (!ctx.firmware) {
     if (ctx.arch.name === 'aarch64')
-      throw new EngineError('rejected', 'cloud images on aarch64 need UEFI: apt-get install qemu-efi-aarch64')
+      throw new EngineError(
+        'rejected',
+        'cloud images on aarch64 need UEFI; install it with apt-get install qemu-efi-aarch64',
+      )
     return { kind: 'disk', firmware: null }
   }
   const variables = join(ctx.records.folder(id), 'uefi-variables.fd')
   await copyFile(ctx.firmware.variables, variables, 1).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST')
-      throw isMissing(error) ? new EngineError('missing', 'the UEFI firmware of this host is gone') : error
+      throw isMissing(error)
+        ? new EngineError('missing', 'the UEFI firmware of this host was removed')
+        : error
   })
   return { kind: 'disk', firmware: { code: ctx.firmware.code, variables: 'uefi-variables.fd' } }
 }
 
-/** The books say the same; this is for the day when they are wrong. */
+/** The database already guarantees this; the check protects against an error in it. */
 async function requireFreeGpus(ctx: QemuContext, id: string, spec: VmSpec): Promise<void> {
   const wanted = new Set(spec.gpus.map((gpu) => gpu.pciAddress))
   if (wanted.size === 0) return
@@ -232,17 +236,6 @@ async function requireFreeGpus(ctx: QemuContext, id: string, spec: VmSpec): Prom
       throw new EngineError('unavailable', `GPU ${held.pciAddress} is held by VM ${other}`)
   }
 }
-
-export function hostCapacity(scale: number, gpuCount: number, cpuCount: number) {
-  const memoryGb = totalmem() / 1024 ** 3
-  return {
-    cpuCores: Math.max(Math.floor(cpuCount / scale), gpuCount * largestShare.cpuCores),
-    memoryGb: Math.max(Math.floor(memoryGb / scale), gpuCount * largestShare.memoryGb),
-  }
-}
-
-/** What the catalogue's types ask for per GPU, at most. */
-const largestShare = { cpuCores: 12, memoryGb: 147 }
 
 function newId(): string {
   return randomBytes(8).toString('hex')

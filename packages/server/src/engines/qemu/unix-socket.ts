@@ -5,8 +5,8 @@ import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /**
- * Connects to a unix socket whose full path may be longer than the 107 bytes that a socket address holds: the
- * directory is reached through a descriptor of our own.
+ * Connects to a unix socket whose path may be longer than the 107 bytes of a socket address, by using an open descriptor of
+ * its directory.
  */
 export async function connectUnix(path: string, timeoutMs: number): Promise<Socket> {
   const directory = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)
@@ -31,7 +31,7 @@ export async function connectUnix(path: string, timeoutMs: number): Promise<Sock
   }
 }
 
-/** Calls back per line. A broken connection is told by the socket's own `close`; the reader's copy of the error is dropped. */
+/** Calls `handle` for each line. The socket itself reports a broken connection, so the reader's error is ignored. */
 export function onLines(socket: Socket, handle: (line: string) => void): void {
   createInterface({ input: socket })
     .on('line', handle)

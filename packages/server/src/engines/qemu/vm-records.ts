@@ -10,14 +10,14 @@ import type { ProcessIdentity } from './process/process.ts'
 export interface VmRecord {
   spec: VmSpec
   rules: CompiledRule[]
-  /** Of these rules; 0 before the first ones. */
+  /** Generation of the rules; 0 before the first ones. */
   firewallGeneration: number
 }
 
 /** One life of a QEMU process, from power on to power off. */
 export interface Run {
   runId: string
-  /** Changes with each reset, so that an answer of the guest before it does not count after it. */
+  /** Changes with each reset, so that an answer of the guest before the reset does not count after it. */
   bootId: string
   bootStartedAtMs: number
   /** Where this boot's output begins in the serial log. */
@@ -27,13 +27,23 @@ export interface Run {
   label: string
   process: ProcessIdentity | null
   sshPort: number
-  /** What the inbound rules ask for and the forwarder could not give. */
+  /** Parts of the inbound rules that the forwarder cannot serve. */
   notes: string[]
 }
 
 /**
- * The files of a VM's folder. `vm.json` and `run.json` are written under the VM's lock; facts that come from elsewhere
- * (the guest answered, a stop was asked for) are files of their own, so that nobody overwrites them.
+ * `answered`: the guest answered SSH in this boot. `stranger`: an SSH server answered with another host key. `stop`: a
+ * shutdown was requested in this run. `off`: the engine ended the process, so that its end is no crash.
+ */
+export type Mark = 'answered' | 'stranger' | 'stop' | 'off'
+
+/** Files of a run, which are removed with it. */
+const runFile =
+  /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/
+
+/**
+ * The files in a VM's folder. `vm.json` and `run.json` are written with the VM's lock held; marks, which are written without
+ * it, are files of their own, so that no writer overwrites another.
  */
 export class VmRecords {
   readonly #paths: StatePaths
@@ -75,53 +85,31 @@ export class VmRecords {
     return writeJson(join(this.folder(id), 'run.json'), run)
   }
 
-  /** After this the VM counts as off. */
+  /** Afterwards the VM counts as off. */
   async clearRun(id: string): Promise<void> {
     const folder = this.folder(id)
     await endVolumes(folder)
     await rm(join(folder, 'run.json'), { force: true })
     for (const name of await readdir(folder).catch(() => []))
-      if (
-        /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/.test(
-          name,
-        )
-      )
-        await rm(join(folder, name), { recursive: true, force: true })
+      if (runFile.test(name)) await rm(join(folder, name), { recursive: true, force: true })
   }
 
-  async markAnswered(id: string, run: Run): Promise<void> {
-    await writeAtomically(join(this.folder(id), `answered-${run.bootId}`), '')
+  async mark(id: string, mark: Mark, run: Run): Promise<void> {
+    if (!(await this.isMarked(id, mark, run)))
+      await writeAtomically(this.#markFile(id, mark, run), `${Date.now()}`)
   }
 
-  async hasAnswered(id: string, run: Run): Promise<boolean> {
-    return (await readText(join(this.folder(id), `answered-${run.bootId}`))) !== null
+  async isMarked(id: string, mark: Mark, run: Run): Promise<boolean> {
+    return (await this.markedAtMs(id, mark, run)) !== null
   }
 
-  /** An SSH server answered with another host key than the VM was given. */
-  async markStranger(id: string, run: Run): Promise<void> {
-    await writeAtomically(join(this.folder(id), `stranger-${run.bootId}`), '')
-  }
-
-  async hasMetStranger(id: string, run: Run): Promise<boolean> {
-    return (await readText(join(this.folder(id), `stranger-${run.bootId}`))) !== null
-  }
-
-  async markStopRequested(id: string, run: Run): Promise<void> {
-    if ((await this.stopRequestedAtMs(id, run)) === null)
-      await writeAtomically(join(this.folder(id), `stop-${run.runId}`), `${Date.now()}`)
-  }
-
-  async stopRequestedAtMs(id: string, run: Run): Promise<number | null> {
-    const text = await readText(join(this.folder(id), `stop-${run.runId}`))
+  async markedAtMs(id: string, mark: Mark, run: Run): Promise<number | null> {
+    const text = await readText(this.#markFile(id, mark, run))
     return text === null ? null : Number(text)
   }
 
-  /** Says that we pulled the plug ourselves: the end of the process is then no crash. */
-  async markOffRequested(id: string, run: Run): Promise<void> {
-    await writeAtomically(join(this.folder(id), `off-${run.runId}`), '')
-  }
-
-  async isOffRequested(id: string, run: Run): Promise<boolean> {
-    return (await readText(join(this.folder(id), `off-${run.runId}`))) !== null
+  #markFile(id: string, mark: Mark, { bootId, runId }: Run): string {
+    const isOfBoot = mark === 'answered' || mark === 'stranger'
+    return join(this.folder(id), `${mark}-${isOfBoot ? bootId : runId}`)
   }
 }

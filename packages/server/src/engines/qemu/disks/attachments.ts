@@ -16,12 +16,12 @@ import {
 import { QmpError, type QmpSession, withQmp } from '../process/qmp.ts'
 import { serveVolume } from './volumes.ts'
 
-/** A guest's kernel lets five seconds pass before it gives a slot free, in case the button was pressed by mistake. */
+/** A guest's kernel waits five seconds before it releases a slot, in case the request was a mistake. */
 const unplugLimitMs = 20_000
 
 /**
- * Puts a disk where the VM's QEMU reaches it: a link in its folder, or the socket of the volume's server. One that many
- * VMs read belongs to none of them.
+ * Makes a disk accessible to the VM's QEMU: by a link in its folder, or by the socket of the volume's server. A read-only
+ * disk, which several VMs can share, stays the server's.
  */
 export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   const folder = ctx.records.folder(vmId)
@@ -38,7 +38,7 @@ export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDi
   await chmod(join(folder, link), 0o444)
 }
 
-/** Plugs a disk into a running VM, unless it is in already. */
+/** Plugs a disk into a running VM, unless it is already there. */
 export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   await talk(ctx, vmId, async (qmp) => {
     if (await isPlugged(qmp, disk)) return
@@ -58,7 +58,7 @@ export async function plug(ctx: QemuContext, vmId: string, disk: AttachedDisk): 
   })
 }
 
-/** Unplugs a disk from a running VM and waits until the guest has let it go. */
+/** Unplugs a disk from a running VM, and waits until the guest has released it. */
 export async function unplug(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   await talk(ctx, vmId, async (qmp) => {
     const until = Date.now() + unplugLimitMs
@@ -109,7 +109,7 @@ async function isPlugged(qmp: QmpSession, disk: AttachedDisk): Promise<boolean> 
   return devices.some((device) => device.name === qdevId(disk))
 }
 
-/** What is behind the device; left over when a server died between the two halves of plugging. */
+/** Removes what the device uses; it may be left from a server that died while plugging. */
 async function dropBackend(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
   const command =
     disk.type === 'shared-volume'
@@ -124,7 +124,7 @@ function qdevId(disk: AttachedDisk): string {
   return `${disk.type === 'shared-volume' ? 'volume' : 'disk'}-${deviceId(disk.id)}`
 }
 
-/** The guest is still plugging the disk in, or already letting it go. */
+/** The guest is still plugging in the disk, or already releasing it. */
 function ignoreBusyGuest(error: unknown): void {
   if (!(error instanceof QmpError) || !/process of unplug|guest is busy|not found/.test(error.message))
     throw error

@@ -1,12 +1,12 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type DiskSpec, EngineError } from '../../engine.ts'
+import { type DiskSpec, noSuchDisk } from '../../engine.ts'
 import { run } from '../command.ts'
-import { isMissing, readJson, writeJson } from '../files.ts'
+import { readJson, writeJson } from '../files.ts'
 import { describeFile } from '../images/image-header.ts'
 import type { StatePaths } from '../paths.ts'
 
-/** A data disk is a qcow2 file, a shared volume a folder; either has its description beside it. */
+/** A data disk is a qcow2 file and a shared volume is a folder; `disk.json` beside it has its specification. */
 export class DiskFiles {
   readonly #paths: StatePaths
 
@@ -24,7 +24,7 @@ export class DiskFiles {
 
   async require(id: string): Promise<DiskSpec> {
     const disk = await this.read(id)
-    if (!disk) throw new EngineError('missing', `no such disk: ${id}`)
+    if (!disk) throw noSuchDisk(id)
     return disk
   }
 
@@ -54,11 +54,7 @@ export class DiskFiles {
   }
 
   async remove(id: string): Promise<void> {
-    try {
-      await rm(this.#paths.disk(id), { recursive: true })
-    } catch (error) {
-      if (!isMissing(error)) throw error
-    }
+    await rm(this.#paths.disk(id), { recursive: true, force: true })
   }
 }
 
@@ -71,7 +67,7 @@ export async function growImage(file: string, sizeGib: number, signal: AbortSign
   await run('qemu-img', ['resize', '-q', '-f', 'qcow2', file, `${sizeGib}G`], { signal })
 }
 
-/** A thin child of a read-only base; a failed attempt leaves no half of it. */
+/** Creates a copy-on-write image of a read-only base; a failed attempt leaves no file. */
 export async function createOverlay(
   file: string,
   base: { file: string; format: string; sizeGib: number },

@@ -1,45 +1,42 @@
 import { spawn } from 'node:child_process'
-import { access, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
 import { lastWords, run } from '../command.ts'
-import { readJson, writeJson } from '../files.ts'
+import { isAccessible, isRoot, readJson, writeJson } from '../files.ts'
 import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '../process/process.ts'
 
 const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
-/** Beside a socket: who serves it. */
+/** The file beside a socket that identifies the serving process. */
 const recordName = '.server.json'
 
-/** Whether shared volumes can be had here. */
 export async function canServeVolumes(): Promise<boolean> {
   const program = await findVirtiofsd()
   return program !== null && (isRoot() || (await isSuccessor(program)))
 }
 
 async function findVirtiofsd(): Promise<string | null> {
-  for (const program of programNames) if (await exists(program)) return program
+  for (const program of programNames) if (await isAccessible(program)) return program
   return null
 }
 
-const isRoot = () => process.getuid?.() === 0
-
 const successors = new Map<string, Promise<boolean>>()
-/** The C program of QEMU 7.2 and its successor in Rust take different words, and only the latter runs without root. */
+/** QEMU 7.2's virtiofsd in C and its successor in Rust have different options, and only the successor runs without root. */
 function isSuccessor(program: string): Promise<boolean> {
   const known = successors.get(program)
   if (known) return known
   const help = run(program, ['--help']).catch((error: Error) => error.message)
-  const answer = help.then((text) => text.includes('--shared-dir'))
-  successors.set(program, answer)
-  return answer
+  const result = help.then((text) => text.includes('--shared-dir'))
+  successors.set(program, result)
+  return result
 }
 
-/** What it does for a VM counts for that VM, and is limited with it. */
+/** Enters the VM's cgroups, so that the VM's limits include the server of its volumes. */
 const enterScript = 'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; exec "$@"'
 
-/** One virtiofsd per VM and volume. It leaves by itself when its QEMU does, but waits for ever for one that never came. */
+/** Starts one virtiofsd per VM and volume. It ends with its QEMU, but would wait forever for one that never connects. */
 export async function serveVolume(
   vmDir: string,
   socket: string,
@@ -69,17 +66,17 @@ export async function serveVolume(
   const identity = child.pid && (await identityOf(child.pid))
   if (identity) await writeJson(join(vmDir, `${socket}${recordName}`), identity)
   const until = Date.now() + startLimitMs
-  while (!(await exists(join(vmDir, socket)))) {
+  while (!(await isAccessible(join(vmDir, socket)))) {
     if (failure !== null || Date.now() > until)
       throw new EngineError(
         'unavailable',
-        `the shared volume is not served: ${failure ?? 'no socket in time'}`,
+        `the server of the shared volume did not start: ${failure ?? 'it has no socket'}`,
       )
     await sleep(20)
   }
 }
 
-/** Ends what still serves volumes to a VM whose QEMU is gone. */
+/** Ends servers of volumes that are still there after QEMU has ended. */
 export async function endVolumes(vmDir: string): Promise<void> {
   for (const name of await readdir(vmDir).catch(() => []))
     if (name.endsWith(recordName)) await endVolume(join(vmDir, name))
@@ -99,14 +96,7 @@ async function argumentsFor(program: string, socket: string, shareFolder: string
   if (!isRoot())
     throw new EngineError(
       'rejected',
-      'the virtiofsd of this host needs root; install the virtiofsd package of a later release',
+      'the virtiofsd of this host needs root; install the virtiofsd package of a later Debian release',
     )
   return [`--socket-path=${socket}`, '-o', `source=${shareFolder}`, '-o', 'cache=auto']
-}
-
-function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  )
 }

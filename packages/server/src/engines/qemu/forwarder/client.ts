@@ -12,15 +12,15 @@ import { connectUnix, onLines } from '../unix-socket.ts'
 import { type Greeting, proofMs } from './greeting.ts'
 import {
   type ForwardedVm,
-  type ForwarderAnswer,
   type ForwarderRequest,
+  type ForwarderResponse,
   type ForwarderStatus,
   forwarderSocket,
   type VmForwards,
 } from './protocol.ts'
 
 const startLimitMs = 10_000
-const answerLimitMs = 5_000
+const responseLimitMs = 5_000
 
 interface Waiting {
   resolve(result: unknown): void
@@ -28,7 +28,7 @@ interface Waiting {
   timer: NodeJS.Timeout
 }
 
-/** The engine's end of the control socket. Starts the forwarder when there is none. */
+/** The engine's end of the control socket. Starts the forwarder if it does not run. */
 export class ForwarderClient {
   readonly #paths: StatePaths
   readonly #program: string
@@ -49,15 +49,15 @@ export class ForwarderClient {
   }
 
   async remove(vmId: string): Promise<void> {
-    const isThere = this.#connecting ?? (await this.#reach())
-    if (!isThere) return
-    if ('destroy' in isThere) isThere.destroy()
+    const socket = this.#connecting ?? (await this.#reach())
+    if (!socket) return
+    if ('destroy' in socket) socket.destroy()
     await this.#ask({ op: 'remove', vmId })
   }
 
   greeting(vmId: string, timeoutMs: number, hostKey: string): Promise<Greeting> {
     const request = { op: 'greeting', vmId, timeoutMs, hostKey } as const
-    return this.#ask<Greeting>(request, answerLimitMs + timeoutMs + proofMs)
+    return this.#ask<Greeting>(request, responseLimitMs + timeoutMs + proofMs)
   }
 
   status(): Promise<ForwarderStatus> {
@@ -70,7 +70,7 @@ export class ForwarderClient {
     socket?.destroy()
   }
 
-  async #ask<T>(request: ForwarderRequest, limitMs = answerLimitMs): Promise<T> {
+  async #ask<T>(request: ForwarderRequest, limitMs = responseLimitMs): Promise<T> {
     if (this.#isClosed) throw new EngineError('unavailable', 'the engine is closed')
     this.#connecting ??= this.#connect()
     const socket = await this.#connecting
@@ -91,7 +91,7 @@ export class ForwarderClient {
       const socket = await this.#reachOrStart()
       socket.on('error', () => {})
       socket.on('close', () => this.#disconnected())
-      onLines(socket, (line) => this.#answered(JSON.parse(line)))
+      onLines(socket, (line) => this.#receive(JSON.parse(line)))
       return socket
     } catch (error) {
       this.#connecting = null
@@ -112,7 +112,7 @@ export class ForwarderClient {
         }
         if (socket) return socket
         const log = lastWords((await readText(this.#paths.forwarderLog)) ?? '')
-        throw new EngineError('unavailable', `the forwarder does not start: ${log}`)
+        throw new EngineError('unavailable', `the forwarder did not start: ${log}`)
       })
     )
   }
@@ -133,20 +133,20 @@ export class ForwarderClient {
     await log.close()
   }
 
-  #answered(answer: ForwarderAnswer): void {
-    const waiting = this.#waiting.get(answer.id)
+  #receive(response: ForwarderResponse): void {
+    const waiting = this.#waiting.get(response.id)
     if (!waiting) return
-    this.#waiting.delete(answer.id)
+    this.#waiting.delete(response.id)
     clearTimeout(waiting.timer)
-    if ('error' in answer) waiting.reject(new EngineError('unavailable', `forwarder: ${answer.error}`))
-    else waiting.resolve(answer.result)
+    if ('error' in response) waiting.reject(new EngineError('unavailable', `forwarder: ${response.error}`))
+    else waiting.resolve(response.result)
   }
 
   #disconnected(): void {
     this.#connecting = null
     for (const waiting of this.#waiting.values()) {
       clearTimeout(waiting.timer)
-      waiting.reject(new EngineError('unavailable', 'the forwarder went away'))
+      waiting.reject(new EngineError('unavailable', 'the forwarder closed the connection'))
     }
     this.#waiting.clear()
   }

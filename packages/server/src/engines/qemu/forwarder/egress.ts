@@ -9,24 +9,24 @@ import { accessNetwork } from '../process/access-network.ts'
 import type { Outbound } from './guest-link.ts'
 import type { UdpDatagram } from './packets.ts'
 
-/** One guest must not use up what the forwarder has for all. */
+/** Limits per guest, so that one guest cannot exhaust the forwarder. */
 const maxConnections = 512
 const maxFlows = 256
 const connectLimitMs = 20_000
 const flowIdleMs = 60_000
 const dnsPort = 53
 
-interface Way {
+interface Route {
   protocol: Protocol
   destination: string
   port: number
   guestPort: number
-  /** Where it really goes. */
+  /** The address that the forwarder connects to. */
   target: string
 }
 
 interface Flow {
-  way: Way
+  route: Route
   socket: UdpSocket
   idle: NodeJS.Timeout
 }
@@ -34,8 +34,8 @@ interface Flow {
 const isPublic = addressGuard([])
 
 /**
- * Where a guest may go: to public addresses, and to what the operator listed. Private, link-local and loopback ranges
- * are the networks of the host (the metadata services of clouds among them), and so are the host's own addresses.
+ * A guest may reach public addresses and the ranges that the operator lists. Private, link-local and loopback ranges are
+ * networks of the host (such as the metadata services of clouds), and the host's own addresses are excluded too.
  */
 export function mayReach(address: string, allow: string[]): boolean {
   if (allow.some((range) => cidrContains(range, address))) return true
@@ -43,27 +43,27 @@ export function mayReach(address: string, allow: string[]): boolean {
   return isPublic(address) && !own.some((mine) => mine.address === address)
 }
 
-/** The way out of one guest. */
+/** The outgoing connections of one guest. */
 export class Egress implements Outbound {
-  /** Ranges beside the public ones; null where guests reach nothing. */
+  /** Ranges besides the public ones; null if the guest may reach nothing. */
   #allow: string[] | null = null
   #rules: CompiledRule[] = []
-  readonly #connections = new Map<Socket, Way>()
+  readonly #connections = new Map<Socket, Route>()
   readonly #flows = new Map<string, Flow>()
 
-  /** Cuts what is no longer allowed. */
+  /** Closes connections that are no longer allowed. */
   update(allow: string[] | null, rules: CompiledRule[]): void {
     this.#allow = allow
     this.#rules = rules
-    for (const [socket, way] of this.#connections) if (!this.#isAllowed(way)) socket.destroy()
-    for (const [key, { way }] of this.#flows) if (!this.#isAllowed(way)) this.#endFlow(key)
+    for (const [socket, route] of this.#connections) if (!this.#isAllowed(route)) socket.destroy()
+    for (const [key, { route }] of this.#flows) if (!this.#isAllowed(route)) this.#endFlow(key)
   }
 
   dial(destination: string, port: number, guestPort: number): Socket | null {
-    const way = this.#way('tcp', destination, port, guestPort)
-    if (!way || this.#connections.size >= maxConnections) return null
-    const socket = connect({ host: way.target, port, allowHalfOpen: true, noDelay: true })
-    this.#connections.set(socket, way)
+    const route = this.#route('tcp', destination, port, guestPort)
+    if (!route || this.#connections.size >= maxConnections) return null
+    const socket = connect({ host: route.target, port, allowHalfOpen: true, noDelay: true })
+    this.#connections.set(socket, route)
     const timer = setTimeout(() => socket.destroy(), connectLimitMs)
     socket.once('connect', () => clearTimeout(timer))
     socket.once('close', () => {
@@ -79,7 +79,7 @@ export class Egress implements Outbound {
     const flow = this.#flows.get(key) ?? this.#beginFlow(key, destination, datagram, reply)
     if (!flow) return
     flow.idle.refresh()
-    flow.socket.send(payload, destinationPort, flow.way.target, () => {})
+    flow.socket.send(payload, destinationPort, flow.route.target, () => {})
   }
 
   close(): void {
@@ -92,15 +92,15 @@ export class Egress implements Outbound {
     { sourcePort, destinationPort }: UdpDatagram,
     reply: (payload: Buffer) => void,
   ): Flow | null {
-    const way = this.#way('udp', destination, destinationPort, sourcePort)
-    if (!way || this.#flows.size >= maxFlows) return null
+    const route = this.#route('udp', destination, destinationPort, sourcePort)
+    if (!route || this.#flows.size >= maxFlows) return null
     const socket = createSocket('udp4')
     socket.on('error', () => this.#endFlow(key))
-    // Only whom the guest wrote to may answer.
-    socket.on('message', (answer, from) => {
-      if (from.address === way.target && from.port === destinationPort) reply(answer)
+    // Accepts datagrams only from the guest's destination.
+    socket.on('message', (payload, from) => {
+      if (from.address === route.target && from.port === destinationPort) reply(payload)
     })
-    const flow = { way, socket, idle: setTimeout(() => this.#endFlow(key), flowIdleMs) }
+    const flow = { route, socket, idle: setTimeout(() => this.#endFlow(key), flowIdleMs) }
     this.#flows.set(key, flow)
     return flow
   }
@@ -112,13 +112,13 @@ export class Egress implements Outbound {
     flow.socket.close()
   }
 
-  #way(protocol: Protocol, destination: string, port: number, guestPort: number): Way | null {
+  #route(protocol: Protocol, destination: string, port: number, guestPort: number): Route | null {
     const target = targetOf(destination, port)
-    const way = target && { protocol, destination, port, guestPort, target }
-    return way && this.#isAllowed(way) ? way : null
+    const route = target && { protocol, destination, port, guestPort, target }
+    return route && this.#isAllowed(route) ? route : null
   }
 
-  #isAllowed({ protocol, destination, port, guestPort, target }: Way): boolean {
+  #isAllowed({ protocol, destination, port, guestPort, target }: Route): boolean {
     if (this.#allow === null) return false
     if (destination === accessNetwork.dns) return true
     const packet = { protocol, peer: destination, sourcePort: guestPort, destinationPort: port }
@@ -128,7 +128,7 @@ export class Egress implements Outbound {
   }
 }
 
-/** The access network has a resolver, which is the host's, and its gateway stands for the host's loopback address. */
+/** The access network's DNS address means the host's resolver, and its gateway means the host's loopback address. */
 function targetOf(destination: string, port: number): string | null {
   if (destination === accessNetwork.host) return '127.0.0.1'
   if (destination !== accessNetwork.dns) return destination

@@ -1,18 +1,19 @@
 import { connect, type Socket } from 'node:net'
+import { uint32 } from '../../../domain/guest/ssh-wire.ts'
 
 const retryMs = 250
 const maxFrameBytes = 70_000
-/** A guest that does not read loses frames, as on a real wire, instead of filling our memory. */
+/** A guest that does not read loses frames, as on a real wire, instead of filling the forwarder's memory. */
 const maxQueuedBytes = 4 * 1024 * 1024
 
 /**
- * The other end of a network card. QEMU listens on a unix socket in the VM's folder and is dialled from here, so that a
- * restarted forwarder finds every guest again. QEMU's framing: four bytes of length, then the Ethernet frame.
+ * The other end of a network card. QEMU listens on a unix socket in the VM's folder and the forwarder connects, so that a
+ * restarted forwarder finds every guest again. Each Ethernet frame follows four bytes with its length.
  */
 export class FrameSocket {
   readonly #path: string
   readonly #onFrame: (frame: Buffer) => void
-  /** After all frames that came at once, and when the connection broke. */
+  /** Called after all frames of one read, and when the connection broke. */
   readonly #onPause: (isBroken: boolean) => void
   #socket: Socket | null = null
   #retry: NodeJS.Timeout | null = null
@@ -34,13 +35,9 @@ export class FrameSocket {
     return this.#socket?.readyState === 'open'
   }
 
-  /** False when the frame was dropped. */
-  send(frame: Buffer): boolean {
-    if (!this.isConnected || this.#socket!.writableLength > maxQueuedBytes) return false
-    const length = Buffer.alloc(4)
-    length.writeUInt32BE(frame.length)
-    this.#socket!.write(Buffer.concat([length, frame]))
-    return true
+  send(frame: Buffer): void {
+    if (!this.isConnected || this.#socket!.writableLength > maxQueuedBytes) return
+    this.#socket!.write(Buffer.concat([uint32(frame.length), frame]))
   }
 
   close(): void {

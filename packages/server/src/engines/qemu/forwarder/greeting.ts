@@ -2,15 +2,15 @@ import type { Duplex } from 'node:stream'
 import { HostKeyProbe } from './host-key-probe.ts'
 
 /**
- * `greeted`: an SSH server answers, and it is the one that was expected. `stranger`: its host key is another.
- * `closed`: somebody is there who does not serve it yet. `silent`: before the guest's network is up there is nobody.
+ * `greeted`: an SSH server answers with the expected host key. `stranger`: it has another host key. `closed`: the guest
+ * answers, but not with SSH yet. `silent`: the guest does not answer, because its network is not up yet.
  */
 export type Greeting = 'greeted' | 'stranger' | 'closed' | 'silent'
 
-/** An SSH server that has said its name is slow to prove it on a busy, emulated machine. */
+/** On a busy, emulated machine an SSH server takes long to prove its host key. */
 export const proofMs = 20_000
 
-/** What comes from an SSH port within the time; of a server that has a host key to show (`ssh-ed25519 AAAA…`), that too. */
+/** Checks what an SSH port answers within the time, with a proof of `hostKey` (`ssh-ed25519 AAAA…`) unless it is ''. */
 export function sshGreeting(connection: Duplex, timeoutMs: number, hostKey: string): Promise<Greeting> {
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { parseCidr } from '@slipway/contract'
 import { numberToAddress } from '../../../domain/addresses.ts'
 import { accessNetwork } from '../process/access-network.ts'
 import { FrameSocket } from './frame-socket.ts'
@@ -19,28 +20,30 @@ import {
 } from './packets.ts'
 import { type Outgoing, TcpConnection } from './tcp.ts'
 
-/** Any that no card of a guest has: locally administered. */
+/** A locally administered address that no guest's card has. */
 const ownMac = Buffer.from('02534c490001', 'hex')
+const hostAddress = parseCidr(accessNetwork.host)!.base
+const guestAddress = parseCidr(accessNetwork.guest)!.base
 const firstPort = 32_768
 const lastPort = 60_999
 
-/** Decides on what a guest begins. */
+/** Handles connections and datagrams from a guest. */
 export interface Outbound {
-  /** Opens the way to where the guest wants to; null where it may not. */
+  /** Opens a connection to the destination; null if the guest is not allowed to. */
   dial(destination: string, port: number, guestPort: number): Duplex | null
   datagram(destination: string, datagram: UdpDatagram, reply: (payload: Buffer) => void): void
 }
 
 /**
- * The host's end of a guest's access network, spoken over the unix socket of that card. There is no port of this
- * machine behind it that another user could find, and QEMU itself needs no network.
+ * The host's end of a guest's access network, over the unix socket of the guest's card. It uses no port of this machine that
+ * another user could find, and QEMU itself needs no network.
  */
 export class GuestLink {
   readonly #frames: FrameSocket
   readonly #guestMac: Buffer
   readonly #outbound: Outbound
   readonly #connections = new Map<string, TcpConnection>()
-  /** What the guest began and we have not yet answered. */
+  /** Outgoing connections of the guest that are not established yet. */
   readonly #dialling = new Map<string, Duplex>()
   #nextPort = firstPort
 
@@ -58,12 +61,12 @@ export class GuestLink {
     return this.#frames.isConnected
   }
 
-  /** A connection to a port of the guest: `connect` when it stands, `error` and `close` when it does not come to that. */
+  /** Connects to a port of the guest. Emits `connect` when established, otherwise `error` and `close`. */
   connect(guestPort: number): TcpConnection {
     const port = this.#freePort(guestPort)
-    const key = keyOf(addressOf(accessNetwork.host), port, guestPort)
+    const key = keyOf(hostAddress, port, guestPort)
     const send = (segment: Outgoing) =>
-      this.#send(addressOf(accessNetwork.host), { sourcePort: port, destinationPort: guestPort, ...segment })
+      this.#send(hostAddress, { sourcePort: port, destinationPort: guestPort, ...segment })
     const connection = TcpConnection.connecting(send, () => this.#connections.delete(key))
     this.#connections.set(key, connection)
     return connection
@@ -78,11 +81,11 @@ export class GuestLink {
     if (frame.length < 14 || !frame.subarray(6, 12).equals(this.#guestMac)) return
     const asked = readArpRequest(frame)
     if (asked !== null) {
-      if (asked !== addressOf(accessNetwork.guest)) this.#frames.send(arpReply(frame, ownMac))
+      if (asked !== guestAddress) this.#frames.send(arpReply(frame, ownMac))
       return
     }
     const packet = readIpv4(frame)
-    if (packet?.source !== addressOf(accessNetwork.guest)) return
+    if (packet?.source !== guestAddress) return
     if (packet.protocol === protocols.tcp) this.#receiveTcp(packet)
     if (packet.protocol === protocols.udp) this.#receiveUdp(packet)
   }
@@ -95,7 +98,7 @@ export class GuestLink {
     const isFirst = (segment.flags & (tcpFlags.syn | tcpFlags.ack | tcpFlags.rst)) === tcpFlags.syn
     if (connection) connection.receive(segment)
     else if (isFirst) this.#begin(key, packet.destination, segment)
-    // A bare acknowledgement is the late answer to a connection that ended well.
+    // A bare acknowledgement belongs to a connection that has ended normally.
     else if (segment.payload.length > 0 && !(segment.flags & tcpFlags.rst))
       this.#refuse(packet.destination, segment)
   }
@@ -109,12 +112,12 @@ export class GuestLink {
     }
     this.#dialling.set(key, remote)
     remote.on('error', () => {})
-    const give = () => {
+    const giveUp = () => {
       if (this.#dialling.delete(key)) this.#refuse(destination, syn)
     }
-    remote.once('close', give)
+    remote.once('close', giveUp)
     remote.once('connect', () => {
-      remote.off('close', give)
+      remote.off('close', giveUp)
       this.#dialling.delete(key)
       const send = (segment: Outgoing) =>
         this.#send(destination, {
@@ -153,7 +156,7 @@ export class GuestLink {
   #addresses(source: number): Addresses {
     return {
       ...{ sourceMac: ownMac, destinationMac: this.#guestMac },
-      ...{ source, destination: addressOf(accessNetwork.guest) },
+      ...{ source, destination: guestAddress },
     }
   }
 
@@ -170,13 +173,13 @@ export class GuestLink {
     for (let tries = firstPort; tries <= lastPort; tries++) {
       const port = this.#nextPort
       this.#nextPort = port === lastPort ? firstPort : port + 1
-      if (!this.#connections.has(keyOf(addressOf(accessNetwork.host), port, guestPort))) return port
+      if (!this.#connections.has(keyOf(hostAddress, port, guestPort))) return port
     }
     throw new Error('every port towards the guest is in use')
   }
 }
 
-/** Both ways. An orderly end is left to each side to finish; a broken or cut one breaks the other. */
+/** Connects both directions. Each side finishes an orderly end by itself; a broken connection breaks the other one. */
 export function join(guest: TcpConnection, remote: Duplex): void {
   guest.pipe(remote)
   remote.pipe(guest)
@@ -188,8 +191,4 @@ export function join(guest: TcpConnection, remote: Duplex): void {
 
 function keyOf(address: number, port: number, guestPort: number): string {
   return `${address}:${port}:${guestPort}`
-}
-
-function addressOf(text: string): number {
-  return text.split('.').reduce((sum, byte) => sum * 256 + Number(byte), 0)
 }

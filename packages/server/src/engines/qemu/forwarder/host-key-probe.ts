@@ -10,19 +10,19 @@ import { ed25519KeyOf, hostKeyBlob } from '../../../domain/guest/host-key.ts'
 import { mpint, SshReader, sshString, uint32 } from '../../../domain/guest/ssh-wire.ts'
 
 /**
- * As much of an SSH client as it takes to see whether the server holds a host key: both names, both proposals, one
- * exchange of keys (RFC 4253, 5656 and 8731), and the server's signature. It is not for talking to a server after that.
+ * The part of an SSH client that checks whether the server has a host key: both names, both proposals, one key exchange
+ * (RFC 4253, 5656 and 8731) and the server's signature. The connection cannot be used after that.
  */
 const clientName = 'SSH-2.0-slipway'
 const messages = { kexInit: 20, exchangeInit: 30, exchangeReply: 31, disconnect: 1 } as const
 const keyBytes = 32
 const spkiPrefix = Buffer.from('302a300506032b656e032100', 'hex')
-/** Nobody who is in earnest says more before the exchange is over. */
-const mostBytes = 256 * 1024
+/** More than any SSH server sends during a key exchange. */
+const maxBytes = 256 * 1024
 
 interface Step {
   send: Buffer
-  /** `stranger` also if it proves nothing at all. */
+  /** `stranger` also if the server proves no key at all. */
   verdict?: 'proven' | 'stranger'
 }
 
@@ -44,10 +44,10 @@ export class HostKeyProbe {
     return this.#total > 0
   }
 
-  /** Takes what came, and says what goes back. Throws when it is not SSH. */
+  /** Processes received bytes, and returns what to send. Throws if they are not SSH. */
   take(chunk: Buffer): Step {
     this.#total += chunk.length
-    if (this.#total > mostBytes) throw new RangeError('too long for an exchange of keys')
+    if (this.#total > maxBytes) throw new RangeError('too long for a key exchange')
     this.#unread = Buffer.concat([this.#unread, chunk])
     const send: Buffer[] = []
     if (this.#serverName === '') {
@@ -69,11 +69,11 @@ export class HostKeyProbe {
     return { send: Buffer.concat(send) }
   }
 
-  /** Before keys are in use, a packet is its length, the length of its padding, what it says, and the padding. */
+  /** An unencrypted packet has its length, the length of its padding, the payload and the padding. */
   #nextPayload(): Buffer | undefined {
     if (this.#unread.length < 5) return undefined
     const length = this.#unread.readUInt32BE(0)
-    if (length > mostBytes) throw new RangeError('no packet is that long')
+    if (length > maxBytes) throw new RangeError('the packet is too long')
     if (this.#unread.length < 4 + length) return undefined
     const payload = this.#unread.subarray(5, 4 + length - this.#unread[4]!)
     this.#unread = this.#unread.subarray(4 + length)
@@ -106,7 +106,7 @@ export class HostKeyProbe {
   }
 }
 
-/** One way for each thing: whoever serves SSH today knows these. The ciphers are agreed on and never used. */
+/** Algorithms that every current SSH server supports. The ciphers are negotiated, but never used. */
 function proposal(): Buffer {
   const ciphers = 'aes128-ctr,chacha20-poly1305@openssh.com,aes256-gcm@openssh.com'
   const macs = 'hmac-sha2-256,hmac-sha1'

@@ -1,16 +1,16 @@
 /**
- * The forwarder: a process of its own that outlives the server. It holds the public ports of all VMs of one engine,
- * enforces their inbound rules and switches frames between guests of one network. Started with the engine's state
- * directory as its only argument; leaves when it has neither a VM nor a master.
+ * The forwarder is a separate process that outlives the server. It serves the public ports of all VMs of one engine, enforces
+ * their rules and switches frames between guests of one network. Its only argument is the engine's state directory. It
+ * exits when it has neither a VM nor a connected server.
  */
 import { existsSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { vmSocket } from '../paths.ts'
 import { onLines } from '../unix-socket.ts'
 import {
-  type ForwarderAnswer,
   type ForwarderMessage,
   type ForwarderRequest,
+  type ForwarderResponse,
   type ForwarderStatus,
   forwarderSocket,
 } from './protocol.ts'
@@ -21,16 +21,16 @@ const housekeepingMs = 2_000
 
 const vms = new Map<string, VmForwarder>()
 const segments = new Segments()
-const masters = new Set<Socket>()
+const servers = new Set<Socket>()
 
 process.chdir(process.argv[2]!)
 process.umask(0o077)
 if (await isAnotherServing()) process.exit(0)
 rmSync(forwarderSocket, { force: true })
-const server = createServer(serveMaster)
+const server = createServer(acceptServer)
 server.listen(forwarderSocket)
 server.on('error', () => process.exit(1))
-setInterval(leaveIfUnneeded, housekeepingMs)
+setInterval(exitIfUnused, housekeepingMs)
 
 function isAnotherServing(): Promise<boolean> {
   return new Promise((resolve) => {
@@ -43,26 +43,26 @@ function isAnotherServing(): Promise<boolean> {
   })
 }
 
-function serveMaster(socket: Socket): void {
-  masters.add(socket)
+function acceptServer(socket: Socket): void {
+  servers.add(socket)
   socket.on('error', () => {})
   socket.on('close', () => {
-    masters.delete(socket)
-    leaveIfUnneeded()
+    servers.delete(socket)
+    exitIfUnused()
   })
   let queue: Promise<void> = Promise.resolve()
   onLines(socket, (line) => {
     const message = JSON.parse(line) as ForwarderMessage<ForwarderRequest>
-    const answer = async () => {
-      const given: ForwarderAnswer = await perform(message).then(
+    const respond = async () => {
+      const response: ForwarderResponse = await perform(message).then(
         (result) => ({ id: message.id, result }),
         (error: Error) => ({ id: message.id, error: error.message }),
       )
-      if (!socket.destroyed) socket.write(`${JSON.stringify(given)}\n`)
+      if (!socket.destroyed) socket.write(`${JSON.stringify(response)}\n`)
     }
-    // A guest may take its time to greet; nothing else waits for it.
-    if (message.op === 'greeting') void answer()
-    else queue = queue.then(answer)
+    // A greeting can take long, and no other request waits for it.
+    if (message.op === 'greeting') void respond()
+    else queue = queue.then(respond)
   })
 }
 
@@ -74,7 +74,7 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
       vms.set(vm.vmId, forwarder)
       segments.plug(vm.vmId, vm.networkId, vm.macAddress, vmSocket(`vms/${vm.vmId}`, 'segment'))
       await forwarder.update(vm)
-      return forwarder.describe(segments.isConnected(vm.vmId))
+      return forwarder.describe()
     }
     case 'remove': {
       const forwarder = vms.get(request.vmId)
@@ -86,16 +86,16 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
     case 'greeting':
       return vms.get(request.vmId)?.greeting(request.timeoutMs, request.hostKey) ?? 'silent'
     case 'status': {
-      const described = [...vms].map(([id, vm]) => [id, vm.describe(segments.isConnected(id))])
-      return { pid: process.pid, vms: Object.fromEntries(described) } satisfies ForwarderStatus
+      const described = [...vms].map(([id, vm]) => [id, vm.describe()])
+      return { vms: Object.fromEntries(described) } satisfies ForwarderStatus
     }
   }
 }
 
-/** Nobody's rules and nobody's ports: no reason to stay. A removed state directory counts as no reason either. */
-function leaveIfUnneeded(): void {
+/** Exits without VMs and servers, or if the state directory was removed. */
+function exitIfUnused(): void {
   const isOrphaned = !existsSync(forwarderSocket)
-  if (!isOrphaned && (vms.size > 0 || masters.size > 0)) return
+  if (!isOrphaned && (vms.size > 0 || servers.size > 0)) return
   if (!isOrphaned) rmSync(forwarderSocket, { force: true })
   process.exit(0)
 }

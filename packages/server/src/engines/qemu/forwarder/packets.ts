@@ -1,4 +1,4 @@
-/** Ethernet, ARP, IPv4, TCP and UDP as far as the access network needs them. Whatever is malformed is null. */
+/** The parts of Ethernet, ARP, IPv4, TCP and UDP that the access network needs. Readers return null for malformed input. */
 
 const etherTypes = { ipv4: 0x0800, arp: 0x0806 }
 export const protocols = { icmp: 1, tcp: 6, udp: 17 }
@@ -34,7 +34,7 @@ export interface UdpDatagram {
   payload: Buffer
 }
 
-/** The asked address, if the frame is an ARP request. */
+/** Returns the requested address, if the frame is an ARP request. */
 export function readArpRequest(frame: Buffer): number | null {
   const isRequest =
     frame.length >= 42 && frame.readUInt16BE(12) === etherTypes.arp && frame.readUInt16BE(20) === 1
@@ -52,7 +52,7 @@ export function arpReply(request: Buffer, ownMac: Buffer): Buffer {
   return frame
 }
 
-/** Fragments are not put together again: TCP sends none, and a datagram that needs them is too large here. */
+/** Fragments are dropped: TCP sends none, and larger datagrams are not supported. */
 export function readIpv4(frame: Buffer): Ipv4Packet | null {
   if (frame.length < ethernetBytes + ipBytes || frame.readUInt16BE(12) !== etherTypes.ipv4) return null
   const ip = frame.subarray(ethernetBytes)

@@ -1,38 +1,26 @@
 import type { CompiledRule } from '../../../domain/firewall.ts'
 
-/** What the forwarder holds for one running VM. */
+/** One running VM, as the forwarder serves it. */
 export interface ForwardedVm {
   vmId: string
   networkId: string
   macAddress: string
-  /** '' when the VM has no public address: then nothing is listened on. */
+  /** '' if the VM has no public address; then the forwarder listens on no port. */
   publicAddress: string
-  /** Of the card that the forwarder is at the other end of. */
+  /** The address of the guest's card that is connected to the forwarder. */
   accessMac: string
-  /** The guest's ports that are listened on. */
+  /** The guest's ports that are open to the outside. */
   ports: number[]
-  /** What the guest may reach beside public addresses; null where it reaches nothing. */
+  /** What the guest may reach besides public addresses; null if it may reach nothing. */
   egressAllow: string[] | null
   rules: CompiledRule[]
 }
 
 export interface VmForwards {
-  /** The public port of SSH; 0 while none could be had. */
+  /** The public port of SSH; 0 if no port is available. */
   sshPort: number
-  ports: number[]
-  /** Ports that could not be listened on, with the reason. */
+  /** Ports that could not be opened, with the reason. */
   failures: string[]
-  isOnSegment: boolean
-  counters: Counters
-}
-
-export interface Counters {
-  accepted: number
-  denied: number
-  cut: number
-  bytesIn: number
-  bytesOut: number
-  byRule: Record<string, number>
 }
 
 export type ForwarderRequest =
@@ -42,13 +30,12 @@ export type ForwarderRequest =
   | { op: 'status' }
 
 export interface ForwarderStatus {
-  pid: number
   vms: Record<string, VmForwards>
 }
 
-/** Sent as lines of JSON over the control socket. */
+/** Messages are lines of JSON on the control socket. */
 export type ForwarderMessage<T> = { id: number } & T
-export type ForwarderAnswer = { id: number } & ({ result: unknown } | { error: string })
+export type ForwarderResponse = { id: number } & ({ result: unknown } | { error: string })
 
-/** Its number is raised when what is said over it changes: a forwarder outlives the server that started it. */
+/** An incompatible change of the messages needs another number: a forwarder outlives the server that started it. */
 export const forwarderSocket = 'forwarder-3.sock'

@@ -8,7 +8,7 @@ interface Port {
   frames: FrameSocket
 }
 
-/** A virtual switch per tenant network. A guest can send from its own hardware address only. */
+/** A virtual switch per tenant network. A guest can send only from its own hardware address. */
 export class Segments {
   readonly #ports = new Map<string, Port>()
 
@@ -26,10 +26,6 @@ export class Segments {
     const port = this.#ports.get(vmId)
     this.#ports.delete(vmId)
     port?.frames.close()
-  }
-
-  isConnected(vmId: string): boolean {
-    return this.#ports.get(vmId)?.frames.isConnected ?? false
   }
 
   #deliver(from: Port, frame: Buffer): void {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Duplex } from 'node:stream'
 import { type TcpSegment, tcpFlags } from './packets.ts'
 
-/** What a card of 1500 bytes carries beside the headers of IP and TCP. */
+/** The payload of a 1500-byte packet after the IP and TCP headers. */
 const maxSegmentBytes = 1460
 const minSegmentBytes = 64
 const receiveBytes = 512 * 1024
@@ -31,9 +31,9 @@ interface Unacknowledged {
 }
 
 /**
- * Our end of one TCP connection with a guest. The wire is a unix socket, which neither loses nor reorders: what is
- * missing was dropped by a full queue, and there is no congestion to be considerate of. So segments that come out of
- * order are dropped and sent again by the guest, and the pauses between our own attempts are fixed.
+ * The host's end of one TCP connection with a guest. The wire is a unix socket, which neither loses nor reorders: only a full
+ * queue drops segments, and there is no congestion. So segments that arrive out of order are dropped for the guest to send
+ * again, and retry intervals do not depend on measured times.
  */
 export class TcpConnection extends Duplex {
   readonly #send: (segment: Outgoing) => void
@@ -52,7 +52,7 @@ export class TcpConnection extends Duplex {
   #hasSentEnd = false
   #hasReceivedEnd = false
   #duplicates = 0
-  /** Up to here everything was sent a second time. */
+  /** Everything before this sequence number was sent again. */
   #recoverUntil = this.#sendNext
   #needsAck = false
   #retryMs = firstRetryMs
@@ -63,7 +63,7 @@ export class TcpConnection extends Duplex {
     super({ readableHighWaterMark: receiveBytes })
     this.#send = send
     this.#onGone = onGone
-    // Whoever uses a connection listens for its end; an error before that is no reason for the process to die.
+    // Users of the connection listen for `close`; an error before that must not end the process.
     this.on('error', () => {})
   }
 
@@ -73,7 +73,7 @@ export class TcpConnection extends Duplex {
     return connection
   }
 
-  /** For a guest's SYN, once its connection is to be. */
+  /** Accepts a guest's SYN. */
   static accepting(syn: TcpSegment, send: (segment: Outgoing) => void, onGone: () => void): TcpConnection {
     const connection = new TcpConnection(send, onGone)
     connection.#state = 'accepting'
@@ -94,7 +94,7 @@ export class TcpConnection extends Duplex {
       if (segment.sequence === this.#receiveNext) this.destroy(resetByGuest())
       return
     }
-    // A SYN again: our answer to it was lost.
+    // A repeated SYN means that the acknowledgement was lost.
     if (flags & tcpFlags.syn) {
       this.#needsAck = true
       return
@@ -104,7 +104,7 @@ export class TcpConnection extends Duplex {
     this.#pump()
   }
 
-  /** One acknowledgement for all segments that came at once. */
+  /** Sends one acknowledgement for all segments of one read. */
   flush(): void {
     if (this.#needsAck && !this.destroyed) this.#sendNow(tcpFlags.ack, this.#sendNext, Buffer.alloc(0))
   }
@@ -115,7 +115,7 @@ export class TcpConnection extends Duplex {
     this.#pump()
   }
 
-  /** Over when the guest has acknowledged everything, so that nothing is forgotten that may have to be sent again. */
+  /** Completes when the guest has acknowledged everything, because any segment may have to be sent again. */
   override _final(done: () => void): void {
     this.#onEnded = done
     this.#pump()
@@ -123,7 +123,7 @@ export class TcpConnection extends Duplex {
 
   override _read(): void {}
 
-  /** Tells the guest when there is room again: a reader that was slow does not wait for the guest to ask. */
+  /** Announces a larger window when a slow reader has made room, without waiting for the guest to probe. */
   override read(size?: number): Buffer | null {
     const chunk = super.read(size)
     if (this.#state === 'open' && this.#advertised < receiveBytes / 2 && this.#window() >= receiveBytes / 2) {
@@ -207,7 +207,7 @@ export class TcpConnection extends Duplex {
     if (this.#hasSentEnd && this.#unacknowledged.length === 0) this.#onEnded?.()
   }
 
-  /** What comes in order, and within the window that was offered. */
+  /** Accepts data that is in order and within the announced window. */
   #take(segment: TcpSegment): void {
     const skip = (this.#receiveNext - segment.sequence) | 0
     const hasEnd = (segment.flags & tcpFlags.fin) !== 0
@@ -224,12 +224,12 @@ export class TcpConnection extends Duplex {
     this.push(null)
   }
 
-  /** Sends what waits, as far as the guest has room. */
+  /** Sends waiting data, as far as the guest's window allows. */
   #pump(): void {
     if (this.#state !== 'open' || this.destroyed) return
     while (this.#waiting.length > 0) {
       const room = Math.min(this.#peerWindow, maxInFlightBytes) - this.#bytesInFlight()
-      // A closed window is knocked at with a single byte, again and again by the retry.
+      // If the window is closed, the retry probes it with single bytes.
       const length = Math.min(room, this.#peerSegmentBytes, this.#waiting.length)
       if (length <= 0) {
         if (this.#unacknowledged.length === 0) this.#armRetry()
@@ -268,7 +268,7 @@ export class TcpConnection extends Duplex {
     })
   }
 
-  /** Everything: an end that drops what is out of order, as ours does, has nothing of what follows a loss. */
+  /** Sends everything again: a receiver that drops segments out of order has nothing after a loss. */
   #resendAll(): void {
     this.#recoverUntil = this.#sendNext
     for (const { flags, sequence, payload } of this.#unacknowledged) this.#sendNow(flags, sequence, payload)

@@ -4,18 +4,12 @@ import type { PassthroughGpu } from './vfio.ts'
 
 export type GpuOption = { model: string; count: number }[] | { pci: string }[]
 
-export interface HostGpu {
-  pciAddress: string
-  model: string
-  numaNode: number
-  iommuGroup: number | null
-  canReset: boolean
-}
+type HostGpu = Pick<SysfsGpu, 'pciAddress' | 'model' | 'numaNode' | 'iommuGroup' | 'canReset'>
 
 /** The PCI domain of declared GPUs; no real machine has it. */
 const declaredDomain = 'dec0'
 
-/** The GPUs that this host offers: declared ones exist in the books only, the others are passed through. */
+/** The GPUs that this host offers: declared ones exist only in the configuration, the others are passed through. */
 export class HostGpus {
   readonly #option: GpuOption
   readonly #sysfsRoot: string
@@ -37,15 +31,13 @@ export class HostGpus {
     return {
       usable: wanted.filter((gpu) => gpu.problem === ''),
       unusable: [
-        ...wanted
-          .filter((gpu) => gpu.problem !== '')
-          .map((gpu) => ({ pci: gpu.pciAddress, reason: gpu.problem })),
+        ...wanted.flatMap(({ pciAddress: pci, problem: reason }) => (reason ? [{ pci, reason }] : [])),
         ...absent.map((pci) => ({ pci, reason: 'no such NVIDIA GPU in sysfs' })),
       ],
     }
   }
 
-  /** What goes into the guest for the given addresses; whole IOMMU groups or nothing. */
+  /** The GPUs to pass to a guest; throws unless they are complete IOMMU groups. */
   async passthrough(pciAddresses: string[]): Promise<PassthroughGpu[]> {
     const real = pciAddresses.filter((address) => !address.startsWith(`${declaredDomain}:`))
     if (real.length === 0) return []
@@ -77,6 +69,6 @@ function requireWholeGroup(gpu: SysfsGpu, given: string[]): void {
   if (left.length > 0)
     throw new EngineError(
       'rejected',
-      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}: they go to one VM together`,
+      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}, so they can only go to one VM together`,
     )
 }

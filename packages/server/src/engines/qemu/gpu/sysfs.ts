@@ -1,28 +1,22 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { modelByPciId } from '../../gpu-models.ts'
 
-/** Datacentre GPUs of the catalogue, by PCI id: marketing names vary, ids do not. */
-const MODEL_BY_DEVICE_ID: Record<string, string> = {
-  '0x2235': 'A40 48GB PCIe',
-  '0x20f1': 'A100 40GB PCIe',
-  '0x20b5': 'A100 80GB PCIe',
-  '0x26b9': 'L40S 48GB PCIe',
-}
 const nvidia = '0x10de'
 const pciBridgeClass = '0x06'
 
 export interface SysfsGpu {
   pciAddress: string
   model: string
-  /** Others are offered only where an operator lists them. */
+  /** GPUs that are not in the catalogue are offered only if an operator lists them. */
   isInCatalogue: boolean
   numaNode: number
   iommuGroup: number | null
-  /** All GPUs of the same IOMMU group, itself included: they can only go to one VM together. */
+  /** All GPUs of the same IOMMU group, including this one: they can only go to one VM together. */
   groupGpus: string[]
   barBytes: number
   canReset: boolean
-  /** Why it cannot be handed to a guest; '' when it can. */
+  /** Why it cannot be passed to a guest; '' if it can. */
   problem: string
 }
 
@@ -46,10 +40,11 @@ export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
     const group = devices.filter(
       (device) => gpu.iommuGroup !== null && device.iommuGroup === gpu.iommuGroup && !isBridge(device),
     )
+    const id = `${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`
     return {
       pciAddress: gpu.address,
-      model: MODEL_BY_DEVICE_ID[gpu.device] ?? `PCI ${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`,
-      isInCatalogue: gpu.device in MODEL_BY_DEVICE_ID,
+      model: modelByPciId.get(id) ?? `PCI ${id}`,
+      isInCatalogue: modelByPciId.has(id),
       numaNode: Math.max(gpu.numaNode, 0),
       iommuGroup: gpu.iommuGroup,
       groupGpus:

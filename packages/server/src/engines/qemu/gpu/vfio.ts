@@ -1,4 +1,3 @@
-/** One GPU that goes into a guest for real. */
 export interface PassthroughGpu {
   pciAddress: string
   /** Sum of its 64-bit BARs. */
@@ -9,8 +8,8 @@ export interface PassthroughGpu {
 const gib = 1024 ** 3
 
 /**
- * A root port of its own for every GPU, so that the guest sees the PCIe link, and a window above 4 GiB large enough
- * for all their BARs: a datacentre GPU maps its whole memory there.
+ * Every GPU gets its own root port, so that the guest sees the PCIe link, and the window above 4 GiB has room for all BARs:
+ * a datacentre GPU maps its whole memory there.
  */
 export function vfioArguments(gpus: PassthroughGpu[], machine: 'x86_64' | 'aarch64'): string[] {
   if (gpus.length === 0) return []

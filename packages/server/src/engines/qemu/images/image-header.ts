@@ -12,32 +12,33 @@ export interface ImageDescription {
 
 const headerBytes = 104
 const qcow2Magic = 0x514649fb
-/** Dirty, corrupt, compression type and extended L2 entries. What is absent is the external data file. */
+/** Dirty, corrupt, compression type and extended L2 entries. The external data file is not supported. */
 const selfContainedFeatures = 0b11011n
 const maxVirtualBytes = 64n * 1024n ** 4n
 const foreignMagics = ['KDMV', '# Disk DescriptorFile', 'vhdxfile', 'conectix', 'QED\0', '<<< ']
 
 /**
- * Opens what has to be a plain file: a link or device in its place would have us read something else of the host.
- * What is learned of the file has to come from this handle.
+ * Opens a regular file and nothing else: a link or device could make the server read other files of the host. Everything
+ * about the file has to be read from this handle.
  */
 export async function openPlainFile(file: string): Promise<FileHandle | null> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const handle = await open(file, flags).catch((error: NodeJS.ErrnoException) => {
     if (isMissing(error)) return null
-    if (error.code === 'ELOOP') throw new EngineError('rejected', 'the image is a link, not a file')
+    if (error.code === 'ELOOP')
+      throw new EngineError('rejected', 'the image is a symbolic link, not a regular file')
     throw error
   })
   if (handle && !(await handle.stat()).isFile()) {
     await handle.close()
-    throw new EngineError('rejected', 'the image is not a plain file')
+    throw new EngineError('rejected', 'the image is not a regular file')
   }
   return handle
 }
 
 /**
- * Reads the header by itself: QEMU's own programs would open what a crafted image names (a backing file, a data file)
- * in the course of describing it, and guess at the format of a raw image whose content its guest may choose.
+ * Reads the header without QEMU's programs: they would open the backing or data file that a crafted image names, and guess
+ * the format of a raw image from content that its guest controls.
  */
 export async function describeImage(handle: FileHandle): Promise<ImageDescription> {
   const header = Buffer.alloc(headerBytes)
@@ -45,12 +46,15 @@ export async function describeImage(handle: FileHandle): Promise<ImageDescriptio
   if (header.readUInt32BE(0) !== qcow2Magic) {
     const start = header.toString('latin1')
     if (foreignMagics.some((magic) => start.startsWith(magic)))
-      throw new EngineError('rejected', 'images are qcow2 or raw; convert it with qemu-img convert')
+      throw new EngineError(
+        'rejected',
+        'the image has an unsupported format; convert it to qcow2 or raw with qemu-img convert',
+      )
     return { format: 'raw', virtualSizeGib: inGib(BigInt((await handle.stat()).size)) }
   }
   const version = header.readUInt32BE(4)
   if (version !== 2 && version !== 3)
-    throw new EngineError('rejected', `qcow2 of version ${version} is not known`)
+    throw new EngineError('rejected', `the image has qcow2 version ${version}; supported are 2 and 3`)
   const incompatible = version === 3 ? header.readBigUInt64BE(72) : 0n
   if (header.readBigUInt64BE(8) !== 0n || (incompatible & ~selfContainedFeatures) !== 0n)
     throw new EngineError('rejected', 'the image refers to another file')
@@ -58,10 +62,10 @@ export async function describeImage(handle: FileHandle): Promise<ImageDescriptio
   return { format: 'qcow2', virtualSizeGib: inGib(header.readBigUInt64BE(24)) }
 }
 
-/** Also for a disk that a VM has written, before a program of QEMU is let loose on it with the server's rights. */
+/** Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. */
 export async function describeFile(file: string): Promise<ImageDescription> {
   const handle = await openPlainFile(file)
-  if (!handle) throw new EngineError('missing', 'there is no image')
+  if (!handle) throw new EngineError('missing', 'the image file does not exist')
   try {
     return await describeImage(handle)
   } finally {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { access, chmod, type FileHandle, lstat, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable, Transform } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EngineError } from '../../engine.ts'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
@@ -16,7 +16,7 @@ import {
   openPlainFile,
 } from './image-header.ts'
 
-export interface DiskImageSource extends Record<string, unknown> {
+interface DiskImageSource extends Record<string, unknown> {
   kind: 'disk'
   arch: Architecture['name']
   file: string
@@ -29,7 +29,7 @@ const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export type ImageSource = MiniGuestSource | DiskImageSource
 
-/** Takes a cloud image (qcow2 or raw) from a file or URL, if its checksum is the given one. */
+/** Imports a cloud image (qcow2 or raw) from a file or URL, if it has the given checksum. */
 export async function importImage(
   dataDir: string,
   source: string,
@@ -38,13 +38,15 @@ export async function importImage(
   progress: Progress,
 ): Promise<DiskImageSource> {
   const expected = sha256.toLowerCase()
-  if (!/^[0-9a-f]{64}$/.test(expected)) throw new EngineError('rejected', `not a SHA-256 checksum: ${sha256}`)
+  if (!/^[0-9a-f]{64}$/.test(expected))
+    throw new EngineError('rejected', `${sha256} is not a SHA-256 checksum; expected 64 hexadecimal digits`)
   const dir = imagesDir(dataDir)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const temporary = join(dir, `import-${randomBytes(6).toString('hex')}.tmp`)
   try {
     progress(`fetching ${name} from ${source}`)
-    const actual = await fetchHashed(source, temporary)
+    await pipeline(await openSource(source), createWriteStream(temporary, { mode: 0o600 }))
+    const actual = await sha256Of(createReadStream(temporary))
     if (actual !== expected)
       throw new EngineError('rejected', `${source} has SHA-256 ${actual}, expected ${expected}`)
     const file = `${expected}.img`
@@ -58,15 +60,9 @@ export async function importImage(
   }
 }
 
-async function fetchHashed(source: string, target: string): Promise<string> {
+async function sha256Of(content: Readable): Promise<string> {
   const hash = createHash('sha256')
-  const hashing = new Transform({
-    transform(chunk, _encoding, done) {
-      hash.update(chunk)
-      done(null, chunk)
-    },
-  })
-  await pipeline(await openSource(source), hashing, createWriteStream(target, { mode: 0o600 }))
+  await pipeline(content, hash)
   return hash.digest('hex')
 }
 
@@ -77,15 +73,16 @@ async function openSource(source: string): Promise<Readable> {
     })
     return createReadStream(source)
   }
-  const answer = await fetch(source, { signal: AbortSignal.timeout(3_600_000) })
-  if (!answer.ok || !answer.body) throw new EngineError('unavailable', `${source} answered ${answer.status}`)
-  return Readable.fromWeb(answer.body as import('node:stream/web').ReadableStream)
+  const response = await fetch(source, { signal: AbortSignal.timeout(3_600_000) })
+  if (!response.ok || !response.body)
+    throw new EngineError('unavailable', `${source} returned status ${response.status}`)
+  return Readable.fromWeb(response.body as import('node:stream/web').ReadableStream)
 }
 
-/** What was found of a file, by size and time of change: the same file is hashed once. */
+/** Results by file; a file with the same size and time of change is not hashed again. */
 const checked = new Map<string, { identity: string; image: ImageDescription }>()
 
-/** The file with this checksum, which refers to no other file; looked at before every use. */
+/** Checks before every use that the file has this checksum and refers to no other file. */
 export async function checkImage(file: string, sha256: string, imageName: string): Promise<ImageDescription> {
   const handle = await openPlainFile(file).catch((error: Error) => refuse(imageName, error))
   if (!handle)
@@ -95,9 +92,7 @@ export async function checkImage(file: string, sha256: string, imageName: string
     const identity = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${sha256}`
     const known = checked.get(file)
     if (known?.identity === identity) return known.image
-    const hash = createHash('sha256')
-    for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk)
-    if (hash.digest('hex') !== sha256)
+    if ((await sha256Of(handle.createReadStream({ start: 0, autoClose: false }))) !== sha256)
       throw new EngineError('rejected', `image ${imageName} is corrupt: its checksum differs`)
     const image = await describeImage(handle).catch((error: Error) => refuse(imageName, error))
     checked.set(file, { identity, image })
@@ -113,28 +108,28 @@ function refuse(imageName: string, error: Error): never {
 }
 
 /**
- * The folder or file of a source, inside the images directory. Only build and import write there; a source comes from
- * a row, so that nothing in it is believed: no path, no link, no name but those that the two give.
+ * The path of a source in the images directory. Only build and import write there; a source comes from a database row, so
+ * paths, links and all names but those that build and import give are rejected.
  */
-async function placeOf(dataDir: string, source: ImageSource, imageName: string): Promise<string> {
-  const unknown = new EngineError('rejected', `image ${imageName} is none that this engine has registered`)
+async function pathOf(dataDir: string, source: ImageSource, imageName: string): Promise<string> {
+  const unknown = new EngineError('rejected', `image ${imageName} was not registered with this engine`)
   const name = source.kind === 'disk' ? source.file : source.kind === 'mini' ? source.folder : undefined
   if (typeof name !== 'string' || !plainName.test(name)) throw unknown
   if (source.kind === 'disk' && name !== `${source.sha256}.img`) throw unknown
-  const place = join(imagesDir(dataDir), name)
-  if ((await lstat(place).catch(() => null))?.isSymbolicLink()) throw unknown
-  return place
+  const path = join(imagesDir(dataDir), name)
+  if ((await lstat(path).catch(() => null))?.isSymbolicLink()) throw unknown
+  return path
 }
 
-/** What QEMU inherits, in the order of its descriptors. Readable to the VM's user, which has no other way to it. */
+/** The files that QEMU inherits, in the order of its descriptors. The VM's user can read them only in this way. */
 export async function openImage(
   dataDir: string,
   source: ImageSource,
   imageName: string,
 ): Promise<FileHandle[]> {
-  const place = await placeOf(dataDir, source, imageName)
+  const path = await pathOf(dataDir, source, imageName)
   const names =
-    source.kind === 'disk' ? [place] : ['os.qcow2', 'vmlinuz', 'initrd'].map((name) => join(place, name))
+    source.kind === 'disk' ? [path] : ['os.qcow2', 'vmlinuz', 'initrd'].map((name) => join(path, name))
   const files: FileHandle[] = []
   for (const name of names) {
     const file = await openPlainFile(name)
@@ -145,21 +140,20 @@ export async function openImage(
   return files
 }
 
-/** The read-only base of a VM's OS disk, checked. */
+/** The read-only base of a VM's OS disk, after a check of all files of the image. */
 export async function osBaseOf(
   dataDir: string,
   source: ImageSource,
   imageName: string,
   sizeGib: number,
 ): Promise<{ file: string; format: ImageFormat; sizeGib: number }> {
-  const place = await placeOf(dataDir, source, imageName)
-  if (source.kind === 'disk') {
-    const { format, virtualSizeGib } = await checkImage(place, source.sha256, imageName)
-    return { file: place, format, sizeGib: Math.max(sizeGib, virtualSizeGib) }
+  const path = await pathOf(dataDir, source, imageName)
+  if (source.kind === 'mini') {
+    await checkImage(join(path, 'vmlinuz'), source.kernelSha256, imageName)
+    await checkImage(join(path, 'initrd'), source.initrdSha256, imageName)
   }
-  await checkImage(join(place, 'vmlinuz'), source.kernelSha256, imageName)
-  await checkImage(join(place, 'initrd'), source.initrdSha256, imageName)
-  const file = join(place, 'os.qcow2')
-  const { format, virtualSizeGib } = await checkImage(file, source.osSha256, imageName)
+  const [file, sha256] =
+    source.kind === 'mini' ? [join(path, 'os.qcow2'), source.osSha256] : [path, source.sha256]
+  const { format, virtualSizeGib } = await checkImage(file, sha256, imageName)
   return { file, format, sizeGib: Math.max(sizeGib, virtualSizeGib) }
 }

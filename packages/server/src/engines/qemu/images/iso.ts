@@ -1,6 +1,6 @@
 /**
- * A flat ISO 9660 image for the NoCloud seed, so that no mastering tool has to be installed. Names are written as they
- * are (`meta-data`, `user-data`): Linux takes them although the standard's own alphabet has no hyphen.
+ * A flat ISO 9660 image for the NoCloud seed, so that no mastering tool has to be installed. Linux accepts names such as
+ * `meta-data`, although the standard's alphabet has no hyphen.
  */
 const sectorBytes = 2048
 const rootSector = 20

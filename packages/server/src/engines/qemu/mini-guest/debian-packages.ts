@@ -4,8 +4,8 @@ import { EngineError } from '../../engine.ts'
 import { run } from '../command.ts'
 
 /**
- * Downloads Debian packages and unpacks them into one tree, all without root. When the machine has no package lists of
- * its own, lists are fetched into a private directory, which any user may do.
+ * Downloads Debian packages and unpacks them into one tree, without root. If the machine has no package lists, they are
+ * downloaded into a private directory.
  */
 export class DebianPackages {
   readonly #workDir: string
@@ -20,7 +20,7 @@ export class DebianPackages {
     await access('/etc/apt').catch(() => {
       throw new EngineError(
         'unavailable',
-        'the mini guest is built from Debian packages and this machine has no apt; import a cloud image instead',
+        'the mini guest is built from Debian packages, but this machine has no apt; import a cloud image instead',
       )
     })
     if ((await this.dependenciesOf(probe)).length > 0) return
@@ -34,7 +34,7 @@ export class DebianPackages {
     )
     await run('apt-get', [...this.#options, '-qq', 'update'], { timeoutMs: 180_000 })
     if ((await this.dependenciesOf(probe)).length === 0)
-      throw new EngineError('unavailable', `no Debian package source of this machine offers ${probe}`)
+      throw new EngineError('unavailable', `the Debian package sources of this machine do not have ${probe}`)
   }
 
   async dependenciesOf(name: string): Promise<string[]> {

@@ -1,14 +1,14 @@
 /**
- * What runs inside the mini guest: busybox for everything, dropbear for SSH, OpenSSH's server for SFTP. All connections come from the access
- * network's one host address, and dropbear as a daemon lets in five at a time per address; one process per connection
- * has no such limit. Under emulation every new process is dear: busybox's shell runs its own commands without starting
- * a program (once /proc is there), so that few things here are called by their path.
+ * The content of the mini guest: busybox, dropbear for SSH, and OpenSSH's server for SFTP. All connections come from one
+ * address of the access network, and a dropbear daemon allows only five per address, so each connection gets its own
+ * process. Under emulation processes are slow to start: busybox's shell runs its own commands without starting a program
+ * (once /proc is mounted), so most commands here have no path.
  */
 
-/** Said on the console just before SSH is served: there is no use in knocking earlier. */
+/** Printed on the console just before SSH is served; connecting earlier is useless. */
 export const miniGuestUp = 'slipway: the guest is up'
 
-/** Runs from the initramfs: loads drivers, finds the OS disk by its serial and moves over to it. */
+/** Runs from the initramfs: loads drivers, finds the OS disk by its serial number and switches to it. */
 export const initramfsInit = `#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -38,7 +38,7 @@ for item in proc sys dev; do /bin/busybox mount --move /$item /new/$item; done
 exec /bin/busybox switch_root /new /sbin/init
 `
 
-/** The root file system beside programs and libraries. */
+/** The files of the root file system, without programs and libraries. */
 export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'etc/inittab': {
     mode: 0o644,
@@ -121,13 +121,13 @@ mount -o remount,ro /
   },
 }
 
-/** Mount points and other folders that have to be there; with their modes where those are not the usual ones. */
+/** Mount points and other folders, with their modes. */
 export const GUEST_FOLDERS: Record<string, number> = {
   ...{ dev: 0o755, proc: 0o755, sys: 0o755, run: 0o755, mnt: 0o755, home: 0o755 },
   ...{ 'var/log': 0o755, 'etc/dropbear': 0o700, root: 0o700, tmp: 0o1777 },
 }
 
-/** Drivers for the devices that the engine gives a guest; what is built in costs nothing to name. */
+/** Drivers for a guest's devices; a built-in driver may be listed too. */
 export const guestModules = [
   'virtio_pci',
   'virtio_net',
@@ -144,11 +144,11 @@ export const guestModules = [
   'virtiofs',
 ]
 
-/** Programs and the libraries that they need, by file name; the dynamic linker differs by architecture. */
+/** Programs and their libraries; the dynamic linker depends on the architecture. */
 export const guestPrograms = {
   'usr/sbin/dropbear': 'dropbear',
   'usr/bin/dropbearkey': 'dropbearkey',
-  // Where Debian's dropbear looks for it: scp and sftp of OpenSSH 9 and later need it.
+  // Debian's dropbear expects it here; scp and sftp of OpenSSH 9 and later need it.
   'usr/lib/sftp-server': 'sftp-server',
   'usr/lib/libc.so.6': 'libc.so.6',
   'usr/lib/libcrypt.so.1': 'libcrypt.so.1',

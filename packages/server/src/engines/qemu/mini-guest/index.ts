@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { osDiskGib } from '@slipway/contract'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
 import { readJson, writeAtomically, writeJson } from '../files.ts'
 import { imagesDir } from '../paths.ts'
@@ -32,17 +33,14 @@ export interface MiniGuestSource extends Record<string, unknown> {
 
 export type Progress = (message: string) => void
 
-/** The size that the control plane gives to every OS disk. */
-const osDiskGib = 128
-
-/** The mini guest that is already there and was made by this very recipe, or a freshly built one. */
+/** Returns the existing mini guest if it was built by the present recipe, otherwise builds it. */
 export async function ensureMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
   const known = await readJson<{ recipe: string; source: MiniGuestSource }>(recordFile(dataDir))
   if (known?.recipe === recipeHash() && known.source.arch === hostArchitecture().name) return known.source
   return buildMiniGuest(dataDir, progress)
 }
 
-/** Makes kernel, initramfs and OS disk from Debian packages of the host's architecture. Needs no root. */
+/** Builds kernel, initramfs and OS disk from Debian packages of the host's architecture, without root. */
 export async function buildMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
   const arch = hostArchitecture()
   let steps = 0

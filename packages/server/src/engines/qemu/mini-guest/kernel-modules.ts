@@ -8,9 +8,8 @@ export interface KernelModule {
 }
 
 /**
- * The wanted modules and all they need, in an order in which each can be loaded. A package that was only unpacked has
- * no `modules.dep`, so the dependencies are read from the modules themselves. Names that the kernel has built in, or
- * does not know, are left out.
+ * The modules and their dependencies, in the order of loading. An unpacked package has no `modules.dep`, so the dependencies
+ * are read from the modules themselves. Built-in and unknown names are omitted.
  */
 export async function modulesInLoadOrder(modulesDir: string, wanted: string[]): Promise<KernelModule[]> {
   const fileOf = new Map<string, string>()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { run } from '../command.ts'
 import type { TreeEntry } from './cpio.ts'
 
-/** A qcow2 image with one ext4 file system that holds the tree. Sparse: it takes little more than the tree itself. */
+/** Creates a sparse qcow2 image with one ext4 file system that contains the tree. */
 export async function makeOsDisk(
   file: string,
   tree: TreeEntry[],
@@ -21,7 +21,7 @@ export async function makeOsDisk(
   await run('mkfs.ext4', [
     ...['-q', '-F', '-m', '0', '-N', '262144', '-J', 'size=16', '-E', options, '-d', staging, raw],
   ])
-  // The files belong to whoever builds; in the guest they are root's.
+  // The files belong to the building user, but in the guest they have to belong to root.
   const commands = tree.flatMap(({ path }) => ['uid', 'gid'].map((field) => `sif "/${path}" ${field} 0`))
   await writeFile(owners, `${commands.join('\n')}\n`)
   await run('debugfs', ['-w', '-f', owners, raw])
@@ -34,7 +34,7 @@ async function place(staging: string, entry: TreeEntry): Promise<void> {
   const path = join(staging, entry.path)
   switch (entry.kind) {
     case 'directory':
-      // mkdir's mode is subject to the umask, and knows no sticky bit.
+      // mkdir applies the umask to its mode, and ignores the sticky bit.
       await mkdir(path, { recursive: true })
       return chmod(path, entry.mode)
     case 'file':

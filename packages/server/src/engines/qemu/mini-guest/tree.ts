@@ -8,7 +8,7 @@ import { dependenciesOf, type KernelModule, modulesInLoadOrder } from './kernel-
 
 type File = { mode: number; content: Buffer }
 
-/** The first root: a shell, the drivers, and a script that moves over to the OS disk. */
+/** The initial root: a shell, the drivers, and a script that switches to the OS disk. */
 export async function initramfsTree(
   unpacked: string,
   kernelVersion: string,
@@ -27,7 +27,7 @@ export async function initramfsTree(
   return [...withFolders(files, folders), { path: 'bin/sh', kind: 'link', target: 'busybox' }]
 }
 
-/** What the OS disk holds from the beginning. */
+/** The initial content of the OS disk. */
 export async function rootTree(unpacked: string, arch: Architecture): Promise<TreeEntry[]> {
   const linker = basename(arch.dynamicLinker)
   const found = await findPrograms(unpacked, ['busybox', linker, ...Object.values(guestPrograms)])
@@ -66,7 +66,7 @@ function withFolders(
   ]
 }
 
-/** As `depmod` would write it. */
+/** A line of `modules.dep`. */
 function dependencyLine({ name, content }: KernelModule, _index: number, all: KernelModule[]): string {
   const needed = dependenciesOf(content).filter((other) => all.some((module) => module.name === other))
   return `${[`${name}.ko:`, ...needed.map((other) => `${other}.ko`)].join(' ')}\n`
@@ -80,7 +80,7 @@ async function program(found: Map<string, string>, name: string): Promise<File> 
   return { mode: 0o755, content: await readFile(found.get(name)!) }
 }
 
-/** Debian 12 keeps modules under /lib, later releases under /usr/lib. */
+/** Debian 12 has modules in /lib, later releases in /usr/lib. */
 async function modulesDir(unpacked: string, version: string): Promise<string> {
   const classic = join(unpacked, 'lib/modules', version)
   return (await lstat(classic).catch(() => null)) ? classic : join(unpacked, 'usr/lib/modules', version)
@@ -99,7 +99,7 @@ async function findPrograms(unpacked: string, names: string[]): Promise<Map<stri
   return found
 }
 
-/** Packages also ship scripts and folders called `busybox`. */
+/** Packages also contain scripts and folders named `busybox`. */
 async function isElf(path: string): Promise<boolean> {
   if (!(await lstat(path)).isFile()) return false
   return (await readFile(path)).subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1'))

@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { access, mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { release } from 'node:os'
 import { join } from 'node:path'
 import { EngineError } from '../../engine.ts'
 import type { Architecture } from '../architecture.ts'
 import { run } from '../command.ts'
-import { readJson, writeJson } from '../files.ts'
+import { isAccessible, readJson, writeJson } from '../files.ts'
 import { type Accelerator, kernelPaths } from './machine.ts'
 
-/** `-netdev stream`, which the guest-to-guest segment uses, came with this version. */
+/** The first version with `-netdev stream`, which connects guests with the forwarder. */
 const minVersion = [7, 2] as const
 const probeLimitMs = 10_000
 const probeMarker = 'slipway-probe-ok'
@@ -22,27 +22,27 @@ export interface AcceleratorVerdict {
 
 export async function requireQemu(arch: Architecture, program: string): Promise<string> {
   const hint = `install it with: apt-get install ${arch.qemuPackage} qemu-utils`
-  const banner = await run(program, ['--version'], { timeoutMs: 20_000 }).catch((error: Error) => {
-    throw new EngineError('unavailable', `${error.message}; ${hint}`, { cause: error })
-  })
+  const versionOf = (name: string) =>
+    run(name, ['--version'], { timeoutMs: 20_000 }).catch((error: Error) => {
+      throw new EngineError('unavailable', `${error.message}; ${hint}`, { cause: error })
+    })
+  const banner = await versionOf(program)
   const version = /version (\d+)\.(\d+)(\.\d+)?/.exec(banner)
   const [major, minor] = [Number(version?.[1] ?? 0), Number(version?.[2] ?? 0)]
   if (major < minVersion[0] || (major === minVersion[0] && minor < minVersion[1]))
     throw new EngineError(
       'unavailable',
-      `QEMU ${major}.${minor} is too old; ${minVersion.join('.')} or later is needed`,
+      `QEMU ${major}.${minor} is too old; install ${minVersion.join('.')} or later`,
     )
-  await run('qemu-img', ['--version']).catch((error: Error) => {
-    throw new EngineError('unavailable', `${error.message}; ${hint}`, { cause: error })
-  })
+  await versionOf('qemu-img')
   return `${major}.${minor}${version?.[3] ?? ''}`
 }
 
 /**
- * How much translated code an emulated VM may keep. QEMU's own default is a gigabyte; the usual boot fills a tenth of
- * that. But QEMU begins each of its many thousand pieces of code on an instruction cache line, and on some ARM cores
- * (Neoverse N1, for an erratum) Linux says that such a line is as long as a page: with too small a cache a boot there
- * translates everything over and over, and takes three times as long.
+ * How much translated code an emulated VM may keep. QEMU's default is a gigabyte, of which a usual boot fills a tenth. But
+ * QEMU starts each piece of code on an instruction cache line, and on some ARM cores (Neoverse N1, because of an erratum)
+ * Linux reports lines as long as a page: there, a boot with a small cache translates code repeatedly and takes three times
+ * as long.
  */
 export async function translationCacheMib(): Promise<number> {
   const lineBytes = Number(await run('getconf', ['LEVEL1_ICACHE_LINESIZE']).catch(() => 0))
@@ -50,8 +50,8 @@ export async function translationCacheMib(): Promise<number> {
 }
 
 /**
- * KVM only where a real kernel really boots under it: the device node alone says nothing, and a hypervisor that hangs
- * looks healthy until then. The verdict holds for this boot of the host and this guest kernel.
+ * Uses KVM only if a kernel boots under it: a broken KVM can have a device node and hang only then. The verdict holds for
+ * this boot of the host and this guest kernel.
  */
 export async function chooseAccelerator(
   stateDir: string,
@@ -59,12 +59,9 @@ export async function chooseAccelerator(
   program: string,
   guestFolder: string | null,
 ): Promise<AcceleratorVerdict> {
-  const isThere = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) return { accelerator: 'tcg', reason: '/dev/kvm is missing or closed to this user' }
-  if (!guestFolder) return { accelerator: 'kvm', reason: 'not tried: there is no mini guest to try it with' }
+  if (!(await isAccessible('/dev/kvm', constants.R_OK | constants.W_OK)))
+    return { accelerator: 'tcg', reason: '/dev/kvm is missing, or this user has no access to it' }
+  if (!guestFolder) return { accelerator: 'kvm', reason: 'not tested, because there is no mini guest' }
 
   const bootId = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => release())).trim()
   const key = `${bootId} ${guestFolder}`
@@ -99,27 +96,17 @@ async function probeKvm(
   try {
     return await new Promise<AcceleratorVerdict>((resolve) => {
       let output = ''
-      const timer = setTimeout(
-        () =>
-          resolve({ accelerator: 'tcg', reason: `a kernel did not boot under KVM in ${probeLimitMs} ms` }),
-        probeLimitMs,
-      )
+      const refuse = (reason: string) => resolve({ accelerator: 'tcg', reason })
+      const limit = `a kernel did not boot under KVM within ${probeLimitMs} ms`
+      setTimeout(() => refuse(limit), probeLimitMs).unref()
       const onData = (chunk: Buffer) => {
         output = (output + chunk.toString('latin1')).slice(-4_000)
-        if (!output.includes(probeMarker)) return
-        clearTimeout(timer)
-        resolve({ accelerator: 'kvm', reason: 'a kernel booted under KVM' })
+        if (output.includes(probeMarker)) resolve({ accelerator: 'kvm', reason: 'a kernel booted under KVM' })
       }
       child.stdout.on('data', onData)
       child.stderr.on('data', onData)
-      child.on('close', () => {
-        clearTimeout(timer)
-        resolve({ accelerator: 'tcg', reason: `KVM refused: ${output.trim().split('\n').at(-1)}` })
-      })
-      child.on('error', (error) => {
-        clearTimeout(timer)
-        resolve({ accelerator: 'tcg', reason: error.message })
-      })
+      child.on('close', () => refuse(`KVM failed: ${output.trim().split('\n').at(-1)}`))
+      child.on('error', (error) => refuse(error.message))
     })
   } finally {
     child.kill('SIGKILL')

@@ -1,7 +1,6 @@
-/** Between one guest and the forwarder only; its range is one that no tenant network can have. */
+/** The network between one guest and the forwarder; no tenant network can have its range. */
 export const accessNetwork = {
-  cidr: '100.127.255.0/24',
-  /** The forwarder's end: connections from outside come from here, and its port 53 answers where egress is on. */
+  /** The forwarder's end, from which outside connections reach the guest. */
   host: '100.127.255.2',
   dns: '100.127.255.3',
   guest: '100.127.255.15',

@@ -14,11 +14,11 @@ const controllers = ['memory', 'pids', 'cpu']
 const leaveLimitMs = 1_000
 
 /**
- * The groups of one location's VMs: at the top of version 2 of the kernel's interface, which lets no group with
- * processes have groups inside, or inside our own groups in the three trees of version 1.
+ * The cgroups of one location's VMs. With version 2 they are at the top, because a cgroup with processes cannot contain
+ * others; with version 1 they are inside this process's own cgroup of each of the three controllers.
  */
 export class Cgroups {
-  /** By controller; the same one thrice in version 2. */
+  /** By controller; version 2 has the same one for all. */
   readonly #parents: Record<string, string>
   readonly #version: 1 | 2
 
@@ -27,7 +27,7 @@ export class Cgroups {
     this.#version = version
   }
 
-  /** Null where groups cannot be made: not as root, or in a container that was given none. */
+  /** Returns null if cgroups cannot be created: without root, or in a container without them. */
   static async open(name: string): Promise<Cgroups | null> {
     const isUnified = (await readText(join(root, 'cgroup.controllers'))) !== null
     const own = (await readText('/proc/self/cgroup')) ?? ''
@@ -44,7 +44,7 @@ export class Cgroups {
     }
   }
 
-  /** Makes the VM's group; a process enters by writing its id to the files that come back. */
+  /** Creates the VM's cgroup. A process enters it by writing its id to the returned files. */
   async make(vmId: string, { memoryMib, processes, cpuCores }: Limits): Promise<string[]> {
     const entrances = await this.enter(vmId)
     const memoryBytes = `${memoryMib * 1024 ** 2}`
@@ -62,14 +62,14 @@ export class Cgroups {
     return entrances
   }
 
-  /** The same without limits, if there are none yet: QEMU comes after what serves it, and brings them. */
+  /** Creates the cgroup without limits; QEMU sets them, but starts after the servers of its volumes. */
   async enter(vmId: string): Promise<string[]> {
     if (this.#version === 2) await this.#delegate()
     for (const folder of this.#folders(vmId)) await mkdir(folder, { recursive: true })
     return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
   }
 
-  /** A group goes when its last process has; one that stays is used again, or removed at the VM's next end. */
+  /** A cgroup can be removed only after its last process; one that stays is used again, or removed later. */
   async remove(vmId: string): Promise<void> {
     const until = Date.now() + leaveLimitMs
     for (const folder of this.#folders(vmId))
@@ -77,7 +77,7 @@ export class Cgroups {
         if (Date.now() > until) return
         await sleep(20)
       }
-    // The last one closes the door.
+    // The last VM's end removes the parents.
     for (const parent of new Set(Object.values(this.#parents))) await isBusy(rmdir(parent))
   }
 
@@ -94,7 +94,7 @@ export class Cgroups {
   }
 }
 
-/** Where we are in one tree of version 1: `4:memory:/some/group`. */
+/** This process's cgroup of a version 1 controller, from a line such as `4:memory:/some/group`. */
 function pathIn(own: string, controller: string): string {
   const line = own.split('\n').find((entry) => entry.split(':')[1]?.split(',').includes(controller))
   return line?.split(':').slice(2).join(':') ?? '/'

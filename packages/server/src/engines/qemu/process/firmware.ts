@@ -1,5 +1,5 @@
-import { access } from 'node:fs/promises'
 import type { Architecture } from '../architecture.ts'
+import { isAccessible } from '../files.ts'
 
 export interface Firmware {
   code: string
@@ -7,7 +7,7 @@ export interface Firmware {
   variables: string
 }
 
-const CANDIDATES: Record<Architecture['name'], Firmware[]> = {
+const candidates: Record<Architecture['name'], Firmware[]> = {
   x86_64: [
     { code: '/usr/share/OVMF/OVMF_CODE_4M.fd', variables: '/usr/share/OVMF/OVMF_VARS_4M.fd' },
     { code: '/usr/share/OVMF/OVMF_CODE.fd', variables: '/usr/share/OVMF/OVMF_VARS.fd' },
@@ -22,16 +22,9 @@ const CANDIDATES: Record<Architecture['name'], Firmware[]> = {
   ],
 }
 
-/** UEFI of this machine, if its package is installed (ovmf, or qemu-efi-aarch64). */
+/** The UEFI firmware of this machine, if its package is installed (ovmf or qemu-efi-aarch64). */
 export async function findFirmware(arch: Architecture): Promise<Firmware | null> {
-  for (const firmware of CANDIDATES[arch.name]) {
-    const isThere = await access(firmware.code)
-      .then(() => access(firmware.variables))
-      .then(
-        () => true,
-        () => false,
-      )
-    if (isThere) return firmware
-  }
+  for (const firmware of candidates[arch.name])
+    if ((await isAccessible(firmware.code)) && (await isAccessible(firmware.variables))) return firmware
   return null
 }

@@ -1,25 +1,23 @@
 import { randomInt } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, chown, lchown, mkdir, open, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { run } from '../command.ts'
-import { readJson, writeJson } from '../files.ts'
+import { isRoot, readJson, succeeds, writeJson } from '../files.ts'
 import { Cgroups, type Limits } from './cgroup.ts'
 
-/** Numbers that no distribution gives to users, services or containers: one is drawn for each VM and kept. */
+/** User ids that no distribution assigns to users, services or containers. Each VM gets and keeps a random one. */
 const firstUid = 0x7000_0000
 const lastUid = 0x7fff_fffe
-/** What a VM has no business with, hidden from it: its own files it reaches by its working directory. */
+/** Hidden from VMs; a VM reaches its own files by its working directory. */
 const hiddenFolders = ['/home', '/root', '/tmp', '/var/tmp', '/run', '/srv', '/mnt', '/media']
 const hideScript =
   `for d in ${hiddenFolders.join(' ')}; do case "$SLIPWAY_PROGRAM" in "$d"/*) continue;; esac; ` +
   '[ -d "$d" ] && [ ! -L "$d" ] && mount -t tmpfs -o ro,size=4k,mode=755 tmpfs "$d"; done; exec "$@"'
 
-const isRoot = () => process.getuid?.() === 0
-
-/** How VMs are kept apart from the host and from each other: by what this process may do on this machine. */
+/** Separates VMs from the host and from each other, as far as this process has the rights to. */
 export class Isolation {
-  /** Said to operators, in the log and in the host record. */
+  /** Shown to operators in the log and in the host report. */
   readonly notIsolated: string[]
   readonly hasOwnUsers: boolean
   readonly #namespaces: string[]
@@ -35,27 +33,22 @@ export class Isolation {
       ...(hasOwnUsers ? [] : ['user: every VM runs as the user of the server']),
       ...(cgroups ? [] : ['cgroup: no limits on memory, processes and CPU of a QEMU process']),
       ...(namespaces.includes('--mount') ? [] : ['mounts: QEMU sees the files that its user may read']),
-      // The program itself takes root to make its walls.
+      // virtiofsd needs root for its sandbox.
       ...(isRoot() ? [] : ['volumes: virtiofsd, which serves shared volumes, runs without its sandbox']),
-      ...(namespaces.includes('--net') ? [] : ['network: a QEMU that was taken over could open connections']),
+      ...(namespaces.includes('--net') ? [] : ['network: a compromised QEMU could open connections']),
     ]
   }
 
-  /** `groups` are those that VMs need for devices of the host. */
+  /** `groups` are the user groups that VMs need for devices of the host. */
   static async find(location: string, groups: number[]): Promise<Isolation> {
-    const may = (program: string, args: string[]) =>
-      run(program, args).then(
-        () => true,
-        () => false,
-      )
-    if (!isRoot() || !(await may('setpriv', ['--version']))) return new Isolation(false, [], null, [])
+    if (!isRoot() || !(await succeeds(run('setpriv', ['--version']))))
+      return new Isolation(false, [], null, [])
     const namespaces = []
     for (const kind of ['--mount', '--net', '--ipc'])
-      if (await may('unshare', [kind, 'true'])) namespaces.push(kind)
+      if (await succeeds(run('unshare', [kind, 'true']))) namespaces.push(kind)
     return new Isolation(true, namespaces, await Cgroups.open(`slipway-${location}`), groups)
   }
 
-  /** For the host record. */
   describe(): Record<string, unknown> {
     return {
       own_user: this.hasOwnUsers,
@@ -64,7 +57,7 @@ export class Isolation {
     }
   }
 
-  /** The VM's user; null where all are the server's. */
+  /** The VM's user id; null if all VMs run as the server's user. */
   async uidOf(vmDir: string): Promise<number | null> {
     if (!this.hasOwnUsers) return null
     const file = join(vmDir, 'user.json')
@@ -75,21 +68,15 @@ export class Isolation {
     return uid
   }
 
-  /** A file in the VM's folder that its QEMU is to write. The folder is the server's, so that no link is in its place. */
-  async give(vmDir: string, name: string): Promise<void> {
+  /** Gives a device, or a file in the VM's folder, to the VM's user. Only the server can create links in that folder. */
+  async give(vmDir: string, path: string): Promise<void> {
     const uid = await this.uidOf(vmDir)
-    if (uid !== null) await lchown(join(vmDir, name), uid, uid)
-  }
-
-  /** A device that this VM alone is to have while it runs. */
-  async giveDevice(vmDir: string, device: string): Promise<void> {
-    const uid = await this.uidOf(vmDir)
-    if (uid !== null) await lchown(device, uid, uid)
+    if (uid !== null) await lchown(resolve(vmDir, path), uid, uid)
   }
 
   /**
-   * Readies the folder: QEMU may pass through it to the files that are its own, and write nothing into it but, until
-   * it is up, its sockets. So a QEMU that was taken over cannot lay a link where the server reads or writes.
+   * Prepares the folder: QEMU can open its own files in it, but create nothing except, until it is up, its sockets. So a
+   * compromised QEMU cannot create a link where the server reads or writes.
    */
   async prepare(vmDir: string, files: string[]): Promise<void> {
     const uid = await this.uidOf(vmDir)
@@ -108,12 +95,12 @@ export class Isolation {
     for (const file of ['serial.log', ...files]) await this.give(vmDir, file)
   }
 
-  /** QEMU listens; from here on it can make no file anywhere. */
+  /** Called when QEMU listens; afterwards it cannot create files anywhere. */
   async seal(vmDir: string): Promise<void> {
     if (this.hasOwnUsers) await chown(join(vmDir, 'sockets'), 0, 0)
   }
 
-  /** What stands before QEMU's own command line, and the groups that the whole is to enter first. */
+  /** The command line before QEMU's own arguments, and the cgroups to enter first. */
   async wrap(vmDir: string, vmId: string, program: string, limits: Limits): Promise<Wrapped> {
     const uid = await this.uidOf(vmDir)
     const cgroupFiles = (await this.#cgroups?.make(vmId, limits)) ?? []
@@ -128,7 +115,7 @@ export class Isolation {
     return { command, cgroupFiles }
   }
 
-  /** The groups that a process beside QEMU enters that works for this VM alone. */
+  /** The cgroups for a process beside QEMU that serves only this VM. */
   async groupsOf(vmId: string): Promise<string[]> {
     return (await this.#cgroups?.enter(vmId)) ?? []
   }
@@ -143,7 +130,7 @@ export interface Wrapped {
   cgroupFiles: string[]
 }
 
-/** The group that opens a device to others than root; null when there is none. */
+/** The group that has access to a device; null if only root has. */
 export async function deviceGroup(device: string): Promise<number | 'everyone' | null> {
   const facts = await stat(device).catch(() => null)
   if (!facts) return null

@@ -1,40 +1,40 @@
 import { join } from 'node:path'
+import { isUuid, zeroUuid } from '../../../domain/ids.ts'
 import type { AttachedDisk, VmSpec } from '../../engine.ts'
 import type { Architecture } from '../architecture.ts'
 import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
 
-/** Spare hot-plug slots: the contract's 16 data disks and 4 shared volumes. */
-const diskSlots = 16
-const volumeSlots = 4
+/** Hot-plug slots for as many data disks and shared volumes as a VM may have. */
+const slotCount = { 'persistent-ssd': 16, 'shared-volume': 4 }
 
-/** The images' folder is closed to QEMU too: it inherits them, open. */
-export const osBaseFd = 3
-export const kernelFd = 4
-export const initrdFd = 5
+/** QEMU has no access to the folder of images; it inherits open files. */
+const osBaseFd = 3
+const kernelFd = 4
+const initrdFd = 5
 const descriptor = (fd: number) => `/proc/self/fd/${fd}`
 
 export interface Machine {
   arch: Architecture
   accelerator: Accelerator
-  /** Of the emulator's translated code. */
+  /** Limit of the emulator's translated code. */
   translationCacheMib: number
   spec: VmSpec
   memoryMib: number
   cpuCores: number
   runId: string
-  /** Hides nothing from an operator who reads the process list. */
+  /** Identifies the VM and the run in the process list. */
   label: string
   boot: { kind: 'kernel' } | { kind: 'disk'; firmware: { code: string; variables: string } | null }
-  /** Of the image below the OS disk, which is open as the descriptor `osBaseFd`. */
+  /** Format of the image below the OS disk, which is open as the descriptor `osBaseFd`. */
   osBaseFormat: 'qcow2' | 'raw'
   volumes: AttachedDisk[]
   gpus: PassthroughGpu[]
   hasScratch: boolean
 }
 
-/** QEMU's arguments. Relative paths are inside the VM's own folder, which is its working directory. */
+/** QEMU's arguments. Relative paths are in the VM's folder, which is its working directory. */
 export function machineArguments(machine: Machine): string[] {
   const { arch, spec } = machine
   return [
@@ -47,7 +47,7 @@ export function machineArguments(machine: Machine): string[] {
       ? ['-accel', 'kvm', '-cpu', 'host']
       : ['-accel', `tcg,thread=multi,tb-size=${machine.translationCacheMib}`, '-cpu', arch.tcgCpu]),
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
-    // The guest's first instruction waits until QEMU's folder is closed to it.
+    // The guest starts only after QEMU has lost write access to its folder.
     ...['-S', '-qmp', 'unix:sockets/qmp.sock,server=on,wait=off'],
     ...['-chardev', 'file,id=serial,path=serial.log,append=on', '-serial', 'chardev:serial'],
     ...bootArguments(machine),
@@ -73,8 +73,8 @@ export function machineArguments(machine: Machine): string[] {
 
 function bootArguments({ boot, arch, accelerator }: Machine): string[] {
   if (boot.kind === 'kernel') {
-    // Emulated, a CPU does not speculate, its cryptography need not be tested at each boot, and code that comes to lie
-    // at an address of its own in every process would be translated for every process.
+    // An emulated CPU does not speculate and its cryptography needs no test at each boot. Code at a different address in
+    // every process would be translated again for every process.
     const emulated = accelerator === 'tcg' ? ' mitigations=off cryptomgr.notests norandmaps' : ''
     const commandLine = `console=${arch.serialConsole} quiet loglevel=4 panic=-1${emulated}`
     return ['-kernel', descriptor(kernelFd), '-initrd', descriptor(initrdFd), '-append', commandLine]
@@ -86,12 +86,9 @@ function bootArguments({ boot, arch, accelerator }: Machine): string[] {
   ]
 }
 
-/** Eight root ports share a slot of the root bus; without an I/O window each, or x86 runs out of them. */
+/** Eight root ports share a slot of the root bus. They have no I/O windows, of which x86 has too few. */
 function hotplugSlots(): string[] {
-  const names = [
-    ...Array.from({ length: diskSlots }, (_, index) => `disk-slot${index}`),
-    ...Array.from({ length: volumeSlots }, (_, index) => `volume-slot${index}`),
-  ]
+  const names = [...slotNames('persistent-ssd'), ...slotNames('shared-volume')]
   return names.flatMap((id, index) => [
     '-device',
     `pcie-root-port,id=${id},bus=pcie.0,addr=${(0x10 + (index >> 3)).toString(16)}.${index & 7},multifunction=on,` +
@@ -99,7 +96,7 @@ function hotplugSlots(): string[] {
   ])
 }
 
-/** What is below is named here, and what the file's own header says about it counts for nothing. */
+/** Names the base image explicitly, so that the header of the file, which a guest could change, has no effect. */
 function osDisk({ osBaseFormat, boot }: Machine): string[] {
   const node = {
     ...{
@@ -128,7 +125,7 @@ function fixedDisk(serial: string, file: string, format: string, id: string): st
   ]
 }
 
-/** Two cards, each a unix socket with the forwarder at its other end: QEMU itself opens no connection and no port. */
+/** Two cards, each connected to the forwarder by a unix socket: QEMU itself opens no connection and no port. */
 function networkArguments({ spec }: Machine): string[] {
   const card = (id: string, mac: string) => [
     ...['-netdev', `stream,id=${id},server=on,addr.type=unix,addr.path=sockets/${id}.sock`],
@@ -147,12 +144,12 @@ export function blockNode(disk: AttachedDisk): Record<string, unknown> {
   }
 }
 
-/** The disk's second name, in the VM's folder: the folder of disks is closed to QEMU. */
+/** The disk's hard link in the VM's folder: QEMU has no access to the folder of disks. */
 export function diskLink(diskId: string): string {
   return `disk-${diskId}.qcow2`
 }
 
-/** The address is spelled out: left to itself, QEMU puts a second device where a root port has no room for it. */
+/** The address is explicit, because QEMU would otherwise put a second device where a root port has no room for it. */
 export function diskDevice(disk: AttachedDisk, slot: string): Record<string, unknown> {
   return {
     driver: 'virtio-blk-pci',
@@ -177,28 +174,27 @@ export function volumeDevice(volume: AttachedDisk, slot: string): Record<string,
   }
 }
 
-/** What the guest mounts: `mount -t virtiofs <tag> /mnt`. */
-export function volumeTag(volume: AttachedDisk): string {
+/** The guest mounts it with `mount -t virtiofs <tag> /mnt`. */
+function volumeTag(volume: AttachedDisk): string {
   return volume.serialNumber.slice(0, 35)
 }
 
-/** In the VM's folder, and yet not the same for two VMs: virtiofsd of QEMU 7.2 takes a lock by this name alone. */
+/** Unique across VMs, although it is in the VM's folder: virtiofsd of QEMU 7.2 takes a lock by this name alone. */
 export function volumeSocket(vmId: string, diskId: string): string {
   return `volume-${deviceId(diskId)}-${vmId}.sock`
 }
 
 export function slotNames(type: AttachedDisk['type']): string[] {
-  return type === 'persistent-ssd'
-    ? Array.from({ length: diskSlots }, (_, index) => `disk-slot${index}`)
-    : Array.from({ length: volumeSlots }, (_, index) => `volume-slot${index}`)
+  const kind = type === 'persistent-ssd' ? 'disk' : 'volume'
+  return Array.from({ length: slotCount[type] }, (_, index) => `${kind}-slot${index}`)
 }
 
-/** QEMU ids are short: 31 characters for a block node. */
+/** Short, because QEMU allows only 31 characters for a block node. */
 export function deviceId(id: string): string {
   return id.replaceAll('-', '').slice(-24)
 }
 
-/** The second card's address, derived so that it needs no store of its own. */
+/** The address of the access card, derived from the private one. */
 export function accessMac(privateMac: string): string {
   const bytes = privateMac.split(':').map((byte) => Number.parseInt(byte, 16))
   bytes[0] = (bytes[0]! ^ 0x08) | 0x02
@@ -206,7 +202,7 @@ export function accessMac(privateMac: string): string {
 }
 
 function uuidOf(id: string): string {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id) ? id : '00000000-0000-0000-0000-000000000000'
+  return isUuid(id) ? id : zeroUuid
 }
 
 export function kernelPaths(imageFolder: string): { kernel: string; initrd: string } {

@@ -14,7 +14,7 @@ const qmpTimeoutMs = 5_000
 const termGraceMs = 3_000
 const keeperGraceMs = 10_000
 
-/** What identifies one process beyond doubt: a pid alone may have been given to somebody else since. */
+/** Identifies one process; its pid alone may have been reused since. */
 export interface ProcessIdentity {
   pid: number
   /** Clock ticks between the machine's boot and the process's start. */
@@ -22,24 +22,24 @@ export interface ProcessIdentity {
 }
 
 /**
- * The shell stays as QEMU's parent to write down how it ended: a server that starts later could not wait for it. Both
- * are in a session of their own, so that no signal to the server reaches them.
+ * The shell stays as QEMU's parent (the keeper) to record its exit code, because a server that starts later could not wait
+ * for it. Both are in a separate session, so that no signal to the server reaches them.
  */
 const keeperScript =
   'echo $$ >keeper.pid; for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; [ -z "$SLIPWAY_PINS_MEMORY" ] || ulimit -l unlimited; ' +
   '"$@" >qemu.log 2>&1 </dev/null & echo $! >qemu.pid; wait $!; echo $? >exit.tmp; mv exit.tmp exit'
 
-export interface QemuStart {
+interface QemuStart {
   program: string
   wrapped: Wrapped
   args: string[]
-  /** Open files that QEMU finds as descriptors from 3 on. */
+  /** Open files, which QEMU has as descriptors from 3 on. */
   files: FileHandle[]
-  /** A GPU that is passed through has the guest's memory locked. */
+  /** A passed-through GPU needs the guest's memory to be locked. */
   pinsMemory: boolean
 }
 
-/** The server's environment has secrets in it; a VM's has none. */
+/** The server's environment contains secrets, so VMs get a separate one. */
 export function bareEnvironment(): NodeJS.ProcessEnv {
   return { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, LC_ALL: 'C' }
 }
@@ -81,16 +81,16 @@ async function throwIfExited(vmDir: string): Promise<void> {
   const log = lastWords((await readText(join(vmDir, 'qemu.log'))) ?? '')
   if (/not found|No such file.*qemu-system/.test(log) && log.includes('qemu-system'))
     throw new EngineError('unavailable', `QEMU is not installed: ${log}`)
-  throw new EngineError('unavailable', `QEMU refused to start: ${log}`)
+  throw new EngineError('unavailable', `QEMU did not start: ${log}`)
 }
 
-/** Null while it runs, and when nobody could write it down. */
+/** Null while QEMU runs, and if the keeper died before it could record the code. */
 export async function exitCode(vmDir: string): Promise<number | null> {
   const text = await readText(join(vmDir, 'exit'))
   return text === null ? null : Number(text.trim())
 }
 
-/** The note about a QEMU that just ended comes a moment later, if the one who writes it lives. */
+/** The keeper, if it lives, records the exit code a moment after QEMU has ended. */
 export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
   while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {
@@ -101,7 +101,7 @@ export async function awaitExitCode(vmDir: string, label: string): Promise<numbe
   return exitCode(vmDir)
 }
 
-/** The QEMU of this VM, or its keeper, as the pid file names it, if such a process lives and carries the VM's label. */
+/** The process in the VM's pid file, if it is alive and has the VM's label. */
 export async function identify(
   vmDir: string,
   label?: string,
@@ -109,7 +109,7 @@ export async function identify(
 ): Promise<ProcessIdentity | null> {
   const pid = Number((await readText(join(vmDir, pidFile)))?.trim() ?? 0)
   if (!pid) return null
-  // First: were the pid given to somebody else from here on, the label would not be there.
+  // This comes first: if the pid is reused after this line, the label does not match.
   const identity = await identityOf(pid)
   if (identity && label) {
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -127,7 +127,7 @@ export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
   return (await startTicksOf(identity.pid)) === identity.startTicks
 }
 
-/** Ends a process: politely, so that disk images are closed well, then for certain. */
+/** Ends a process with SIGTERM, so that disk images are closed properly, then with SIGKILL. */
 export async function endProcess(identity: ProcessIdentity, graceMs = termGraceMs): Promise<void> {
   if (!(await signalIfAlive(identity, 'SIGTERM'))) return
   const until = Date.now() + graceMs
@@ -149,7 +149,7 @@ async function signalIfAlive(identity: ProcessIdentity, signal: NodeJS.Signals):
   return true
 }
 
-/** Null for a dead process, and for a zombie, which is one in all but name. */
+/** Null for a dead process and for a zombie. */
 async function startTicksOf(pid: number): Promise<number | null> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
   if (stat === null) return null

@@ -5,10 +5,10 @@ import { readText, writeAtomically } from '../files.ts'
 
 const defaultTailBytes = 64 * 1024
 const maxReadBytes = 256 * 1024
-/** A guest that talks without end must not fill the host's disk. */
+/** A guest with endless output must not fill the host's disk. */
 const maxFileBytes = 32 * 1024 * 1024
 
-/** Reads from a byte offset counted from the VM's first output, never ending inside a character. */
+/** Reads from a byte offset that counts from the VM's first output. The content never ends inside a character. */
 export async function readSerial(vmDir: string, offset: number | undefined) {
   const file = join(vmDir, 'serial.log')
   const droppedBytes = await droppedBytesOf(vmDir)
@@ -37,13 +37,13 @@ export async function lastSerialLines(vmDir: string): Promise<string> {
   return lastLines(plainText(content), 12)
 }
 
-/** Without what would move a reader's cursor or colour their screen: a guest writes what it likes. */
+/** Removes terminal control sequences, which a guest can write freely. */
 function plainText(content: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed
   return content.replace(/\x1b(\[[0-?]*[ -/]*[@-~]|[^[])|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '')
 }
 
-/** QEMU appends, so the file may be emptied under it; the count of what was dropped keeps offsets true. */
+/** QEMU appends, so the file can be truncated while it runs; the number of dropped bytes keeps offsets valid. */
 export async function limitSerial(vmDir: string, maxBytes = maxFileBytes): Promise<void> {
   const file = join(vmDir, 'serial.log')
   const sizeBytes = (await stat(file).catch(() => null))?.size ?? 0
