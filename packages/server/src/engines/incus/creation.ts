@@ -2,10 +2,11 @@ import { type Call, EngineError, osDiskLost, type VmSpec } from '../engine.ts'
 import type { InOrder } from '../in-order.ts'
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { creationOf, definitionOf } from './definition.ts'
+import { definitionOf } from './definition.ts'
 import type { Disks } from './disks.ts'
 import { requireNotGone } from './gone.ts'
-import { changeInstance, deleteInstance, type Instance, instanceName } from './instances.ts'
+import { imageOf } from './images.ts'
+import { changeInstance, deleteInstance, generationMark, type Instance, instanceName } from './instances.ts'
 import { targeted } from './members.ts'
 import { ensureNetwork, hasNetwork } from './networks.ts'
 
@@ -38,7 +39,13 @@ export async function ensureInstance(
 async function create(ctx: IncusContext, spec: VmSpec, bridge: string, call: Call): Promise<void> {
   const { signal } = call
   const definition = definitionOf(ctx, spec, bridge, 'shut', [])
-  const body = creationOf(ctx, spec, instanceName(spec.id), call.generation, definition)
+  const body = {
+    name: instanceName(spec.id),
+    type: ctx.config.instanceType,
+    source: imageOf(ctx, spec.image),
+    ...definition,
+    config: { ...definition.config, ...generationMark(call.generation) },
+  }
   const options = { ...(await targeted(ctx, spec.host, signal)), timeoutMs: 60_000 }
   await ctx.client.change('POST', '/1.0/instances', body, options).catch(async (error) => {
     // Another process created the instance at the same time.

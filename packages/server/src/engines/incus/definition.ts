@@ -1,17 +1,7 @@
 import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import type { IncusContext } from './context.ts'
-import { imageOf } from './images.ts'
-import {
-  type Change,
-  type Goal,
-  gate,
-  generationMark,
-  type Instance,
-  marks,
-  nextStart,
-  volumeName,
-} from './instances.ts'
+import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
 
 type Device = Record<string, string>
@@ -130,17 +120,3 @@ export function closed(instance: Instance) {
     devices: { ...gate, ...Object.fromEntries(gpus.map((name) => [name, null])) },
   }
 }
-
-export const creationOf = (
-  ctx: IncusContext,
-  spec: VmSpec,
-  name: string,
-  generation: number,
-  definition: Definition,
-) => ({
-  name,
-  type: ctx.config.instanceType,
-  source: imageOf(ctx, spec.image),
-  ...definition,
-  config: { ...definition.config, ...generationMark(generation) },
-})

@@ -12,8 +12,14 @@ import type { IncusContext } from './context.ts'
 import { markGone, requireNotGone } from './gone.ts'
 import { generationMark, generationOf, marks, volumeName } from './instances.ts'
 import { serverInfo } from './members.ts'
-import { type Profile, requireNotNewer } from './profiles.ts'
-import { dropUnplaced, findUnplaced, listUnplaced, putUnplaced } from './unplaced-disks.ts'
+import {
+  findProfile,
+  listProfiles,
+  type Profile,
+  putProfile,
+  removeProfile,
+  requireNotNewer,
+} from './profiles.ts'
 
 interface Volume {
   name: string
@@ -27,7 +33,8 @@ const sizeMark = 'user.slipway.size-gib'
 
 /**
  * Data disks as custom volumes: block devices for VMs, directories for shared volumes and for the containers of tests. Names
- * are unique in a cluster, so that Incus finds the member of a volume by itself.
+ * are unique in a cluster, so that Incus finds the member of a volume by itself. If the pool is local to each member, a disk
+ * is unplaced until its first VM decides on which member the volume is: until then only a profile of that name records it.
  */
 export class Disks {
   readonly #ctx: IncusContext
@@ -40,7 +47,7 @@ export class Disks {
     if (await this.#checked(disk.id, call)) return this.#write(disk.id, call, {})
     await requireNotGone(this.#ctx, disk.id, call)
     if (await isPoolLocal(this.#ctx, call.signal))
-      await putUnplaced(this.#ctx, disk.id, call, promised(disk.sizeGib))
+      await this.#writeUnplaced(disk.id, call, promised(disk.sizeGib))
     else await this.#create(disk, null, call)
     await this.#removeIfGone(disk.id, call)
   }
@@ -52,12 +59,12 @@ export class Disks {
     if (volume && isLocal && volume.location !== host)
       throw new EngineError('rejected', `disk ${disk.id} is on ${volume.location}, but the VM is on ${host}`)
     if (volume) return
-    const unplaced = isLocal ? await findUnplaced(this.#ctx, disk.id, signal) : undefined
+    const unplaced = isLocal ? await findProfile(this.#ctx, volumeName(disk.id), signal) : undefined
     if (!unplaced) throw noSuchDisk(disk.id)
     const { sizeGib, generation } = statusOf(unplaced)
     await this.#create({ ...disk, sizeGib }, host, { generation, signal })
     await this.#removeIfGone(disk.id, { generation, signal })
-    await dropUnplaced(this.#ctx, disk.id, signal)
+    await removeProfile(this.#ctx, volumeName(disk.id), signal)
   }
 
   async placeAll({ disks, host }: Pick<VmSpec, 'disks' | 'host'>, call: Call): Promise<void> {
@@ -70,7 +77,7 @@ export class Disks {
     if (!found) throw noSuchDisk(disk.id)
     const isLarger = disk.sizeGib > statusOf(found).sizeGib
     if (known) await this.#write(disk.id, call, isLarger ? sized(disk.sizeGib) : {})
-    else await putUnplaced(this.#ctx, disk.id, call, isLarger ? promised(disk.sizeGib) : {})
+    else await this.#writeUnplaced(disk.id, call, isLarger ? promised(disk.sizeGib) : {})
   }
 
   async remove(disk: DiskRef, call: Call): Promise<void> {
@@ -86,10 +93,11 @@ export class Disks {
   }
 
   async list(signal: AbortSignal): Promise<DiskStatus[]> {
-    const [volumes, unplaced] = await Promise.all([
+    const [volumes, profiles] = await Promise.all([
       this.#ctx.client.get<Volume[]>(this.#path(), { signal, query: { recursion: '1' } }),
-      isPoolLocal(this.#ctx, signal).then((isLocal) => (isLocal ? listUnplaced(this.#ctx, signal) : [])),
+      isPoolLocal(this.#ctx, signal).then((isLocal) => (isLocal ? listProfiles(this.#ctx, signal) : [])),
     ])
+    const unplaced = profiles.filter(({ name }) => name.startsWith(volumeName('')))
     // A disk that is being placed is both; it is listed once, as a volume.
     const found = [...unplaced, ...volumes].filter(({ config }) => config[marks.id]).map(statusOf)
     return [...new Map(found.map((disk) => [disk.id, disk])).values()]
@@ -100,7 +108,7 @@ export class Disks {
   }
 
   async #unplaced(id: string, signal: AbortSignal): Promise<Profile | undefined> {
-    return (await isPoolLocal(this.#ctx, signal)) ? findUnplaced(this.#ctx, id, signal) : undefined
+    return (await isPoolLocal(this.#ctx, signal)) ? findProfile(this.#ctx, volumeName(id), signal) : undefined
   }
 
   async #checked(id: string, call: Call): Promise<Volume | undefined> {
@@ -141,6 +149,13 @@ export class Disks {
     })
   }
 
+  async #writeUnplaced(id: string, call: Call, config: Record<string, string>): Promise<void> {
+    const profile = { config, description: 'Slipway: a disk that was never attached' }
+    await putProfile(this.#ctx, volumeName(id), id, call, profile).catch((error) => {
+      throw unavailable(error)
+    })
+  }
+
   async #delete(id: string, signal: AbortSignal): Promise<void> {
     await this.#ctx.client
       .change('DELETE', this.#path(id), undefined, { signal, timeoutMs: 60_000 })
@@ -150,7 +165,7 @@ export class Disks {
           throw new EngineError('rejected', `disk ${id}: ${error.message}`, { cause: error })
         throw unavailable(error)
       })
-    if (await isPoolLocal(this.#ctx, signal)) await dropUnplaced(this.#ctx, id, signal)
+    if (await isPoolLocal(this.#ctx, signal)) await removeProfile(this.#ctx, volumeName(id), signal)
   }
 
   #path(id?: string): string {

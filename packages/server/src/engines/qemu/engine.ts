@@ -9,6 +9,7 @@ import {
   type Engine,
   EngineError,
   type HostReport,
+  noSuchDisk,
   noSuchVm,
   osDiskLost,
   type PowerAction,
@@ -30,13 +31,13 @@ import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
 import { readSerial } from './process/serial-log.ts'
 
-type Purpose = 'make' | 'change' | 'remove'
-
 /** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same. */
 export class QemuEngine implements Engine {
   readonly #ctx: QemuContext
   readonly #monitor: Monitor
   readonly #watchers = new Set<(vmId: string) => void>()
+  readonly #observe = (vmId: string) => observe(this.#ctx, vmId)
+  readonly #readDisk = (diskId: string) => this.#ctx.disks.read(diskId)
 
   constructor(ctx: QemuContext) {
     this.#ctx = ctx
@@ -52,7 +53,7 @@ export class QemuEngine implements Engine {
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
-    await this.#exclusively(spec, call, 'make', async (found) => {
+    await this.#exclusively(spec, call, 'make', this.#observe, async (found) => {
       if (!found && !spec.isNew) throw osDiskLost(spec.id)
       if (!found || found.power === 'off') await this.#define(spec, found, call)
       const defined = required(spec, await observe(this.#ctx, spec.id))
@@ -64,7 +65,7 @@ export class QemuEngine implements Engine {
   }
 
   async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', async (found) => {
+    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
       const seen = required(vm, found)
       switch (action) {
         case 'shutdown':
@@ -79,7 +80,7 @@ export class QemuEngine implements Engine {
   }
 
   async removeVm(vm: VmRef, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'remove', async (seen) => {
+    await this.#exclusively(vm, call, 'remove', this.#observe, async (seen) => {
       if (seen) await powerOff(this.#ctx, vm.id, seen)
       else await this.#ctx.forwarder.remove(vm.id)
       await rm(this.#ctx.records.folder(vm.id), { recursive: true, force: true, maxRetries: 5 })
@@ -102,14 +103,14 @@ export class QemuEngine implements Engine {
   async cordonHost(): Promise<void> {}
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
-    await this.#withDisk(disk, call, 'make', async () => {
-      if (!(await this.#ctx.disks.read(disk.id))) await this.#ctx.disks.create(disk, call.signal)
+    await this.#exclusively(this.#here(disk), call, 'make', this.#readDisk, async (known) => {
+      if (!known) await this.#ctx.disks.create(disk, call.signal)
     })
   }
 
   async growDisk(disk: DiskSpec, call: Call): Promise<void> {
-    await this.#withDisk(disk, call, 'change', async () => {
-      const known = await this.#ctx.disks.require(disk.id)
+    await this.#exclusively(this.#here(disk), call, 'change', this.#readDisk, async (known) => {
+      if (!known) throw noSuchDisk(disk.id)
       if (disk.sizeGib <= known.sizeGib) return
       if (known.type === 'persistent-ssd') await this.#growImage(disk, call.signal)
       await this.#ctx.disks.recordSize(known, disk.sizeGib)
@@ -117,7 +118,7 @@ export class QemuEngine implements Engine {
   }
 
   async removeDisk(disk: DiskRef, call: Call): Promise<void> {
-    await this.#withDisk(disk, call, 'remove', async () => {
+    await this.#exclusively(this.#here(disk), call, 'remove', this.#readDisk, async () => {
       const user = (await this.#usersOf(disk.id))[0]
       if (user) throw new EngineError('rejected', `disk ${disk.id} is attached to VM ${user.id}`)
       await this.#ctx.disks.remove(disk.id)
@@ -133,7 +134,7 @@ export class QemuEngine implements Engine {
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', async (found) => {
+    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
       const { record, process } = required(vm, found)
       await this.#ctx.disks.require(disk.id)
       if (process) await plug(this.#ctx, vm.id, disk)
@@ -143,7 +144,7 @@ export class QemuEngine implements Engine {
   }
 
   async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
-    await this.#exclusively(vm, call, 'change', async (found) => {
+    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
       const { record, process } = required(vm, found)
       const attached = record.spec.disks.find((candidate) => candidate.id === disk.id)
       if (!attached) return
@@ -208,32 +209,18 @@ export class QemuEngine implements Engine {
     return { ...seen, record }
   }
 
-  async #exclusively(
-    vm: VmRef,
-    call: Call,
-    purpose: Purpose,
-    work: (seen: Observed | null) => Promise<void>,
-  ): Promise<void> {
-    this.#requireHost(vm.host)
-    await this.#fenced(vm.id, call, purpose, () => observe(this.#ctx, vm.id), work)
-  }
-
-  async #withDisk(disk: DiskRef, call: Call, purpose: Purpose, work: () => Promise<void>): Promise<void> {
-    if (disk.host !== '') this.#requireHost(disk.host)
-    await this.#fenced(disk.id, call, purpose, () => this.#ctx.disks.read(disk.id), work)
-  }
-
-  /** Works on an object with its lock held, unless the call is stale. */
-  async #fenced<T>(
-    id: string,
+  /** Works on a VM or disk with its lock held, unless the call is stale. */
+  async #exclusively<T>(
+    { id, host }: VmRef,
     { generation, signal }: Call,
-    purpose: Purpose,
-    find: () => Promise<T | null>,
+    purpose: 'make' | 'change' | 'remove',
+    find: (id: string) => Promise<T | null>,
     work: (found: T | null) => Promise<void>,
   ): Promise<void> {
+    this.#requireHost(host)
     const { locks, fences } = this.#ctx
     await locks.with(id, signal, async () => {
-      const found = await find()
+      const found = await find(id)
       await fences.check(id, generation, purpose)
       if (found || purpose === 'make') await fences.remember(id, generation)
       await work(found)
@@ -256,6 +243,11 @@ export class QemuEngine implements Engine {
         users.push({ id, isRunning: seen.process !== null })
     }
     return users
+  }
+
+  /** A disk that was never attached has no host. */
+  #here({ id, host }: DiskRef): VmRef {
+    return { id, host: host || this.#ctx.hostName }
   }
 
   #requireHost(host: string): void {

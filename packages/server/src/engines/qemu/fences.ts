@@ -10,6 +10,7 @@ interface Fence {
   removedAtMs: number | null
 }
 
+const unknown: Fence = { generation: 0, firewallGeneration: -1, removedAtMs: null }
 const keptAfterRemovalMs = 7 * 24 * 3600 * 1000
 
 /** The highest generation of every id, kept for a week after its removal. Callers hold the id's lock. */
@@ -22,13 +23,12 @@ export class Fences {
 
   /** Returns 0 for an unknown id. */
   async generation(id: string): Promise<number> {
-    return (await this.#read(id))?.generation ?? 0
+    return (await this.#read(id)).generation
   }
 
   /** Throws `stale` for an older generation, and for a `make` of what the same generation removed. */
   async check(id: string, generation: number, purpose: 'make' | 'change' | 'remove'): Promise<void> {
     const fence = await this.#read(id)
-    if (!fence) return
     if (generation < fence.generation) throw staleCall(id, generation, fence.generation)
     if (purpose === 'make' && fence.removedAtMs && generation === fence.generation)
       throw new EngineError('stale', `${id} was removed at generation ${generation}`)
@@ -37,21 +37,19 @@ export class Fences {
   /** Records a generation that passed the check, of an object that exists or is about to. */
   async remember(id: string, generation: number): Promise<void> {
     const fence = await this.#read(id)
-    if (fence?.generation === generation && !fence.removedAtMs) return
-    await this.#write(id, { firewallGeneration: -1, ...fence, generation, removedAtMs: null })
+    if (fence.generation === generation && !fence.removedAtMs) return
+    await this.#write(id, { ...fence, generation, removedAtMs: null })
   }
 
   async passFirewall(id: string, generation: number): Promise<void> {
     const fence = await this.#read(id)
-    const highest = fence?.firewallGeneration ?? -1
-    if (generation < highest) throw staleCall(`the firewall of ${id}`, generation, highest)
-    if (generation > highest)
-      await this.#write(id, { generation: 0, removedAtMs: null, ...fence, firewallGeneration: generation })
+    const { firewallGeneration: newest } = fence
+    if (generation < newest) throw staleCall(`the firewall of ${id}`, generation, newest)
+    if (generation > newest) await this.#write(id, { ...fence, firewallGeneration: generation })
   }
 
   async markRemoved(id: string, generation: number): Promise<void> {
-    const fence = await this.#read(id)
-    await this.#write(id, { firewallGeneration: -1, ...fence, generation, removedAtMs: Date.now() })
+    await this.#write(id, { ...(await this.#read(id)), generation, removedAtMs: Date.now() })
   }
 
   async forgetLongRemoved(): Promise<void> {
@@ -63,8 +61,8 @@ export class Fences {
     }
   }
 
-  #read(id: string): Promise<Fence | null> {
-    return readJson<Fence>(this.#paths.fence(id))
+  async #read(id: string): Promise<Fence> {
+    return (await readJson<Fence>(this.#paths.fence(id))) ?? unknown
   }
 
   async #write(id: string, fence: Fence): Promise<void> {

@@ -55,30 +55,15 @@ export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
-  readonly #removals: Batches<SimulatedPlace, boolean>
+  readonly #removals: Batches<SimulatedPlace, { id: string } | undefined>
   #faultsCheckedAt = Number.NEGATIVE_INFINITY
   #mayHaveFaults = false
 
   constructor(options: SimulatedOptions) {
     this.#options = options
     const { database, quarantineMs } = options
-    this.#puts = new Batches<WantedVm, SimulatedVm | undefined>({
-      most: maxVmsPerStatement,
-      work: (vms) =>
-        oncePerVm(vms, async (each) => {
-          const put = new Map((await simulated.putVms(database, each)).map((vm) => [vm.id, vm]))
-          return ({ id }) => put.get(id)
-        }),
-    })
-    this.#removals = new Batches({
-      most: maxVmsPerStatement,
-      work: (vms) =>
-        oncePerVm(vms, async (each) => {
-          const removed = await simulated.removeVms(database, each, quarantineMs)
-          const removedIds = new Set(removed.map(({ id }) => id))
-          return ({ id }) => removedIds.has(id)
-        }),
-    })
+    this.#puts = oncePerVm((vms: WantedVm[]) => simulated.putVms(database, vms))
+    this.#removals = oncePerVm((vms) => simulated.removeVms(database, vms, quarantineMs))
   }
 
   async *inventory(_signal: AbortSignal, isClose = (_host: string) => true): AsyncIterable<HostReport> {
@@ -354,14 +339,17 @@ async function requireCurrent(id: string, written: Promise<unknown>): Promise<vo
   if (!(await written)) throw stale(id)
 }
 
-/** Does `work` for the first call of each VM; a second call for the same VM leaves the batch. */
-async function oncePerVm<Place extends SimulatedPlace, Result>(
-  vms: Place[],
-  work: (vms: Place[]) => Promise<(vm: Place) => Result>,
-): Promise<(Result | TryAgain)[]> {
-  const first = new Map(vms.toReversed().map((vm) => [vm.id, vm]))
-  const resultOf = await work([...first.values()])
-  return vms.map((vm) =>
-    first.get(vm.id) === vm ? resultOf(vm) : new TryAgain('the VM is in the batch twice'),
-  )
-}
+/** Writes the calls of a batch together, and returns the row of each. A second call for the same VM leaves the batch. */
+const oncePerVm = <Place extends SimulatedPlace, Row extends { id: string }>(
+  write: (vms: Place[]) => Promise<Row[]>,
+) =>
+  new Batches<Place, Row | undefined>({
+    most: maxVmsPerStatement,
+    async work(vms) {
+      const first = new Map(vms.toReversed().map((vm) => [vm.id, vm]))
+      const rows = new Map((await write([...first.values()])).map((row) => [row.id, row]))
+      return vms.map((vm) =>
+        first.get(vm.id) === vm ? rows.get(vm.id) : new TryAgain('the VM is in the batch twice'),
+      )
+    },
+  })

@@ -22,8 +22,10 @@ export function sshGreeting(connection: Duplex, timeoutMs: number, hostKey: stri
     }
     let timer = setTimeout(() => finish('silent'), timeoutMs)
     connection.on('data', (chunk: Buffer) => {
+      let unread = chunk
       if (!probe) {
         received = Buffer.concat([received, chunk])
+        unread = received
         if (received.length < 4) return
         if (received.subarray(0, 4).toString('latin1') !== 'SSH-') return finish('closed')
         if (hostKey === '') return finish('greeted')
@@ -32,7 +34,7 @@ export function sshGreeting(connection: Duplex, timeoutMs: number, hostKey: stri
         probe = new HostKeyProbe(hostKey)
       }
       try {
-        const step = probe.take(probe.hasBegun ? chunk : received)
+        const step = probe.take(unread)
         if (step.send.length > 0) connection.write(step.send)
         if (step.verdict) finish(step.verdict === 'proven' ? 'greeted' : 'stranger')
       } catch {

@@ -40,10 +40,6 @@ export class HostKeyProbe {
     this.#expected = hostKeyBlob({ publicKey: hostKey })
   }
 
-  get hasBegun(): boolean {
-    return this.#total > 0
-  }
-
   /** Processes received bytes, and returns what to send. Throws if they are not SSH. */
   take(chunk: Buffer): Step {
     this.#total += chunk.length
@@ -92,17 +88,12 @@ export class HostKeyProbe {
     })
     const secret = diffieHellman({ privateKey: this.#pair.privateKey, publicKey })
     const exchange = createHash('sha256')
-      .update(sshString(clientName))
-      .update(sshString(this.#serverName))
-      .update(sshString(this.#proposal))
-      .update(sshString(this.#serverProposal))
-      .update(sshString(blob))
-      .update(sshString(this.#point))
-      .update(sshString(point))
-      .update(mpint(secret))
-      .digest()
+    const proposals = [this.#proposal, this.#serverProposal]
+    for (const part of [clientName, this.#serverName, ...proposals, blob, this.#point, point])
+      exchange.update(sshString(part))
+    const digest = exchange.update(mpint(secret)).digest()
     const signed = new SshReader(signature)
-    return signed.string().toString() === 'ssh-ed25519' && verify(null, exchange, key, signed.string())
+    return signed.string().toString() === 'ssh-ed25519' && verify(null, digest, key, signed.string())
   }
 }
 

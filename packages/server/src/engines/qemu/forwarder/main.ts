@@ -4,9 +4,9 @@
  * exits when it has neither a VM nor a connected server.
  */
 import { existsSync, rmSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { vmSocket } from '../paths.ts'
-import { onLines } from '../unix-socket.ts'
+import { connectUnix, onLines } from '../unix-socket.ts'
 import {
   type ForwarderMessage,
   type ForwarderRequest,
@@ -25,23 +25,12 @@ const servers = new Set<Socket>()
 
 process.chdir(process.argv[2]!)
 process.umask(0o077)
-if (await isAnotherServing()) process.exit(0)
+if (await connectUnix(forwarderSocket, 1_000).catch(() => null)) process.exit(0)
 rmSync(forwarderSocket, { force: true })
 const server = createServer(acceptServer)
 server.listen(forwarderSocket)
 server.on('error', () => process.exit(1))
 setInterval(exitIfUnused, housekeepingMs)
-
-function isAnotherServing(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(forwarderSocket)
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
-}
 
 function acceptServer(socket: Socket): void {
   servers.add(socket)

@@ -5,23 +5,8 @@ import { modelByPciId } from '../../gpu-models.ts'
 const nvidia = '0x10de'
 const pciBridgeClass = '0x06'
 
-export interface SysfsGpu {
-  pciAddress: string
-  model: string
-  /** GPUs that are not in the catalogue are offered only if an operator lists them. */
-  isInCatalogue: boolean
-  numaNode: number
-  iommuGroup: number | null
-  /** All GPUs of the same IOMMU group, including this one: they can only go to one VM together. */
-  groupGpus: string[]
-  barBytes: number
-  canReset: boolean
-  /** Why it cannot be passed to a guest; '' if it can. */
-  problem: string
-}
-
 interface PciDevice {
-  address: string
+  pciAddress: string
   vendor: string
   device: string
   class: string
@@ -32,25 +17,30 @@ interface PciDevice {
   canReset: boolean
 }
 
-/** Every NVIDIA GPU that sysfs shows, with the reason where one cannot be passed through. */
+export interface SysfsGpu extends PciDevice {
+  model: string
+  /** GPUs that are not in the catalogue are offered only if an operator lists them. */
+  isInCatalogue: boolean
+  /** All GPUs of the same IOMMU group, including this one: they can only go to one VM together. */
+  groupGpus: string[]
+  /** Why it cannot be passed to a guest; '' if it can. */
+  problem: string
+}
+
+/** Every NVIDIA GPU in sysfs, with the reason if it cannot be passed through. */
 export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
   const devices = await readPciDevices(sysfsRoot)
-  const gpus = devices.filter(isGpu)
-  return gpus.map((gpu) => {
+  return devices.filter(isGpu).map((gpu) => {
     const group = devices.filter(
       (device) => gpu.iommuGroup !== null && device.iommuGroup === gpu.iommuGroup && !isBridge(device),
     )
     const id = `${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`
     return {
-      pciAddress: gpu.address,
+      ...gpu,
       model: modelByPciId.get(id) ?? `PCI ${id}`,
       isInCatalogue: modelByPciId.has(id),
       numaNode: Math.max(gpu.numaNode, 0),
-      iommuGroup: gpu.iommuGroup,
-      groupGpus:
-        gpu.iommuGroup === null ? [gpu.address] : group.filter(isGpu).map((device) => device.address),
-      barBytes: gpu.barBytes,
-      canReset: gpu.canReset,
+      groupGpus: (gpu.iommuGroup === null ? [gpu] : group.filter(isGpu)).map((one) => one.pciAddress),
       problem: problemOf(gpu, group),
     }
   })
@@ -61,7 +51,7 @@ function problemOf(gpu: PciDevice, group: PciDevice[]): string {
   if (gpu.driver !== 'vfio-pci') return `bound to ${gpu.driver ?? 'no driver'}, not to vfio-pci`
   const foreign = group.find((device) => device.driver !== 'vfio-pci' && device.driver !== null)
   if (foreign)
-    return `shares IOMMU group ${gpu.iommuGroup} with ${foreign.address}, bound to ${foreign.driver}`
+    return `shares IOMMU group ${gpu.iommuGroup} with ${foreign.pciAddress}, bound to ${foreign.driver}`
   return ''
 }
 
@@ -79,7 +69,7 @@ async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
         )
       const group = await link('iommu_group')
       return {
-        address,
+        pciAddress: address,
         vendor: await text('vendor'),
         device: await text('device'),
         class: await text('class'),

@@ -67,18 +67,11 @@ function directoryRecord(name: Buffer, sector: number, size: number, isDirectory
   return record
 }
 
-function pathTable(order: 'le' | 'be'): Buffer {
-  const table = Buffer.alloc(10)
-  table[0] = 1
-  if (order === 'le') {
-    table.writeUInt32LE(rootSector, 2)
-    table.writeUInt16LE(1, 6)
-  } else {
-    table.writeUInt32BE(rootSector, 2)
-    table.writeUInt16BE(1, 6)
-  }
-  return table
-}
+/** One entry: the length of the root's name, its sector, and its parent's number, which is its own. */
+const pathTable = (order: 'le' | 'be') =>
+  Buffer.from(
+    order === 'le' ? [1, 0, rootSector, 0, 0, 0, 1, 0, 0, 0] : [1, 0, 0, 0, 0, rootSector, 0, 1, 0, 0],
+  )
 
 function writeBoth32(buffer: Buffer, offset: number, value: number): void {
   buffer.writeUInt32LE(value, offset)

@@ -8,7 +8,7 @@ import { EngineError } from '../../engine.ts'
 import type { Architecture } from '../architecture.ts'
 import { run } from '../command.ts'
 import { isAccessible, readJson, writeJson } from '../files.ts'
-import { type Accelerator, kernelPaths } from './machine.ts'
+import type { Accelerator } from './machine.ts'
 
 /** The first version with `-netdev stream`, which connects guests with the forwarder. */
 const minVersion = [7, 2] as const
@@ -81,13 +81,12 @@ async function probeKvm(
 ): Promise<AcceleratorVerdict> {
   const folder = join(stateDir, `probe-${randomBytes(4).toString('hex')}`)
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const { kernel, initrd } = kernelPaths(guestFolder)
   const child = spawn(
     program,
     [
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
       ...['-machine', arch.machineType, '-accel', 'kvm', '-cpu', 'host', '-m', '256M'],
-      ...['-kernel', kernel, '-initrd', initrd],
+      ...['-kernel', join(guestFolder, 'vmlinuz'), '-initrd', join(guestFolder, 'initrd')],
       ...['-append', `console=${arch.serialConsole} quiet panic=-1 slipway.probe`],
       ...['-chardev', 'stdio,id=serial', '-serial', 'chardev:serial'],
     ],

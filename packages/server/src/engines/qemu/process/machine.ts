@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { isUuid, zeroUuid } from '../../../domain/ids.ts'
 import type { AttachedDisk, VmSpec } from '../../engine.ts'
 import type { Architecture } from '../architecture.ts'
@@ -203,8 +202,4 @@ export function accessMac(privateMac: string): string {
 
 function uuidOf(id: string): string {
   return isUuid(id) ? id : zeroUuid
-}
-
-export function kernelPaths(imageFolder: string): { kernel: string; initrd: string } {
-  return { kernel: join(imageFolder, 'vmlinuz'), initrd: join(imageFolder, 'initrd') }
 }
