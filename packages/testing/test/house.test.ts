@@ -83,6 +83,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],
+  [`${server}command-setup.ts`]: [`${server}config/`, `${server}postgres/`],
   [`${server}doctor-command.ts`]: [server],
   [`${server}images-command.ts`]: [server],
   [`${server}incus-command.ts`]: [server],

@@ -15,13 +15,13 @@ export interface OpenEngines {
 }
 
 export async function createEngines(config: Config, database: Database, log: Log): Promise<OpenEngines> {
-  const { dataDir } = config.server
   const byLocation = new Map<string, Engine & { close?(): Promise<void> }>()
   const images = new Map<string, EngineImage[]>()
   for (const location of config.locations) {
     byLocation.set(location.name, await createEngine(location, config, database, log))
     // Without Debian packages to build the mini guest from, only imported images are offered.
-    if (location.engine === 'qemu') images.set(location.name, await miniImage(dataDir, log).catch(() => []))
+    if (location.engine === 'qemu')
+      images.set(location.name, await miniImage(config.server.dataDir, log).catch(() => []))
   }
   return {
     byLocation,

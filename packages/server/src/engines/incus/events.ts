@@ -4,12 +4,6 @@ import type { IncusClient } from './client.ts'
 
 const reconnectMs = 1_000
 
-interface LifecycleEvent {
-  type: string
-  project: string
-  metadata: { action?: string; name?: string; source?: string }
-}
-
 /**
  * Follows lifecycle events of instances. Incus does not repeat missed events, so `onGap` is called when events arrive again
  * after an interruption.
@@ -68,8 +62,8 @@ export class IncusEvents {
   }
 
   #receive(text: string): void {
-    const event = JSON.parse(text) as LifecycleEvent
-    const source = /^\/1\.0\/instances\/([^/?]+)/.exec(event.metadata?.source ?? '')
+    const { metadata } = JSON.parse(text) as { metadata?: { source?: string } }
+    const source = /^\/1\.0\/instances\/([^/?]+)/.exec(metadata?.source ?? '')
     if (source) this.#onInstance(source[1]!)
   }
 }

@@ -15,10 +15,6 @@ export interface IncusImageSource extends Record<string, unknown> {
   fingerprint: string
 }
 
-interface Image {
-  type: IncusConfig['instanceType']
-}
-
 const uploadMs = 3600_000
 const fingerprintPattern = /^[0-9a-f]{64}$/
 
@@ -64,7 +60,8 @@ export class Images {
     const fingerprint = await this.#targetOf(name)
     if (!fingerprint)
       throw new EngineError('missing', `the Incus project ${project} has no image with the alias ${name}`)
-    const { type } = await this.#ctx.client.get<Image>(`/1.0/images/${fingerprint}`, { signal: this.#signal })
+    const path = `/1.0/images/${fingerprint}`
+    const { type } = await this.#ctx.client.get<{ type: string }>(path, { signal: this.#signal })
     if (type !== instanceType)
       throw new EngineError(
         'rejected',

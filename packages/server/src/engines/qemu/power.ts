@@ -196,7 +196,6 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
     label: `slipway-${id}-${runId}`,
     boot: await describeBoot(ctx, id, source),
     osBaseFormat: base.format,
-    volumes: spec.disks.filter((disk) => disk.type === 'shared-volume'),
     gpus: await ctx.gpus.passthrough(spec.gpus.map((gpu) => gpu.pciAddress)),
     hasScratch: spec.scratchGb > 0,
   }

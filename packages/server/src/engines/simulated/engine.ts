@@ -53,6 +53,7 @@ export interface SimulatedOptions {
  */
 export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
+  readonly #db: Database
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
   readonly #removals: Batches<SimulatedPlace, { id: string } | undefined>
@@ -61,6 +62,7 @@ export class SimulatedEngine implements Engine {
 
   constructor(options: SimulatedOptions) {
     this.#options = options
+    this.#db = options.database
     const { database, quarantineMs } = options
     this.#puts = oncePerVm((vms: WantedVm[]) => simulated.putVms(database, vms))
     this.#removals = oncePerVm((vms) => simulated.removeVms(database, vms, quarantineMs))
@@ -261,10 +263,6 @@ export class SimulatedEngine implements Engine {
 
   async clearFaults(): Promise<void> {
     await simulated.clearFaults(this.#db)
-  }
-
-  get #db(): Database {
-    return this.#options.database
   }
 
   #notify(vmId: string): void {

@@ -6,15 +6,13 @@ export interface Finding {
   fixes: string[]
 }
 
-export const ok = (step: string, text: string): Finding => ({ step, verdict: 'ok', text, fixes: [] })
+const findingOf =
+  (verdict: Finding['verdict']) =>
+  (step: string, text: string, ...fixes: string[]): Finding => ({ step, verdict, text, fixes })
 
-export const warning = (step: string, text: string, ...fixes: string[]): Finding => ({
-  ...{ step, verdict: 'warning', text, fixes },
-})
-
-export const missing = (step: string, text: string, ...fixes: string[]): Finding => ({
-  ...{ step, verdict: 'missing', text, fixes },
-})
+export const ok = findingOf('ok')
+export const warning = findingOf('warning')
+export const missing = findingOf('missing')
 
 /** Lines for a terminal: the verdict, the step and the text, then the fixes below it. */
 export function findingLines(findings: Finding[]): string {

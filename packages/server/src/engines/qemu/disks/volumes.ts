@@ -25,12 +25,10 @@ async function findVirtiofsd(): Promise<string | null> {
 const successors = new Map<string, Promise<boolean>>()
 /** QEMU 7.2's virtiofsd in C and its successor in Rust have different options, and only the successor runs without root. */
 function isSuccessor(program: string): Promise<boolean> {
-  const known = successors.get(program)
-  if (known) return known
-  const help = run(program, ['--help']).catch((error: Error) => error.message)
-  const result = help.then((text) => text.includes('--shared-dir'))
-  successors.set(program, result)
-  return result
+  const readHelp = () => run(program, ['--help']).catch((error: Error) => error.message)
+  const known = successors.get(program) ?? readHelp().then((text) => text.includes('--shared-dir'))
+  successors.set(program, known)
+  return known
 }
 
 /** Enters the VM's cgroups, so that the VM's limits include the server of its volumes. */

@@ -41,7 +41,7 @@ function acceptServer(socket: Socket): void {
   })
   let queue: Promise<void> = Promise.resolve()
   onLines(socket, (line) => {
-    const message = JSON.parse(line) as ForwarderMessage<ForwarderRequest>
+    const message = JSON.parse(line) as ForwarderMessage
     const respond = async () => {
       const response: ForwarderResponse = await perform(message).then(
         (result) => ({ id: message.id, result }),

@@ -34,7 +34,7 @@ export interface ForwarderStatus {
 }
 
 /** Messages are lines of JSON on the control socket. */
-export type ForwarderMessage<T> = { id: number } & T
+export type ForwarderMessage = { id: number } & ForwarderRequest
 export type ForwarderResponse = { id: number } & ({ result: unknown } | { error: string })
 
 /** An incompatible change of the messages needs another number: a forwarder outlives the server that started it. */

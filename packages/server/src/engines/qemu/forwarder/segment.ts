@@ -1,7 +1,6 @@
 import { FrameSocket } from './frame-socket.ts'
 
 interface Port {
-  vmId: string
   networkId: string
   macAddress: string
   socketPath: string
@@ -18,7 +17,7 @@ export class Segments {
     this.unplug(vmId)
     const mac = macAddress.toLowerCase().replaceAll(':', '')
     const frames = new FrameSocket(socketPath, (frame) => this.#deliver(port, frame))
-    const port: Port = { vmId, networkId, macAddress: mac, socketPath, frames }
+    const port: Port = { networkId, macAddress: mac, socketPath, frames }
     this.#ports.set(vmId, port)
   }
 

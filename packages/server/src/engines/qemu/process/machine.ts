@@ -28,7 +28,6 @@ export interface Machine {
   boot: { kind: 'kernel' } | { kind: 'disk'; firmware: { code: string; variables: string } | null }
   /** Format of the image below the OS disk, which is open as the descriptor `osBaseFd`. */
   osBaseFormat: 'qcow2' | 'raw'
-  volumes: AttachedDisk[]
   gpus: PassthroughGpu[]
   hasScratch: boolean
 }
@@ -36,6 +35,7 @@ export interface Machine {
 /** QEMU's arguments. Relative paths are in the VM's folder, which is its working directory. */
 export function machineArguments(machine: Machine): string[] {
   const { arch, spec } = machine
+  const disksOf = (type: AttachedDisk['type']) => spec.disks.filter((disk) => disk.type === type)
   return [
     ...['-name', `${machine.label},process=slipway-vm`, '-uuid', uuidOf(spec.id)],
     ...['-nodefaults', '-no-user-config', '-display', 'none'],
@@ -54,13 +54,11 @@ export function machineArguments(machine: Machine): string[] {
     ...osDisk(machine),
     ...fixedDisk('slipway-seed', 'seed.iso', 'raw', 'seed'),
     ...(machine.hasScratch ? fixedDisk('slipway-scratch', 'scratch.qcow2', 'qcow2', 'scratch') : []),
-    ...spec.disks
-      .filter((disk) => disk.type === 'persistent-ssd')
-      .flatMap((disk, slot) => [
-        ...['-blockdev', JSON.stringify(blockNode(disk))],
-        ...['-device', JSON.stringify(diskDevice(disk, `disk-slot${slot}`))],
-      ]),
-    ...machine.volumes.flatMap((volume, slot) => [
+    ...disksOf('persistent-ssd').flatMap((disk, slot) => [
+      ...['-blockdev', JSON.stringify(blockNode(disk))],
+      ...['-device', JSON.stringify(diskDevice(disk, `disk-slot${slot}`))],
+    ]),
+    ...disksOf('shared-volume').flatMap((volume, slot) => [
       ...['-chardev', `socket,id=chr-${deviceId(volume.id)},path=${volumeSocket(spec.id, volume.id)}`],
       ...['-device', JSON.stringify(volumeDevice(volume, `volume-slot${slot}`))],
     ]),
