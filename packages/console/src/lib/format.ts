@@ -118,7 +118,7 @@ const stepTexts: Record<string, string> = {
   admit: 'Check and reserve what it needs',
   boot: 'Start the machine on its host',
   finish: 'Record the outcome',
-  settle: 'Wait for the end of what was under way',
+  wait_for_cancelled: 'Wait for cancelled operations to stop',
   remove: 'Remove it from its host',
   release: 'Give back what it held',
   shut_down: 'Ask the system to shut down',

@@ -5,14 +5,11 @@ export interface FieldProblem {
   message: string
 }
 
-/**
- * The one expected kind of error. `message` is for the outside and says what to do; what went wrong inside is the
- * `cause`, for the log alone.
- */
+/** The one expected kind of error. `message` is for the caller and says what to do; `cause` is only logged. */
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: FieldProblem[] | undefined
-  /** Members that this code adds to the answer, such as `available_locations`. */
+  /** Members that this code adds to the response, such as `available_locations`. */
   readonly extra: Record<string, unknown>
   readonly retryAfterSeconds: number | undefined
 
@@ -35,19 +32,26 @@ export class Failure extends Error {
   }
 }
 
-/** A field of the body that is well-formed but not acceptable. */
+/** The 400 for a field of the body that is well-formed but not acceptable. */
 export function invalidField(field: string, message: string): Failure {
   return new Failure('invalid_argument', `${field}: ${message}`, {
     details: [{ field: `/${field}`, message }],
   })
 }
 
-/** What was said of a body, said of the body that has it as a member. */
+/** Returns the failure of a body that is a member of another body, with field paths that begin with the member. */
 export function asMember(member: string, failure: unknown): unknown {
   if (!(failure instanceof Failure) || !failure.details) return failure
   const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))
   return new Failure(failure.code, failure.message, { details, extra: failure.extra })
 }
+
+export const nameTaken = (what: string, name: string) =>
+  new Failure('already_exists', `A ${what} named ${name} already exists. Choose another name.`)
+
+/** The 409 of a lack of capacity; `available_locations` are where the request would succeed. */
+export const outOfStock = (message: string, available_locations: string[] = []) =>
+  new Failure('out_of_stock', message, { extra: { available_locations } })
 
 export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)

@@ -1,12 +1,8 @@
-import type { CountedQuotaName, EventType } from '@slipway/contract'
+import type { CountedQuotaName, EventType, Labels } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
-import {
-  type Beginning as OperationBeginning,
-  writeOperation,
-  writeOperationAtCommit,
-} from '../runner/begin.ts'
+import { type Beginning, writeOperation, writeOperationAtCommit } from '../runner/begin.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
 import { endOperations } from '../store/compute/operation-changes.ts'
 import type { BegunOperation, OperationRow } from '../store/compute/operation-row.ts'
@@ -22,53 +18,53 @@ export interface ProjectRequester extends Requester {
   projectId: string
 }
 
-export interface Beginning {
-  resourceId: string
-  /** Where its engine work is done; '' if in many places. */
-  location: string
+interface Admitted {
+  /** `location` is where its engine work is done; absent if that is in many locations. */
+  resource: { id: string; name: string; location?: string; labels?: Labels }
   generation: number
   /** Echoed in `metadata.request`. */
-  request: unknown
+  request?: unknown
   scratch?: Record<string, unknown>
   eventType: EventType
+  /** What the event says besides the resource's name and labels. */
   eventData?: Record<string, unknown>
-  readAhead?: NonNullable<OperationBeginning['readAhead']>
-  /** The service's time, if it is known: then the operation is written together with the commit. */
+  readAhead?: NonNullable<Beginning['readAhead']>
+  /** The service's time, if the admission has read it: then the operation is written together with the commit. */
   startedAt?: Date
 }
 
 /** Writes the operation and its event in the transaction that makes the claims. */
 export async function beginOperation(
   tx: Tx,
-  by: ProjectRequester,
+  { projectId, actor, requestId, clientAddress }: ProjectRequester,
   { kind, name, resourceType, steps: [first] }: Definition,
-  { eventType, eventData, scratch, startedAt, ...beginning }: Beginning,
+  { resource, request = {}, scratch = {}, eventType, eventData, startedAt, ...more }: Admitted,
 ): Promise<BegunOperation> {
-  const { projectId, actor, requestId, clientAddress } = by
-  const operation: OperationBeginning = {
+  const { id: resourceId, location = '', labels } = resource
+  const data = { name: resource.name, ...(labels && { labels }), ...eventData }
+  const operation: Beginning = {
     ...{ id: uuid(), projectId, actor, requestId, clientAddress, kind, name, resourceType },
-    ...beginning,
-    scratch: scratch ?? {},
+    ...{ resourceId, location, request, scratch, ...more },
     admittedStep: first && !first.tx && !first.call ? first.name : null,
-    event: { type: eventType, data: eventData ?? {} },
+    event: { type: eventType, data },
   }
   return startedAt ? writeOperationAtCommit(tx, { ...operation, startedAt }) : writeOperation(tx, operation)
 }
 
-/** 409 that names the operation under way. The caller holds the resource's row. */
+/** Throws a 409 that names the unfinished operation. The caller has locked the resource's row. */
 export async function requireIdle(tx: Tx, resourceId: string, what: string): Promise<void> {
   const [busy] = await lockUnfinishedOperations(tx, resourceId)
   if (busy)
     throw new Failure(
       'conflict',
-      `${what} is busy: operation ${busy.id} (${busy.name}) is under way. Wait for it to end.`,
+      `${what} is busy: operation ${busy.id} (${busy.name}) is in progress. Wait until it has finished.`,
     )
 }
 
 /**
- * Makes way for the deletion of a resource. Returns the deletion that is already under way, if there is one: a repeated
- * request changes nothing, and is on record. Cancels any other operation: one that no worker holds ends here, another one at
- * its next step boundary.
+ * Cancels the unfinished operations of a resource that is to be deleted. An operation that no worker holds ends here, another
+ * one at its next step boundary. If a deletion is already in progress, only records the repeated request and returns that
+ * deletion.
  */
 export async function makeWayForDeletion(
   tx: Tx,
@@ -90,19 +86,19 @@ export async function makeWayForDeletion(
   return undefined
 }
 
-/** The first step of a deletion: what it cancelled may be in the middle of an engine call, and has to let go first. */
+/** The first step of a deletion: a cancelled operation may be in the middle of an engine call, which has to end first. */
 export async function awaitCancelled({ operation, services }: Work): Promise<Outcome> {
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
-/** 403 that names the quota and whose it is. */
+/** The 403 that names the quota and its holder. */
 export const quotaExceeded = ({ name, holder, available, requested }: QuotaShortage) =>
   new Failure(
     'quota_exceeded',
     `quota exceeded: ${name} of the ${holder} has ${available} left and this needs ${requested}. Ask an operator for more, or delete something.`,
   )
 
-/** Takes it, or throws the 403. Called last, so that its rows are locked for the shortest time. */
+/** Takes the amounts or throws the 403. Called last, so that the quota rows are locked for the shortest time. */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
   const request = { projectId, amounts }
   const shortage = (await readQuotas(tx, request)).take(request)
@@ -110,7 +106,7 @@ export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmou
   await takeQuota(tx, request)
 }
 
-/** 403 that names the organization's quota, when what was just added is more than it allows. Called last, too. */
+/** Throws a 403 if the organization now has more than its quotas allow. Called after the insert, as the last check. */
 export async function requireRoom(
   tx: Tx,
   { organizationId }: Pick<Requester, 'organizationId'>,

@@ -7,7 +7,7 @@ import type { BegunOperation } from '../store/compute/operation-row.ts'
 import { emit } from '../store/events/events.ts'
 import type { ProjectRequester } from './admission.ts'
 
-/** A VM or disk, as far as its name, description, labels and protection go. */
+/** The part of a VM or disk that annotations concern. */
 interface Annotated {
   id: string
   name: string
@@ -17,7 +17,7 @@ interface Annotated {
   is_protected: boolean
 }
 
-/** 409 for whoever would delete it, if it is protected. */
+/** Returns the 409 for the deletion of a protected resource. */
 export function protectionOf(what: string, { name, is_protected }: Annotated): Failure | undefined {
   if (!is_protected) return undefined
   const advice = 'set deletion_protection to false first'
@@ -25,8 +25,8 @@ export function protectionOf(what: string, { name, is_protected }: Annotated): F
 }
 
 /**
- * Tells of a change of words alone. It is made when this is written, so that its operation has ended before anybody
- * sees it: other operations go on beside it, and no engine hears of it.
+ * Records a change of name, description, labels or protection as an operation that has already finished. It needs no engine
+ * and does not wait for other operations on the resource.
  */
 export async function recordAnnotation(
   tx: Tx,
@@ -51,9 +51,9 @@ export async function recordAnnotation(
     requestId: by.requestId,
   })
   const about = { operation_id: operation.id, operation_name: operation.name }
-  const tell = (type: EventType, data: Record<string, unknown>) =>
+  const emitChange = (type: EventType, data: Record<string, unknown>) =>
     emit(tx, { ...by, type, resourceType, resourceId: changed.id, data: { ...about, ...data } })
-  await tell(`${resourceType}.updated`, { name: changed.name, labels: changed.labels, ...request })
-  await tell('operation.succeeded', {})
+  await emitChange(`${resourceType}.updated`, { name: changed.name, labels: changed.labels, ...request })
+  await emitChange('operation.succeeded', {})
   return operation
 }

@@ -6,22 +6,16 @@ import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
 import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'
 
-/** 400 that names the locations there are. */
+/** Throws a 400 that lists the locations if there is none of this name. */
 export async function requireLocation(db: Queryable, name: string): Promise<LocationRow> {
   const location = await findLocation(db, name)
   if (location) return location
-  const known = await listLocations(db)
-  throw invalidField(
-    'location',
-    oneOf(
-      name,
-      known.map((each) => each.name),
-    ),
-  )
+  const names = (await listLocations(db)).map((each) => each.name)
+  throw invalidField('location', oneOf(name, names))
 }
 
-/** 400 that names the nearest image, or where this one can be used. */
-export async function requireImage(db: Queryable, name: string, location: string): Promise<ImageRow> {
+/** Throws a 400 that suggests the nearest image, or lists the locations of this one. */
+async function requireImage(db: Queryable, name: string, location: string): Promise<ImageRow> {
   const image = await findImage(db, name)
   if (!image) {
     const usable = (await listImages(db)).filter(({ locations }) => locations.includes(location))
@@ -29,63 +23,61 @@ export async function requireImage(db: Queryable, name: string, location: string
     throw invalidField('image', oneOf(fullImageName(name), names))
   }
   if (!image.locations.includes(location))
-    throw invalidField('image', `cannot be used in ${location}, only in ${image.locations.join(', ')}`)
+    throw invalidField('image', `is not available in ${location}, only in ${image.locations.join(', ')}`)
   return image
 }
 
-const rememberedMs = 1_000
-const mostRemembered = 10_000
+const maxAgeMs = 1_000
+const maxEntries = 10_000
 
 /**
- * What creations need of locations, images and subnets, from memory for at most a second. Only what was found is
- * remembered, so that no refusal comes from memory; and what was found is looked at again by the statement that makes
- * the VM.
+ * Caches the locations, images and subnets that creations need, for at most a second. Only rows that were found are cached,
+ * so that no refusal comes from the cache, and the statement that inserts the VM checks them again.
  */
 export class CatalogueMemory {
-  readonly #known = new Map<string, { value: unknown; until: number }>()
-  /** What a transaction is looking for: the requests of a batch share it. */
-  readonly #finding = new WeakMap<Queryable, Map<string, Promise<unknown>>>()
+  readonly #cached = new Map<string, { value: unknown; until: number }>()
+  /** Reads in progress by transaction: the requests of a batch share them. */
+  readonly #reading = new WeakMap<Queryable, Map<string, Promise<unknown>>>()
 
   location(db: Queryable, name: string): Promise<LocationRow> {
-    return this.#remembered(db, `location ${name}`, () => requireLocation(db, name))
+    return this.#readThrough(db, `location ${name}`, () => requireLocation(db, name))
   }
 
-  /** The image, where the location offers it. */
   image(db: Queryable, name: string, location: string): Promise<ImageRow> {
-    return this.#remembered(db, `image ${location} ${name}`, () => requireImage(db, name, location))
+    return this.#readThrough(db, `image ${location} ${name}`, () => requireImage(db, name, location))
   }
 
-  /** The given subnet, or the project's default one at the location. */
+  /** Returns the subnet with this id, or the project's default one at the location. */
   subnet(
     db: Queryable,
     projectId: string,
     location: string,
     id: string | null,
   ): Promise<VmSubnetRow | undefined> {
-    return this.#remembered(db, `subnet ${projectId} ${location} ${id}`, () =>
+    return this.#readThrough(db, `subnet ${projectId} ${location} ${id}`, () =>
       findSubnetFor(db, projectId, location, id),
     )
   }
 
-  /** Something of it turned out to be no longer so. */
+  /** Empties the cache after a VM could not be written, which an outdated entry may have caused. */
   forget(): void {
-    this.#known.clear()
+    this.#cached.clear()
   }
 
-  async #remembered<T>(db: Queryable, key: string, find: () => Promise<T>): Promise<T> {
-    const known = this.#known.get(key)
-    if (known && known.until > performance.now()) return known.value as T
+  async #readThrough<T>(db: Queryable, key: string, find: () => Promise<T>): Promise<T> {
+    const cached = this.#cached.get(key)
+    if (cached && cached.until > performance.now()) return cached.value as T
     const shared = (db as Partial<Tx>).batch ?? db
-    const finding = this.#finding.get(shared) ?? new Map<string, Promise<unknown>>()
-    this.#finding.set(shared, finding)
-    if (!finding.has(key))
-      finding.set(
+    const reading = this.#reading.get(shared) ?? new Map<string, Promise<unknown>>()
+    this.#reading.set(shared, reading)
+    if (!reading.has(key))
+      reading.set(
         key,
-        find().finally(() => finding.delete(key)),
+        find().finally(() => reading.delete(key)),
       )
-    const value = (await finding.get(key)) as T
-    if (this.#known.size >= mostRemembered) this.#known.clear()
-    if (value !== undefined) this.#known.set(key, { value, until: performance.now() + rememberedMs })
+    const value = (await reading.get(key)) as T
+    if (this.#cached.size >= maxEntries) this.#cached.clear()
+    if (value !== undefined) this.#cached.set(key, { value, until: performance.now() + maxAgeMs })
     return value
   }
 }

@@ -1,8 +1,11 @@
+import type { EventType, Labels } from '@slipway/contract'
 import { type Call, type Engine, EngineError } from '../engines/engine.ts'
+import type { Tx } from '../postgres/database.ts'
 import type { Work } from '../runner/operation.ts'
 import type { Services } from '../services.ts'
+import { emit } from '../store/events/events.ts'
 
-/** A process may lag a configuration behind: that its engines cannot do it says nothing about the request. */
+/** `unavailable` lets another process try: this one may run with an older configuration. */
 export function engineAt(services: Pick<Services, 'engines'>, location: string): Engine {
   const engine = services.engines.get(location)
   if (!engine) throw new EngineError('unavailable', `the location ${location} has no engine in this process`)
@@ -13,10 +16,27 @@ const shortestPauseMs = 250
 export const longestPauseMs = 5_000
 
 /**
- * When to look again at what an engine is doing since `sinceMs`: in a quarter of the time that it took so far. The engine
- * tells of the end by itself (`watch`); a look is for the hint that never came.
+ * Returns how long to wait before the next inspection of work that the engine began at `sinceMs`: a quarter of the time that
+ * it took so far. The engine reports the end by itself (`watch`); inspections cover reports that were lost.
  */
-export const lookAgainMs = (sinceMs: number, nowMs: number): number =>
+export const nextInspectionMs = (sinceMs: number, nowMs: number): number =>
   Math.min(longestPauseMs, Math.max(shortestPauseMs, (nowMs - sinceMs) / 4))
 
 export const callOf = (work: Work): Call => ({ generation: work.operation.generation, signal: work.signal })
+
+/** Emits an event about the operation's resource. */
+export const emitResource = (
+  tx: Tx,
+  { operation }: Work,
+  { name, labels }: { name: string; labels: Labels },
+  type: EventType,
+): Promise<void> =>
+  emit(tx, {
+    type,
+    resourceType: operation.resource_type,
+    resourceId: operation.resource_id,
+    projectId: operation.project_id,
+    actor: operation.actor,
+    requestId: operation.request_id,
+    data: { name, labels, operation_id: operation.id },
+  })

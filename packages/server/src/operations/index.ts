@@ -14,7 +14,7 @@ import { vmStart } from './vm/start.ts'
 import { vmStop } from './vm/stop.ts'
 import { vmUpdate } from './vm/update.ts'
 
-/** Every kind of operation. The runner runs these, and one generic test holds them all to the same laws. */
+/** Every kind of operation. One test (`laws.test.ts`) checks the same rules for all of them. */
 export const definitions: Definition[] = [
   vmCreate,
   vmStart,
@@ -32,7 +32,7 @@ export const definitions: Definition[] = [
   firewallRuleDelete,
 ]
 
-/** Step names by kind, for those who show an operation's steps before they begin. */
+/** Step names by kind, to show the steps of an operation before they begin. */
 export const stepNames: ReadonlyMap<string, string[]> = new Map(
   definitions.map(({ kind, steps }) => [kind, steps.map(({ name }) => name)]),
 )

@@ -7,7 +7,7 @@ import { findAnyOperation, retryStuckOperation, takeStuckOperation } from '../st
 import { emit, type Requester } from '../store/events/events.ts'
 import { definitions } from './index.ts'
 
-/** An operator has removed what was in the way: the operation goes on where it stopped. */
+/** Resumes a stuck operation where it stopped, after an operator has fixed the cause. */
 export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
   const known = await requireOperation(tx, id)
   const row = (await retryStuckOperation(tx, id)) ?? notStuck(known)
@@ -16,11 +16,11 @@ export async function retryStuck(tx: Tx, by: Requester, id: string): Promise<Ope
   return row
 }
 
-/** An operator gives up: the operation ends FAILED as it is, and its resource rests where others can go on. */
+/** Ends a stuck operation as FAILED. `onAbandon` puts its resource into a state from which it can be used or deleted. */
 export async function abandonStuck(tx: Tx, by: Requester, id: string): Promise<OperationRow> {
   const known = await requireOperation(tx, id)
   const taken = (await takeStuckOperation(tx, id)) ?? notStuck(known)
-  const result = taken.failure ?? { code: 'engine_error', message: 'Given up by an operator.' }
+  const result = taken.failure ?? { code: 'engine_error', message: 'Abandoned by an operator.' }
   await endOperations(tx, [{ id, token: null, state: 'FAILED', result, stepLog: null }])
   await emitChange(tx, by, 'operation.abandoned', taken)
   await definitions.find(({ kind }) => kind === taken.kind)?.onAbandon?.(tx, by, taken)

@@ -158,8 +158,8 @@ test('a VM has all keys that were sent and named, each once, also when those are
 })
 
 test.each([
-  [{ ssh_public_key: undefined }, '/ssh_public_key', /is required, unless ssh_key_ids/],
-  [{ ssh_public_key: undefined, ssh_key_ids: [] }, '/ssh_public_key', /is required, unless/],
+  [{ ssh_public_key: undefined }, '/ssh_public_key', /is required unless ssh_key_ids/],
+  [{ ssh_public_key: undefined, ssh_key_ids: [] }, '/ssh_public_key', /is required unless/],
   [{ ssh_key_ids: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'] }, '/ssh_key_ids/0', /of this project/],
   [{ os_disk_size: '127GiB' }, '/os_disk_size', /from 128GiB to 2TiB/],
   [{ os_disk_size: '3TiB' }, '/os_disk_size', /from 128GiB to 2TiB/],

@@ -8,7 +8,7 @@ import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { diskNameOrConflict } from './disk.ts'
 
-/** The disk's row is locked. */
+/** The caller has locked the disk's row. */
 export async function annotate(
   tx: Tx,
   by: ProjectRequester,
@@ -16,7 +16,7 @@ export async function annotate(
   change: AnnotationUpdate,
 ): Promise<BegunOperation> {
   if (disk.state === 'deleting')
-    throw new Failure('conflict', `The disk ${disk.name} is being deleted: it cannot be changed any more.`)
+    throw new Failure('conflict', `The disk ${disk.name} is being deleted and cannot be changed.`)
   await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
   const changed = (await findDisk(tx, by.projectId, disk.id))!
   await relabelUsage(tx, [disk.id], changed.name, changed.labels)

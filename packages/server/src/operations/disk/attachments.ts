@@ -1,7 +1,9 @@
 import type { VmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
 import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
+import { requireIdle } from '../admission.ts'
 
 const mostPersistent = 16
 const mostShared = 4
@@ -16,27 +18,26 @@ export interface LockedDisk {
   mode: 'read-write' | 'read-only'
 }
 
-/** This needs no look at anything else, and comes first. */
 export function requireDistinct(field: string, wanted: WantedDisk[]): void {
   const seen = new Set<string>()
   for (const [index, { disk_id }] of wanted.entries()) {
-    if (seen.has(disk_id)) throw invalidField(`${field}/${index}/disk_id`, 'names a disk twice')
+    if (seen.has(disk_id))
+      throw invalidField(`${field}/${index}/disk_id`, 'names a disk that is already in the list')
     seen.add(disk_id)
   }
 }
 
-/**
- * Locks the disks and checks that this VM may have them: same location, right kind, right number, nobody in the way.
- * They stand at `field` of the request's body.
- */
+/** Locks the disks that `field` of the request names, and checks that a VM of this location and type can have them. */
 export async function lockDisksFor(
   tx: Tx,
   projectId: string,
   field: string,
-  wanted: WantedDisk[],
-  vm: { location: string; type: VmType; disks?: { type: string }[]; hostId?: string | null },
+  wanted: WantedDisk[] = [],
+  vm: { location: string; type: VmType; disks?: { type: string }[] },
 ): Promise<LockedDisk[]> {
   if (wanted.length === 0) return []
+  // The disks of several requests would be locked in no fixed order.
+  if (!tx.mayWait) throw retryAlone('disks are locked by one request at a time')
   const ids = wanted.map(({ disk_id }) => disk_id)
   const rows = new Map((await lockDisks(tx, projectId, ids)).map((disk) => [disk.id, disk]))
   const locked = wanted.map(({ disk_id, mode = 'read-write' }) => {
@@ -48,53 +49,52 @@ export async function lockDisksFor(
   const all = [...(vm.disks ?? []), ...locked.map(({ disk }) => disk)]
   const count = (type: string) => all.filter((disk) => disk.type === type).length
   if (count('persistent-ssd') > mostPersistent)
-    throw invalidField(field, `a VM takes at most ${mostPersistent} disks`)
+    throw invalidField(field, `a VM can have at most ${mostPersistent} disks`)
   if (count('shared-volume') > mostShared)
-    throw invalidField(field, `a VM takes at most ${mostShared} shared volumes`)
-  for (const { disk, mode } of locked) checkFree(disk, mode, vm)
+    throw invalidField(field, `a VM can have at most ${mostShared} shared volumes`)
   return locked
 }
 
 function checkKind(field: string, disk: DiskRow, vm: { location: string; type: VmType }): void {
   if (disk.location !== vm.location)
-    throw invalidField(field, `${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
+    throw invalidField(field, `the disk ${disk.name} is in ${disk.location}, the VM in ${vm.location}`)
   if (disk.type === 'shared-volume' && !vm.type.isWholeHost)
     throw invalidField(field, `${disk.name} is a shared volume, which only whole-host types can have`)
 }
 
-function checkFree(disk: DiskRow, mode: 'read-write' | 'read-only', vm: { hostId?: string | null }): void {
-  if (disk.state !== 'available')
-    throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
-  const [holder] = disk.attached_to
-  const isExclusive = disk.type === 'persistent-ssd'
-  if (isExclusive && holder && (mode === 'read-write' || holder.mode === 'read-write'))
-    throw heldBy(disk, holder)
-  if (vm.hostId && disk.host_id && disk.host_id !== vm.hostId)
-    throw new Failure('conflict', `The disk ${disk.name} lives on another host than the VM.`)
+/** Throws a 409 if a disk is in use or, with a `hostId`, on another host. */
+export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | null = null): Promise<void> {
+  for (const { disk, mode } of disks) {
+    if (disk.state !== 'available')
+      throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
+    const [holder] = disk.attached_to
+    const isExclusive = disk.type === 'persistent-ssd'
+    if (isExclusive && holder && (mode === 'read-write' || holder.mode === 'read-write'))
+      throw attachedElsewhere(disk, holder)
+    if (hostId && disk.host_id && disk.host_id !== hostId)
+      throw new Failure('conflict', `The disk ${disk.name} is on another host than the VM.`)
+    await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  }
 }
 
-/** 409 that names the VM which has the disk, and what to do. */
-export function heldBy(
+/** The 409 that names the VM which has the disk. */
+export function attachedElsewhere(
   disk: DiskRow,
   { vm_id, mode, is_vm_deleted }: DiskRow['attached_to'][number],
 ): Failure {
   return new Failure(
     'conflict',
     is_vm_deleted
-      ? `The disk ${disk.name} was attached to VM ${vm_id}, which was deleted while its host was away: it is free when the host is back, or when an operator forgets the host.`
-      : `The disk ${disk.name} is attached to VM ${vm_id} as ${mode}: detach it there first.`,
+      ? `The disk ${disk.name} was attached to VM ${vm_id}, which was deleted while its host was down. The disk becomes available when the host is up again, or when an operator forgets the host.`
+      : `The disk ${disk.name} is attached to VM ${vm_id} as ${mode}. Detach it first.`,
   )
 }
 
-/** Where a VM with these disks can be at all; null when they do not say. */
-export function hostsOfLocalDisks(disks: LockedDisk[]): string[] | null {
-  const hosts = [...new Set(disks.flatMap(({ disk }) => (disk.host_id ? [disk.host_id] : [])))]
-  if (hosts.length > 1)
-    throw new Failure('conflict', 'The disks live on different hosts: no VM can have them all.')
-  return hosts.length === 0 ? null : hosts
-}
+export const hostsOf = (disks: LockedDisk[]): string[] => [
+  ...new Set(disks.flatMap(({ disk }) => disk.host_id ?? [])),
+]
 
-/** From now on the disks are this VM's, whether or not the engine has attached them yet. */
+/** The disks belong to this VM from now on, whether or not the engine has attached them yet. */
 export async function admitAttachments(
   tx: Tx,
   vmId: string,

@@ -4,21 +4,20 @@ import { uuid } from '../../domain/ids.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { findDisk, findDiskView, insertDisk, moveDisk } from '../../store/compute/disks.ts'
+import { findDisk, findDiskView, insertDisk, moveDisk, type NewDisk } from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requireLocation } from '../catalogue.ts'
-import { callOf, engineAt } from '../engine-work.ts'
+import { callOf, emitResource, engineAt } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
   diskNameOrConflict,
   diskOf,
   diskQuota,
   diskSpec,
-  emitDisk,
   forgetDisk,
   meterDisk,
   removeDisk,
@@ -35,35 +34,31 @@ export async function admitDiskCreate(
   if (problem) throw invalidField('size', problem)
   await requireLocation(tx, body.location)
   const id = uuid()
-  const sizeGib = parseDiskSize(body.size)!.gib
-  const labels = body.labels ?? {}
-  await diskNameOrConflict(body.name, () =>
-    insertDisk(tx, {
-      id,
-      projectId: by.projectId,
-      name: body.name,
-      type,
-      size: body.size,
-      sizeGib,
-      location: body.location,
-      blockSize: body.block_size ?? (type === 'shared-volume' ? 0 : 512),
-      serialNumber: serialNumberOf(id),
-      labels,
-      description: body.description ?? '',
-      isProtected: body.deletion_protection ?? false,
-    }),
-  )
-  const operation = await beginOperation(tx, by, diskCreate, {
-    resourceId: id,
+  const disk: NewDisk = {
+    id,
+    projectId: by.projectId,
+    name: body.name,
+    type,
+    size: body.size,
+    sizeGib: parseDiskSize(body.size)!.gib,
     location: body.location,
+    blockSize: body.block_size ?? (type === 'shared-volume' ? 0 : 512),
+    serialNumber: serialNumberOf(id),
+    labels: body.labels ?? {},
+    description: body.description ?? '',
+    isProtected: body.deletion_protection ?? false,
+  }
+  await diskNameOrConflict(body.name, () => insertDisk(tx, disk))
+  const operation = await beginOperation(tx, by, diskCreate, {
+    resource: disk,
     generation: 1,
     request: body,
     eventType: 'disk.creating',
-    eventData: { name: body.name, size: body.size, location: body.location, labels },
+    eventData: { size: body.size, location: body.location },
   })
-  const refusal = await budgetRefusal(tx, by.projectId)
-  if (refusal) throw refusal
-  await requireQuota(tx, by.projectId, diskQuota(type, sizeGib))
+  const overBudget = await budgetRefusal(tx, by.projectId)
+  if (overBudget) throw overBudget
+  await requireQuota(tx, by.projectId, diskQuota(type, disk.sizeGib))
   return operation
 }
 
@@ -77,11 +72,15 @@ export const diskCreate: Definition = {
     { name: 'create', call: create, undoCall: removeDisk },
     { name: 'finish', tx: finish },
   ],
-  onAbandon: tearDown,
+  onAbandon: deleteAbandoned,
 }
 
-/** Nothing of a failed creation is left behind: its deletion is tried until it holds. */
-async function tearDown(tx: Tx, by: Requester, { project_id, resource_id }: OperationRow): Promise<void> {
+/** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
+async function deleteAbandoned(
+  tx: Tx,
+  by: Requester,
+  { project_id, resource_id }: OperationRow,
+): Promise<void> {
   const disk = await findDisk(tx, project_id, resource_id)
   if (disk) await admitDiskDelete(tx, { ...by, projectId: project_id }, disk)
 }
@@ -97,8 +96,8 @@ async function create(work: Work): Promise<Outcome> {
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
   if (!(await moveDisk(tx, disk.id, 'available', ['creating'])))
-    throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
+    throw new Failure('conflict', `The disk changed to ${disk.state} in the meantime.`)
   await meterDisk(tx, disk, disk.size_gib)
-  await emitDisk(tx, work, disk, 'disk.available')
+  await emitResource(tx, work, disk, 'disk.available')
   return done((await findDiskView(tx, disk.project_id, disk.id))!)
 }

@@ -5,30 +5,28 @@ import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findUnfinishedOperations } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
-import { heldBy } from './attachments.ts'
-import { diskOf, diskQuota, emitDisk, forgetDisk, removeDisk } from './disk.ts'
+import { emitResource } from '../engine-work.ts'
+import { attachedElsewhere } from './attachments.ts'
+import { diskOf, diskQuota, forgetDisk, removeDisk } from './disk.ts'
 
 export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<BegunOperation> {
   const [holder] = disk.attached_to
-  if (holder) throw heldBy(disk, holder)
-  const grownByGib = await growthUnderWay(tx, disk)
-  const underWay = await makeWayForDeletion(tx, diskDelete, by, disk.id)
-  if (underWay) return underWay
+  if (holder) throw attachedElsewhere(disk, holder)
+  const grownByGib = await unfinishedGrowth(tx, disk)
+  const deletion = await makeWayForDeletion(tx, diskDelete, by, disk.id)
+  if (deletion) return deletion
   await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {
-    resourceId: disk.id,
-    location: disk.location,
+    resource: disk,
     generation: await raiseDiskGeneration(tx, disk.id),
-    request: {},
     eventType: 'disk.deleting',
-    eventData: { name: disk.name, labels: disk.labels },
   })
-  // A growth that is cancelled here is not undone: what it took of the quota goes back now.
+  // A growth that is cancelled here is not undone, so that its quota is given back now.
   if (grownByGib > 0) await giveBackQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))
   return operation
 }
 
-async function growthUnderWay(tx: Tx, disk: DiskRow): Promise<number> {
+async function unfinishedGrowth(tx: Tx, disk: DiskRow): Promise<number> {
   const operations = await findUnfinishedOperations(tx, disk.id)
   return Number(operations.find(({ name }) => name === 'RESIZE')?.scratch.grownByGib ?? 0)
 }
@@ -40,7 +38,7 @@ export const diskDelete: Definition = {
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'settle', call: awaitCancelled },
+    { name: 'wait_for_cancelled', call: awaitCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],
@@ -54,6 +52,6 @@ async function remove(work: Work): Promise<Outcome> {
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
   await forgetDisk(work, tx)
-  await emitDisk(tx, work, disk, 'disk.deleted')
+  await emitResource(tx, work, disk, 'disk.deleted')
   return done(null)
 }

@@ -1,33 +1,26 @@
-import type { DiskType, EventType } from '@slipway/contract'
-import { Failure } from '../../domain/failure.ts'
+import type { DiskType } from '@slipway/contract'
+import { Failure, nameTaken } from '../../domain/failure.ts'
 import { sizeGb, sizeTib } from '../../domain/sizes.ts'
 import { type DiskSpec, type Engine, EngineError } from '../../engines/engine.ts'
-import { type Queryable, type Tx, violatedConstraint } from '../../postgres/database.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
 import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { type DiskRow, deleteDiskRow, findDisk } from '../../store/compute/disks.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { emit } from '../../store/events/events.ts'
+import { refuseOn } from '../conflicts.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
-/** Which quota a disk takes, and how much of it. */
 export const diskQuota = (type: DiskType, sizeGib: number) =>
   type === 'shared-volume' ? { shared_volume_tib: sizeTib(sizeGib) } : { disk_gib: sizeGib }
 
-export async function diskNameOrConflict<T>(name: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write()
-  } catch (error) {
-    if (violatedConstraint(error) === 'disks_project_id_name_key')
-      throw new Failure('already_exists', `There is already a disk called ${name}: choose another name.`)
-    throw error
-  }
-}
+/** Runs a write of this name and refuses a name that another disk of the project has. */
+export const diskNameOrConflict = <T>(name: string, write: () => Promise<T>): Promise<T> =>
+  refuseOn({ disks_project_id_name_key: nameTaken('disk', name) }, write)
 
-/** The disk of a disk operation: only deletion removes it. */
+/** Returns the disk of an operation. It exists as long as the operation does: only a deletion removes it. */
 export async function diskOf(work: Work, db: Queryable = work.services.database): Promise<DiskRow> {
   const disk = await findDisk(db, work.operation.project_id, work.operation.resource_id)
-  if (!disk) throw new Failure('not_found', 'The disk is gone.')
+  if (!disk) throw new Failure('not_found', 'The disk no longer exists.')
   return disk
 }
 
@@ -40,7 +33,7 @@ export const diskSpec = (disk: DiskRow): DiskSpec => ({
   serialNumber: disk.serial_number,
 })
 
-/** Gone from our books: quota back, meter closed. */
+/** Deletes the disk's row, closes its meter and gives its quota back. */
 export async function forgetDisk(work: Work, tx: Tx): Promise<void> {
   const disk = await diskOf(work, tx)
   await closeUsage(tx, disk.id)
@@ -48,20 +41,20 @@ export async function forgetDisk(work: Work, tx: Tx): Promise<void> {
   await giveBackQuota(tx, disk.project_id, diskQuota(disk.type, disk.size_gib))
 }
 
-/** Gone is what inspection no longer shows. */
+/** Removes the disk at its engine, then verifies by inspection. */
 export async function removeDisk(work: Work): Promise<void> {
   const disk = await diskOf(work)
   const engine = engineAt(work.services, disk.location)
   await engine.removeDisk(diskSpec(disk), callOf(work))
   if (await engine.inspectDisk(diskSpec(disk), work.signal))
-    throw new EngineError('unavailable', 'the engine still shows the disk after its removal')
+    throw new EngineError('unavailable', 'the engine still reports the disk after its removal')
 }
 
-/** Made or grown is what inspection shows so. */
+/** Verifies by inspection that the engine has made or grown the disk. */
 export async function requireSize(engine: Engine, disk: DiskSpec, work: Work): Promise<void> {
   const sizeGib = (await engine.inspectDisk(disk, work.signal))?.sizeGib ?? 0
   if (sizeGib < disk.sizeGib)
-    throw new EngineError('unavailable', `the engine shows the disk with ${sizeGib} of ${disk.sizeGib} GiB`)
+    throw new EngineError('unavailable', `the engine reports the disk with ${sizeGib} of ${disk.sizeGib} GiB`)
 }
 
 export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise<void> {
@@ -77,14 +70,3 @@ export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise
     quantity: sizeGb(sizeGib),
   })
 }
-
-export const emitDisk = (tx: Tx, work: Work, disk: DiskRow, type: EventType): Promise<void> =>
-  emit(tx, {
-    type,
-    resourceType: 'disk',
-    resourceId: disk.id,
-    projectId: disk.project_id,
-    actor: work.operation.actor,
-    requestId: work.operation.request_id,
-    data: { name: disk.name, labels: disk.labels, operation_id: work.operation.id },
-  })

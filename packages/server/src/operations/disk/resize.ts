@@ -14,8 +14,8 @@ import type { BegunOperation, OperationRow } from '../../store/compute/operation
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
-import { callOf, engineAt } from '../engine-work.ts'
-import { diskOf, diskQuota, diskSpec, emitDisk, meterDisk, requireSize } from './disk.ts'
+import { callOf, emitResource, engineAt } from '../engine-work.ts'
+import { diskOf, diskQuota, diskSpec, meterDisk, requireSize } from './disk.ts'
 
 export async function admitDiskResize(
   tx: Tx,
@@ -26,21 +26,21 @@ export async function admitDiskResize(
   const problem = diskSizeProblem(disk.type, body.size)
   if (problem) throw invalidField('size', problem)
   const sizeGib = parseDiskSize(body.size)!.gib
-  if (sizeGib <= disk.size_gib) throw invalidField('size', `must be more than ${disk.size}: disks only grow`)
+  if (sizeGib <= disk.size_gib)
+    throw invalidField('size', `must be more than ${disk.size}: a disk cannot shrink`)
   await requireIdle(tx, disk.id, `The disk ${disk.name}`)
   if (!(await moveDisk(tx, disk.id, 'resizing', ['available'])))
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
   const operation = await beginOperation(tx, by, diskResize, {
-    resourceId: disk.id,
-    location: disk.location,
+    resource: disk,
     generation: await raiseDiskGeneration(tx, disk.id),
     request: body,
     scratch: { sizeGib, grownByGib: sizeGib - disk.size_gib },
     eventType: 'disk.resizing',
-    eventData: { name: disk.name, size: body.size, labels: disk.labels },
+    eventData: { size: body.size },
   })
-  const refusal = await budgetRefusal(tx, by.projectId)
-  if (refusal) throw refusal
+  const overBudget = await budgetRefusal(tx, by.projectId)
+  if (overBudget) throw overBudget
   await requireQuota(tx, by.projectId, diskQuota(disk.type, sizeGib - disk.size_gib))
   return operation
 }
@@ -51,18 +51,14 @@ export const diskResize: Definition = {
   resourceType: 'disk',
   deadlineS: 600,
   steps: [
-    { name: 'admit', undoTx: giveBack },
+    { name: 'admit', undoTx: ({ operation, scratch }, tx) => giveBackGrowth(tx, operation, scratch) },
     { name: 'grow', call: grow },
     { name: 'finish', tx: finish },
   ],
   onAbandon: (tx, _by, operation) => giveBackGrowth(tx, operation, operation.scratch),
 }
 
-/** The engine may have grown it all the same: the tenant is not billed for what was not promised. */
-async function giveBack({ operation, scratch }: Work, tx: Tx): Promise<void> {
-  await giveBackGrowth(tx, operation, scratch)
-}
-
+/** Even if the engine has grown the disk, the tenant is only billed for the size before. */
 async function giveBackGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
   const disk = await findDisk(tx, project_id, resource_id)
   if (disk && (await moveDisk(tx, disk.id, 'available', ['resizing'])))
@@ -82,9 +78,9 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const disk = await diskOf(work, tx)
   const sizeGib = Number(work.scratch.sizeGib)
   if (!(await moveDisk(tx, disk.id, 'available', ['resizing'])))
-    throw new Failure('conflict', `The disk went to ${disk.state} meanwhile.`)
+    throw new Failure('conflict', `The disk changed to ${disk.state} in the meantime.`)
   await resizeDisk(tx, disk.id, String(work.operation.request.size), sizeGib)
   await meterDisk(tx, disk, sizeGib)
-  await emitDisk(tx, work, disk, 'disk.available')
+  await emitResource(tx, work, disk, 'disk.available')
   return done((await findDiskView(tx, disk.project_id, disk.id))!)
 }

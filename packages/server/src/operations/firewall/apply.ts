@@ -14,11 +14,11 @@ import {
 import { firewallOfNetwork, type NetworkFirewall } from '../../store/network/firewalls.ts'
 import { engineAt } from '../engine-work.ts'
 
-/** So many VMs are brought up to date at once. */
+/** VMs that are brought up to date at the same time. */
 const batch = 32
-/** An engine that hangs costs this much, and only the VMs that are tried together. */
+/** An engine that hangs delays only the VMs of the same batch, and for this time. */
 const callMs = 10_000
-/** Whoever cannot be reached is looked at now and then; its host, when it is back, does not wait for that. */
+/** The retry interval of a VM whose host is down. The host does not come up before its firewalls are applied. */
 const unreachablePauseMs = 60_000
 
 interface FirewalledVm {
@@ -29,7 +29,6 @@ interface FirewalledVm {
   public_address: string | null
 }
 
-/** What the engine is to enforce for this VM, from the rules as they now are. */
 export async function compileFor(db: Queryable, vm: FirewalledVm): Promise<CompiledRule[]> {
   return compile(await firewallOfNetwork(db, vm.network_id), vm)
 }
@@ -51,7 +50,7 @@ export const compile = ({ rules, resolved }: NetworkFirewall, vm: FirewalledVm):
     (resourceId) => resolved[resourceId] ?? [],
   )
 
-/** Brings some VMs that are due up to their wanted firewall. Returns how many it took up: 0 when none is due. */
+/** Applies the wanted firewall to a batch of VMs that are due. Returns the size of the batch: 0 if none is due. */
 export async function applyDue(services: Services, scope: BehindScope, signal: AbortSignal): Promise<number> {
   const vms = await claimBehind(services.database, scope, batch)
   await applyFirewalls(services, vms, signal)
@@ -59,8 +58,8 @@ export async function applyDue(services: Services, scope: BehindScope, signal: A
 }
 
 /**
- * Brings claimed VMs up to their wanted firewall, all at once, and writes what became of each. The only way that rules
- * reach engines once a VM exists: rule changes take it for their network, the reconciler for all.
+ * Applies the wanted firewall to claimed VMs, all at once, and writes the result of each. Rule changes call this for their
+ * network and the reconciler for all: rules reach the engines of existing VMs in no other way.
  */
 export async function applyFirewalls(
   services: Services,
@@ -68,7 +67,7 @@ export async function applyFirewalls(
   signal: AbortSignal,
 ): Promise<void> {
   if (vms.length === 0) return
-  // Read after the claim: these rules are at least as new as the generation that they are applied under.
+  // The rules are read after the claim, so that they are at least as new as the generation of the call.
   const firewalls = await Promise.all(
     vms.map(({ network_id }) => firewallOfNetwork(services.database, network_id)),
   )
@@ -83,9 +82,9 @@ export async function applyFirewalls(
         return applied
       } catch (error) {
         const kind = error instanceof EngineError ? error.kind : undefined
-        // There is no guest to protect, and whoever defines the VM again applies the rules of that time.
+        // There is no guest to protect, and the step that defines the VM again applies its rules.
         if (kind === 'missing') return applied
-        // Stale: somebody applied a newer one.
+        // Stale means that another process applied a newer firewall.
         if (kind !== 'stale') problems.push(error)
         return { id: vm.id, generation: 0, pauseMs: backoffMs(vm.firewall_attempts) }
       }

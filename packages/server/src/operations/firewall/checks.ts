@@ -14,17 +14,14 @@ interface RuleParts {
   destination_ports?: string[]
 }
 
-/** The form of each port was checked with the body. */
 export function checkPorts(rule: RuleParts, sent: RuleParts = rule): void {
   for (const field of ['source_ports', 'destination_ports'] as const)
     if (rule[field]?.length && rule.protocols?.every((protocol) => protocol === 'icmp'))
-      throw invalidField(
-        field in sent ? field : 'protocols',
-        `must not be so: icmp alone has no ports, and ${field} is not empty`,
-      )
+      throw field in sent
+        ? invalidField(field, 'must be empty when the only protocol is icmp')
+        : invalidField('protocols', `must contain tcp or udp, since ${field} is not empty`)
 }
 
-/** Each has exactly one member set. This needs no look at anything else, and comes first. */
 export function checkEndpointForms(rule: { sources?: Endpoint[]; destinations?: Endpoint[] }): void {
   for (const field of ['sources', 'destinations'] as const)
     for (const [index, { resource_id = '', cidr = '' }] of (rule[field] ?? []).entries())
@@ -32,7 +29,7 @@ export function checkEndpointForms(rule: { sources?: Endpoint[]; destinations?: 
         throw invalidField(`${field}/${index}`, 'must have exactly one of cidr and resource_id')
 }
 
-/** What they name is of this project. Returned with both members, '' for the unused. */
+/** Checks that the resources belong to this project. Returns endpoints with both members, '' for the unused one. */
 export async function checkEndpoints(
   db: Queryable,
   projectId: string,

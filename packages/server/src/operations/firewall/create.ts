@@ -24,13 +24,12 @@ export async function admitFirewallRuleCreate(
     throw invalidField('vpc_network_id', 'must be a network of this project')
   const sources = await checkEndpoints(tx, by.projectId, 'sources', body.sources)
   const destinations = await checkEndpoints(tx, by.projectId, 'destinations', body.destinations)
-  const id = uuid()
+  const resource = { id: uuid(), name: body.name, labels: body.labels ?? {} }
   await nameOrConflict(body.name, () =>
     insertRule(tx, {
-      id,
+      ...resource,
       projectId: by.projectId,
       networkId: body.vpc_network_id,
-      name: body.name,
       direction: body.direction,
       action: body.action,
       state: 'creating',
@@ -39,23 +38,20 @@ export async function admitFirewallRuleCreate(
       destinations,
       destinationPorts: body.destination_ports ?? [],
       protocols: body.protocols,
-      labels: body.labels ?? {},
     }),
   )
   await wantFirewalls(tx, body.vpc_network_id)
   const operation = await beginOperation(tx, by, firewallRuleCreate, {
-    resourceId: id,
-    location: '',
+    resource,
     generation: 1,
     request: echo(body),
     eventType: 'firewall_rule.creating',
-    eventData: { name: body.name, labels: body.labels ?? {} },
   })
   await requireQuota(tx, by.projectId, { firewall_rules: 1 })
   return operation
 }
 
-/** In the request echo these two appear in their long forms. */
+/** The request echo shows direction and action in their long forms. */
 const echo = (body: FirewallRuleCreate) => ({
   ...body,
   direction: `DIRECTION_${body.direction.toUpperCase()}`,
@@ -72,15 +68,18 @@ export const firewallRuleCreate: Definition = {
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],
-  onAbandon: tearDown,
+  onAbandon: deleteAbandoned,
 }
 
-async function tearDown(tx: Tx, by: Requester, { project_id, resource_id }: OperationRow): Promise<void> {
+async function deleteAbandoned(
+  tx: Tx,
+  by: Requester,
+  { project_id, resource_id }: OperationRow,
+): Promise<void> {
   const rule = await findRule(tx, project_id, resource_id)
   if (rule) await admitFirewallRuleDelete(tx, { ...by, projectId: project_id }, rule)
 }
 
-/** In force nowhere any more once the VMs of its network have caught up. */
 async function withdraw(work: Work, tx: Tx): Promise<void> {
   const rule = await ruleOf(work, tx)
   await forgetRule(tx, rule)

@@ -7,7 +7,7 @@ import { findVm, type VmRow } from '../../store/compute/vms.ts'
 import { findVmByAddress } from '../../store/network/firewalls.ts'
 import { compileFor } from './apply.ts'
 
-/** Asked of the VM on the rule's side: the destination of what comes in, the source of what goes out. */
+/** Evaluates the rules of the local VM: the destination of an ingress packet, the source of an egress packet. */
 export async function testFirewall(
   db: Queryable,
   projectId: string,
@@ -31,7 +31,7 @@ export async function testFirewall(
   return { allowed: decision.allowed, rule_id: decision.ruleId }
 }
 
-/** A VM by id or by one of its addresses; the address alone when it is nobody's here. */
+/** Finds a VM by id or address. Returns the address alone if no VM of the project has it. */
 async function endOf(
   db: Queryable,
   projectId: string,
@@ -40,10 +40,11 @@ async function endOf(
 ): Promise<{ vm?: VmRow; address: string }> {
   if (isUuid(text)) {
     const vm = await findVm(db, projectId, text.toLowerCase())
-    if (!vm) throw invalidField(field, 'is not a VM of this project')
+    if (!vm) throw invalidField(field, `must be a VM of this project; there is no VM ${text}`)
     return { vm, address: vm.private_address }
   }
-  if (!parseCidr(text) || text.includes('/')) throw invalidField(field, 'must be an IPv4 address or a VM id')
+  if (!parseCidr(text) || text.includes('/'))
+    throw invalidField(field, `must be an IPv4 address or a VM id, not ${text}`)
   const found = await findVmByAddress(db, projectId, text)
   const vm = found && (await findVm(db, projectId, found.id))
   return vm ? { vm, address: text } : { address: text }

@@ -9,14 +9,14 @@ import { beginOperation, type ProjectRequester, requireIdle } from '../admission
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
 
-/** What the body alone tells, before the rule is looked for. */
+/** Checks the body alone, before the rule is read. */
 export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
   if (Object.keys(body).length === 0)
-    throw new Failure('invalid_argument', 'Name at least one member to change.')
+    throw new Failure('invalid_argument', 'The body is empty. Give at least one member to change.')
   checkEndpointForms(body)
 }
 
-/** The rule reads as changed from here on; its state says when the change is in force. */
+/** Reads show the changed rule from now on; its state shows when the change is in force. */
 export async function admitFirewallRuleUpdate(
   tx: Tx,
   by: ProjectRequester,
@@ -36,13 +36,11 @@ export async function admitFirewallRuleUpdate(
   await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
   await wantFirewalls(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleUpdate, {
-    resourceId: rule.id,
-    location: '',
+    resource: { id: rule.id, name: changed.name, labels: changed.labels },
     generation: await raiseRuleGeneration(tx, rule.id),
     request: body,
     scratch: { before: rule },
     eventType: 'firewall_rule.updating',
-    eventData: { name: changed.name, labels: changed.labels },
   })
 }
 
@@ -56,7 +54,7 @@ export const firewallRuleUpdate: Definition = {
     { name: 'apply', call: applyToNetwork },
     { name: 'finish', tx: activate },
   ],
-  // It stands as it was last written; the VMs of its network go on catching up.
+  // The rule stays as it was last written, and the reconciler brings the VMs of the network up to date.
   onAbandon: (tx, _by, { resource_id }) => moveRule(tx, resource_id, 'active', ['updating']),
 }
 

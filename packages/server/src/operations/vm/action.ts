@@ -8,7 +8,7 @@ import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
-/** What start, stop and reset share: idle, in a state that allows it, and from now on in the state on the way. */
+/** Admits a start, stop or reset: the VM is idle and in a state that allows it, and moves to the state in between. */
 export async function beginVmAction(
   tx: Tx,
   by: ProjectRequester,
@@ -20,14 +20,12 @@ export async function beginVmAction(
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
   if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))
-    throw new Failure('conflict', `${action} needs the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
+    throw new Failure('conflict', `${action} requires the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
   return beginOperation(tx, by, definition, {
-    resourceId: vm.id,
-    location: vm.location,
+    resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),
     request: { action },
     scratch: { from: vm.state },
     eventType: vmEvent(via),
-    eventData: { name: vm.name, labels: vm.labels },
   })
 }

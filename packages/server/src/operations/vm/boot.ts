@@ -7,7 +7,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { recordOfVm } from '../../store/compute/operation-changes.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
-import { callOf, engineAt, lookAgainMs } from '../engine-work.ts'
+import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
 import { hostKeyOf } from './host-key.ts'
 import { startVm } from './state.ts'
@@ -44,8 +44,8 @@ function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): Vm
 }
 
 /**
- * Has the VM defined, protected and powered on in one engine call, and waits until its guest answers. An engine that forgot
- * what it was told is told again, and so is one whose VM lacks rules that were changed meanwhile.
+ * Defines the VM, applies its firewall and powers it on in one engine call, and waits until the guest responds. The call is
+ * repeated if the engine has lost the VM, or if firewall rules have changed since.
  */
 export async function bootVm(work: Work): Promise<Outcome> {
   const { database } = work.services
@@ -64,14 +64,13 @@ export async function bootVm(work: Work): Promise<Outcome> {
   if (status?.power === 'crashed')
     return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
   const bootingSinceMs = Number(work.scratch.bootingSinceMs ?? work.nowMs)
-  return wait(status?.etaMs ?? lookAgainMs(bootingSinceMs, work.nowMs), {
+  return wait(status?.etaMs ?? nextInspectionMs(bootingSinceMs, work.nowMs), {
     bootingSinceMs,
     firewallGeneration,
     ...(status?.detail && { detail: status.detail }),
   })
 }
 
-/** Only a creation makes an OS disk. */
 async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
   const rules = compile(vm.firewall, vm)
   const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
@@ -83,10 +82,10 @@ async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Prom
 
 export const bootDeadline = {
   code: 'boot_failed',
-  message: 'The guest did not answer in time; the serial log may say why.',
+  message: 'The guest did not respond in time. The serial log may show why.',
 } as const
 
-/** The end of a creation, start or reset: running, metered, reachable. */
+/** The last step of a creation, start or reset: the VM is running and billed. */
 export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<Outcome> {
   await startVm(tx, {
     id: operation.resource_id,
@@ -100,11 +99,11 @@ export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<
   return done(recordOfVm)
 }
 
-/** Says why `finishBoot` did not find the VM on its way to running. */
+/** Returns why `finishBoot` could not move the VM to running. */
 export async function whyNotStarted(work: Work): Promise<Error> {
   const vm = await vmOf(work)
   requireOsDisk(vm)
   return vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING')
     ? new Error('the VM was in an unexpected state for a moment')
-    : new Failure('conflict', `The VM went to ${vm.state} meanwhile.`)
+    : new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)
 }

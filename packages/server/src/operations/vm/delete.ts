@@ -13,17 +13,14 @@ import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
 
-/** Always possible: cancels what is under way. A repeated request gets the same operation. The VM is locked. */
+/** Cancels the VM's unfinished operations. A repeated request gets the same deletion. The caller has locked the VM. */
 export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
   const deletion = await makeWayForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
   return beginOperation(tx, by, vmDelete, {
-    resourceId: vm.id,
-    location: vm.location,
+    resource: vm,
     generation: await moveToDeleting(tx, vm),
-    request: {},
     eventType: 'vm.deleting',
-    eventData: { name: vm.name, labels: vm.labels },
   })
 }
 
@@ -34,14 +31,14 @@ export const vmDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'settle', call: awaitCancelled },
+    { name: 'wait_for_cancelled', call: awaitCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release, isShared: true },
   ],
   onAbandon: hideAbandoned,
 }
 
-/** A host that is away cannot be asked: its VM is hidden instead. */
+/** The engine of a host that is down cannot remove the VM: the next step hides it instead. */
 async function remove(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.host_state === 'down') return next({ isHostAway: true })
@@ -57,7 +54,6 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
   return done(null)
 }
 
-/** Gone for its tenant, and kept from others until a report of its host shows it gone. */
 async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
   const vm = await findAnyVm(tx, operation.resource_id)
   if (!vm) return
@@ -65,7 +61,10 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
   await emitVm(tx, vm, 'vm.deleted', { ...by, operationId: operation.id })
 }
 
-/** Name and quota are free at once; GPUs, disks and addresses stay until the host is back and the VM proven gone. */
+/**
+ * Hides the VM from its tenant. Its name and quota are free at once; its GPUs, disks and addresses when a report of its host
+ * shows that the VM is removed.
+ */
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const released = await quarantineGpus(tx, vm.id)
   await closeUsage(tx, vm.id)

@@ -1,13 +1,12 @@
 import { Failure } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
-import { attachAll, detachAll, requireDiskChangeState } from './disks.ts'
+import { attachAll, detachAll, detachRows, requireDiskChangeState } from './disks.ts'
 import { vmOf } from './vm.ts'
 
 export async function admitVmDetachDisks(
@@ -22,13 +21,12 @@ export async function admitVmDetachDisks(
     if (!vm.disks.some((disk) => disk.id === id))
       throw new Failure('conflict', `The disk ${id} is not attached to this VM.`)
   return beginOperation(tx, by, vmDetachDisks, {
-    resourceId: vm.id,
-    location: vm.location,
+    resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     scratch: { diskIds: [...new Set(request.detach_disks)] },
     eventType: 'vm.detaching_disks',
-    eventData: { name: vm.name, labels: vm.labels, disk_ids: request.detach_disks },
+    eventData: { disk_ids: request.detach_disks },
   })
 }
 
@@ -54,8 +52,8 @@ async function attachAgain(work: Work): Promise<void> {
   if (!os_disk_lost_at) await attachAll(work)
 }
 
-/** Only what the engine has let go may be given to another VM. */
+/** Other VMs can get the disks only now that the engine has detached them. */
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
-  await detachDiskRows(tx, work.operation.resource_id, work.scratch.diskIds as string[])
+  await detachRows(work, tx)
   return done(await vmViewOf(tx, work.operation.resource_id))
 }

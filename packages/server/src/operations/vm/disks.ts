@@ -1,7 +1,9 @@
 import { vmDiskChangeStates } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { EngineError } from '../../engines/engine.ts'
+import type { Tx } from '../../postgres/database.ts'
 import { next, type Outcome, type Work } from '../../runner/operation.ts'
+import { detachDiskRows } from '../../store/compute/disks.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { attachedDisks, refOf, requireOsDisk, vmOf } from './vm.ts'
@@ -10,13 +12,12 @@ export function requireDiskChangeState(vm: VmRow): void {
   if (!vmDiskChangeStates.includes(vm.state))
     throw new Failure(
       'conflict',
-      `Disks change when the VM is in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
+      `A change of disks requires the VM in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
     )
 }
 
-export const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
+const diskIdsOf = (work: Work) => work.scratch.diskIds as string[]
 
-/** Also the undo of a detachment. */
 export async function attachAll(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   requireOsDisk(vm)
@@ -25,18 +26,22 @@ export async function attachAll(work: Work): Promise<Outcome> {
   for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
   const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
   if (!disks.every(({ id }) => attached.includes(id)))
-    throw new EngineError('unavailable', 'the engine does not show the disks after their attachment')
+    throw new EngineError('unavailable', 'the engine does not report the disks after their attachment')
   return next()
 }
 
 export async function detachAll(work: Work): Promise<void> {
   const vm = await vmOf(work)
-  // It is at no engine any more, and neither are its attachments.
+  // No engine has the VM any more, and so none has its attachments.
   if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   for (const id of diskIdsOf(work))
     await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
   const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
   if (attached.some((id) => diskIdsOf(work).includes(id)))
-    throw new EngineError('unavailable', 'the engine still shows the disks after their detachment')
+    throw new EngineError('unavailable', 'the engine still reports the disks after their detachment')
+}
+
+export async function detachRows(work: Work, tx: Tx): Promise<void> {
+  await detachDiskRows(tx, work.operation.resource_id, diskIdsOf(work))
 }

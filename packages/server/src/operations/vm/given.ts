@@ -6,12 +6,12 @@ import { parseDiskSize } from '../../domain/sizes.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { findSshKeys } from '../../store/compute/ssh-keys.ts'
 
-/** The lines that the guest is given: the one that was sent, then those that were named, each once. */
+/** Returns the guest's authorized keys: the key in the request, then the stored keys that it names, each once. */
 export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Promise<string[]> {
   const sent = body.ssh_public_key === undefined ? [] : [sshKeyLine(body.ssh_public_key)]
   const ids = body.ssh_key_ids ?? []
   if (ids.length === 0) {
-    if (sent.length === 0) throw invalidField('ssh_public_key', 'is required, unless ssh_key_ids names keys')
+    if (sent.length === 0) throw invalidField('ssh_public_key', 'is required unless ssh_key_ids names a key')
     return sent
   }
   const known = new Map((await findSshKeys(tx, projectId, ids)).map(({ id, public_key }) => [id, public_key]))
@@ -20,7 +20,6 @@ export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Prom
   return [...new Set([...sent, ...ids.map((id) => sshKeyLine(known.get(id)!))])]
 }
 
-/** What was asked for, and how much of it is more than every VM has: that counts and is billed. */
 export function osDiskOf({ os_disk_size: size = `${osDiskGib}GiB` }: VmCreate) {
   const gib = parseDiskSize(size)!.gib
   if (gib < osDiskGib || gib > maxOsDiskGib)

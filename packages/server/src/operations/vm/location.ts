@@ -1,16 +1,17 @@
 import { type VmCreate, vmType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
 import { findDisk } from '../../store/compute/disks.ts'
 import { listAvailability } from '../../store/compute/placement.ts'
 import { findImage } from '../../store/fleet/images.ts'
-import { listTakenRanges } from '../../store/network/carried-ranges.ts'
+import { carryRange, holdCarriedRange, listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
 
 /**
- * Chooses where a VM goes that may go anywhere: where its disks or its subnet are, else the first location in catalogue
- * order that has stock, its image and a subnet of the project. Where nothing fits, one is returned all the same, so that
- * the creation is refused for what it lacks there. `fitting` lists where it would fit.
+ * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
+ * catalogue order that has stock, the image and a subnet of the project. If the VM fits nowhere, returns a location all the
+ * same, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,
@@ -18,12 +19,12 @@ export async function chooseLocation(
   projectId: string,
   body: VmCreate,
 ): Promise<{ name: string; fitting: string[] }> {
-  const [image, pinned, places] = await Promise.all([
+  const [image, pinned, all] = await Promise.all([
     findImage(tx, body.image),
     pinnedLocation(tx, projectId, body),
     listAvailability(tx, [vmType(body.type)!], null),
   ])
-  const withImage = places.filter(({ location }) => !image || image.locations.includes(location))
+  const withImage = all.filter(({ location }) => !image || image.locations.includes(location))
   const possible: { location: string; isAvailable: boolean; bridgedSubnetId: string | null }[] = []
   for (const { location, available } of withImage) {
     if (pinned !== undefined && location !== pinned) continue
@@ -41,13 +42,23 @@ export async function chooseLocation(
   const fitting = possible
     .filter(({ isAvailable, bridgedSubnetId }) => isAvailable && !taken.has(bridgedSubnetId ?? ''))
     .map(({ location }) => location)
-  const name = fitting[0] ?? pinned ?? (possible[0] ?? withImage[0] ?? places[0])?.location ?? ''
+  const name = fitting[0] ?? pinned ?? (possible[0] ?? withImage[0] ?? all[0])?.location ?? ''
   return { name, fitting }
 }
 
-/** A disk is where it is, and so is a subnet. */
+/** Returns the location of the first disk, or else of the subnet, that the request names. */
 async function pinnedLocation(tx: Tx, projectId: string, { disks, subnet_id }: VmCreate) {
   const [disk] = disks ?? []
   if (disk) return (await findDisk(tx, projectId, disk.disk_id))?.location
   return subnet_id && (await findSubnet(tx, projectId, subnet_id))?.location
+}
+
+/**
+ * Makes sure that the bridges of the location's hosts carry the range of a subnet until the transaction ends. Returns false if
+ * VMs of another network use a range that overlaps with it.
+ */
+export async function reserveRange(tx: Tx, subnetId: string): Promise<boolean> {
+  if (await holdCarriedRange(tx, subnetId)) return true
+  if (!tx.mayWait) throw retryAlone('the location does not carry the range yet')
+  return carryRange(tx, subnetId)
 }

@@ -3,17 +3,16 @@ import type { Tx } from '../../postgres/database.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 
-/** An OS disk is part of its VM up to the size that every VM has; what is more counts, and is billed, as a disk. */
+/** The part above the standard size, which is billed and counted as a disk. The standard size is part of the VM. */
 export const osDiskExcessGib = ({ os_disk_gib }: Pick<VmRow, 'os_disk_gib'>): number =>
   os_disk_gib - osDiskGib
 
-/** What it takes of the quota of disks. */
 export function osDiskQuota(vm: Pick<VmRow, 'os_disk_gib'>): { disk_gib?: number } {
   const excess = osDiskExcessGib(vm)
   return excess > 0 ? { disk_gib: excess } : {}
 }
 
-/** From creation to deletion, whether or not the VM runs. */
+/** Billed from creation to deletion, whether or not the VM runs. */
 export async function openOsDiskUsage(tx: Tx, vm: VmRow): Promise<void> {
   const quantity = osDiskExcessGib(vm)
   if (quantity <= 0) return

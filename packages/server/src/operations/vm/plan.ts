@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { anyLocation, gpuQuota, type VmCreate, type VmType, vmType } from '@slipway/contract'
+import { macFor } from '../../domain/addresses.ts'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { fullImageName } from '../../domain/guest/images.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
@@ -10,12 +12,13 @@ import type { VmSubnetRow } from '../../store/network/networks.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueMemory } from '../catalogue.ts'
 import { requireDistinct } from '../disk/attachments.ts'
+import type { Addresses } from './addresses.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
 import { osDiskQuota } from './os-disk.ts'
-import { type Addresses, newMacAddress, type Placement } from './place.ts'
+import type { Placement } from './place.ts'
 
-/** What a request for a VM means: all that can be said before anything is claimed for it. */
+/** A checked request for a VM, before anything is claimed for it. */
 export interface VmPlan {
   id: string
   by: ProjectRequester
@@ -27,7 +30,7 @@ export interface VmPlan {
   sshPublicKeys: string[]
 }
 
-/** The 400s, by the catalogue. */
+/** Checks the request against the catalogue and throws the 400s. */
 export async function planVm(
   tx: Tx,
   catalogue: CatalogueMemory,
@@ -38,7 +41,7 @@ export async function planVm(
   const osDisk = osDiskOf(body)
   const sshPublicKeys = await sshKeysOf(tx, by.projectId, body)
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
-    throw invalidField('on_expiry', 'needs ttl_seconds')
+    throw invalidField('on_expiry', 'requires ttl_seconds')
   const where =
     body.location === anyLocation
       ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
@@ -48,19 +51,18 @@ export async function planVm(
   if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
     throw invalidField(
       'startup_script',
-      `must be a script: ${image.name} has no cloud-init for #cloud-config`,
+      `must be a script: the image ${image.name} has no cloud-init and cannot read #cloud-config`,
     )
   const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
   if (!subnet)
     throw body.subnet_id === undefined
-      ? new Failure('conflict', `The project has no subnet in ${location.name}: create one first.`)
+      ? new Failure('conflict', `The project has no subnet in ${location.name}. Create one first.`)
       : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
   return { id: uuid(), by, body, type: vmType(body.type)!, location, subnet, osDisk, sshPublicKeys }
 }
 
-/** The row of a VM for which a host and addresses were found. */
 export const rowOf = (
   { id, by, body, type, location, subnet, osDisk, sshPublicKeys }: VmPlan,
   placement: Placement,
@@ -85,7 +87,7 @@ export const rowOf = (
   osDiskGib: osDisk.gib,
   interfaceId: uuid(),
   subnetId: subnet.id,
-  macAddress: newMacAddress(),
+  macAddress: macFor(randomBytes(6)),
   ...addresses,
   publicAddressId: addresses.publicAddress === null ? null : uuid(),
   ttlSeconds: body.ttl_seconds ?? null,

@@ -19,7 +19,7 @@ export const vmReset: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: giveUp },
+    { name: 'admit', undoTx: markCrashed },
     { name: 'reset', call: reset },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
@@ -27,7 +27,7 @@ export const vmReset: Definition = {
   onAbandon: leaveToReconciler,
 }
 
-/** A running VM looks the same before and after: that the reset took place shows in the generation alone. */
+/** A running VM looks the same before and after: only its generation shows that the reset took place. */
 async function reset(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   requireOsDisk(vm)
@@ -41,8 +41,8 @@ async function reset(work: Work): Promise<Outcome> {
   return next()
 }
 
-/** It may or may not have been reset; what is certain is that nobody saw it come up. */
-async function giveUp(work: Work, tx: Tx): Promise<void> {
+/** The VM may or may not have been reset, but it did not come up. */
+async function markCrashed(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await changeVmState(tx, vm, 'STATE_CRASHED', { from: ['STATE_RESETTING'], cause: causeOf(work) })
 }

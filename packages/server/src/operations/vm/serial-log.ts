@@ -7,7 +7,7 @@ import { refOf } from './vm.ts'
 
 const limitMs = 10_000
 
-/** `offset` in bytes; without it the last 64 KiB. */
+/** `offset` is in bytes; without it, returns the last 64 KiB. */
 export async function readSerialLog(
   services: Services,
   vm: VmRow,
@@ -17,8 +17,8 @@ export async function readSerialLog(
     return await engineAt(services, vm.location).serialLog(refOf(vm), offset, AbortSignal.timeout(limitMs))
   } catch (cause) {
     if (!(cause instanceof EngineError)) throw cause
-    // Not defined yet, or its host is away: nothing to read is not an error of the caller.
+    // The engine has not defined the VM yet, or its host is down: the log is empty.
     if (cause.kind === 'missing') return { content: '', nextOffset: offset ?? 0 }
-    throw new Failure('unavailable', 'The serial log cannot be read now: try again shortly.', { cause })
+    throw new Failure('unavailable', 'The serial log is temporarily unavailable. Try again.', { cause })
   }
 }

@@ -2,6 +2,7 @@ import { gpuQuota, vmActions, vmType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import { claimGpus } from '../../store/compute/placement.ts'
 import { setVmHost, spendVmTtl } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
@@ -9,24 +10,28 @@ import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
-import { placeExistingVm } from './place.ts'
+import { placeVm } from './place.ts'
+import { typeOutOfStock } from './refusals.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
 
-/** A stopped VM gave its GPUs back: starting claims anew, possibly on another host if storage allows. */
+/** A stopped VM has no GPUs: this claims new ones, on another host if its disks are not local. */
 export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
-  const refusal = await budgetRefusal(tx, by.projectId)
+  const overBudget = await budgetRefusal(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
   await spendVmTtl(tx, vm.id)
-  // It will fail and say why: nothing is claimed for it.
+  // The operation fails at its first step and says why, so that nothing needs to be claimed.
   if (vm.os_disk_lost_at) return operation
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
-  const { hostId } = await placeExistingVm(tx, vm.id, type, vm.location, allowedHosts)
-  await setVmHost(tx, vm.id, hostId)
-  if (refusal) throw refusal
-  await requireQuota(tx, by.projectId, { [gpuQuota(type.family)]: type.gpuCount })
+  const { family, gpuCount } = type
+  const placement = await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })
+  if (!placement) throw await typeOutOfStock(tx, type, vm.location)
+  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds })
+  await setVmHost(tx, vm.id, placement.hostId)
+  if (overBudget) throw overBudget
+  await requireQuota(tx, by.projectId, { [gpuQuota(family)]: gpuCount })
   return operation
 }
 
@@ -37,14 +42,10 @@ export const vmStart: Definition = {
   deadlineS: 'configured',
   steps: [
     { name: 'admit', undoTx: backToShutoff },
-    { name: 'boot', call: bootVm, undoCall: powerOff, onDeadline: bootDeadline },
+    { name: 'boot', call: bootVm, undoCall: powerOffVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
-}
-
-async function powerOff(work: Work): Promise<void> {
-  await powerOffVm(work, await vmOf(work))
 }
 
 async function backToShutoff(work: Work, tx: Tx): Promise<void> {

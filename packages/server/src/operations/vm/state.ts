@@ -15,7 +15,7 @@ import {
   type StartedVm,
 } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
-import { emit, type NewEvent, type Requester } from '../../store/events/events.ts'
+import { emit, type Requester } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
@@ -23,7 +23,7 @@ import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
 export interface Cause {
   actor: string
   requestId: string
-  /** Of somebody who asked for it just now. */
+  /** Set if a request causes the change directly. */
   clientAddress?: string
   operationId?: string
   detail?: string
@@ -53,8 +53,8 @@ export const vmEvent = (state: VmState): EventType => eventNames[state]
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
- * The one way a VM changes its state: guarded by the state table, metered, reported. `from` narrows the guard; going back
- * (undo) names states that the table does not list. Returns false if the VM is in another state.
+ * Changes a VM's state, its meter and emits the event. `from` replaces the states that the state table allows: an undo goes back
+ * to states that the table does not list. Returns false if the VM is in another state.
  */
 export async function changeVmState(
   tx: Tx,
@@ -69,7 +69,7 @@ export async function changeVmState(
   return true
 }
 
-/** The same into deletion, from every state. Returns the generation, which it raises. The operation reports it. */
+/** Moves a VM to STATE_DELETING from any state. Returns its raised generation. The operation emits the event. */
 export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<number[]> => {
   const ids = vms.map(({ id }) => id)
   const generations = await moveVmsToDeleting(tx, ids, [...vmStates])
@@ -77,7 +77,7 @@ export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promi
   return ids.map((id) => generations.get(id)!)
 })
 
-/** The same at the end of a boot, together with the commit. */
+/** Moves a VM to STATE_RUNNING at the end of a boot, together with the commit. */
 export const startVm = (tx: Tx, vm: StartedVm): Promise<void> => tx.enqueue(startVms, vm)
 
 const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
@@ -90,10 +90,10 @@ const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
     },
     eventNames.STATE_RUNNING,
   ).catch((error) => {
-    throw isUnmet(error) ? new Unmet('a VM is not on its way to running') : error
+    throw isUnmet(error) ? new Unmet('a VM is not in a state before running') : error
   })
 
-/** A VM without its OS disk is billed in no state. */
+/** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state. */
 async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
   const { isBilled } = vmStateTable[to]
   if (vm.os_disk_lost_at || vmStateTable[vm.state].isBilled === isBilled) return
@@ -113,7 +113,7 @@ const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
     quantity: 1,
   })
 
-/** Its host has no OS disk of it: from now on it is not billed, and if it was alive it has crashed. */
+/** The host no longer has the VM's OS disk: billing ends, and a VM that was running has crashed. */
 export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, true))) return
   await closeUsage(tx, vm.id)
@@ -122,7 +122,7 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
   await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
 }
 
-/** Its host has it again, as if it had never been away. */
+/** The host has the VM's OS disk again. */
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
   if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
@@ -130,50 +130,47 @@ export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }
 
-const vmEventOf = (vm: VmRow, type: EventType, cause: Cause): NewEvent => ({
-  type,
-  resourceType: 'vm',
-  resourceId: vm.id,
-  projectId: vm.project_id,
-  actor: cause.actor,
-  requestId: cause.requestId,
-  clientAddress: cause.clientAddress ?? '',
-  data: {
-    name: vm.name,
-    labels: vm.labels,
-    ...(cause.operationId && { operation_id: cause.operationId }),
-    ...(cause.detail && { detail: cause.detail }),
-  },
-})
-
 export const emitVm = (tx: Tx, vm: VmRow, type: EventType, cause: Cause): Promise<void> =>
-  emit(tx, vmEventOf(vm, type, cause))
+  emit(tx, {
+    type,
+    resourceType: 'vm',
+    resourceId: vm.id,
+    projectId: vm.project_id,
+    actor: cause.actor,
+    requestId: cause.requestId,
+    clientAddress: cause.clientAddress ?? '',
+    data: {
+      name: vm.name,
+      labels: vm.labels,
+      ...(cause.operationId && { operation_id: cause.operationId }),
+      ...(cause.detail && { detail: cause.detail }),
+    },
+  })
 
-/** An operation on it was given up on its way: what it is now, the reconciler finds out by inspection. */
+/** Marks the VM of an abandoned operation as unreachable, so that the reconciler finds its state by inspection. */
 export async function leaveToReconciler(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
   const vm = await findAnyVm(tx, operation.resource_id)
-  const cause = { ...by, operationId: operation.id, detail: 'an operator gave its operation up' }
+  const cause = { ...by, operationId: operation.id, detail: 'an operator abandoned its operation' }
   const from: VmState[] = ['STATE_STARTING', 'STATE_STOPPING', 'STATE_RESETTING']
   if (vm) await changeVmState(tx, vm, 'STATE_UNREACHABLE', { from, cause })
 }
 
-/** Off: its GPUs go to quarantine and their quota back; disks and addresses stay. */
+/** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
   const released = await quarantineGpus(tx, vm.id)
   await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released))
 }
 
-/** What a living VM has of the project's quotas. */
-export const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
+const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
 
-/** All that a VM has of the project's quotas. */
+/** The amounts of all quotas that a VM holds. */
 export const heldQuota = (vm: VmRow, gpuCount: number) => ({
   vms: 1,
   ...gpuAmount(vm, gpuCount),
   ...osDiskQuota(vm),
 })
 
-/** Removes the VM; only its public address is held back for a while. A hidden VM gave its quota back when it was hidden. */
+/** Removes the VM's rows; its public address is held for a while. A hidden VM has given its quota back already. */
 export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<undefined[]> => {
   const ids = vms.map(({ id }) => id)
   await wantFirewallsNaming(tx, vms)

@@ -6,12 +6,12 @@ import { markVmStopped, spendVmTtl } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { callOf, engineAt, longestPauseMs, lookAgainMs } from '../engine-work.ts'
+import { callOf, engineAt, longestPauseMs, nextInspectionMs } from '../engine-work.ts'
 import { beginVmAction } from './action.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { refOf, vmOf } from './vm.ts'
 
-/** The guest's time for its shutdown script and services before the plug is pulled. */
+/** The time that a guest has for its shutdown before its power is cut. */
 const graceMs = 90_000
 
 export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> =>
@@ -33,7 +33,6 @@ export const vmStop: Definition = {
 
 async function shutDown(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
-  // There is nothing that could run; its host may be gone, too.
   if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)
   const status = await engine.inspectVm(refOf(vm), work.signal)
@@ -42,7 +41,7 @@ async function shutDown(work: Work): Promise<Outcome> {
   return next()
 }
 
-/** Waits for the guest, and pulls the plug when its time is up or it is beyond shutting down. */
+/** Waits for the guest's shutdown, and cuts its power when the time is up or the guest has crashed. */
 async function powerOff(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.os_disk_lost_at) return next()
@@ -50,15 +49,17 @@ async function powerOff(work: Work): Promise<Outcome> {
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
-  // It would be stopping if its engine had not forgotten that it was asked.
+  // The guest would be stopping if the engine had not lost the request.
   if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
-    return !after || after.power === 'off' ? next() : wait(lookAgainMs(askedAtMs, work.nowMs))
+    return !after || after.power === 'off' ? next() : wait(nextInspectionMs(askedAtMs, work.nowMs))
   }
-  // The plug is pulled in time, whatever the engine expects.
-  return wait(Math.min(status.etaMs ?? lookAgainMs(askedAtMs, work.nowMs), longestPauseMs), { askedAtMs })
+  // The pause is limited, so that the power is cut in time.
+  return wait(Math.min(status.etaMs ?? nextInspectionMs(askedAtMs, work.nowMs), longestPauseMs), {
+    askedAtMs,
+  })
 }
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
@@ -71,7 +72,6 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   return done(await vmViewOf(tx, work.operation.resource_id))
 }
 
-/** The engine would not: the VM is what it was. */
 async function backToBefore(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await changeVmState(tx, vm, work.scratch.from as VmState, {

@@ -8,7 +8,7 @@ import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 
-/** A shut off VM has no GPUs: a new type of its family takes effect at its next start. */
+/** A new type takes effect at the next start, since a VM that is shut off has no GPUs. */
 export async function admitVmRetype(
   tx: Tx,
   by: ProjectRequester,
@@ -16,18 +16,17 @@ export async function admitVmRetype(
   typeName: string,
 ): Promise<BegunOperation> {
   const type = vmType(typeName)!
-  if (type.family !== vm.family)
-    throw invalidField('type', `must be of the family ${vm.family}, as the VM is`)
+  if (type.family !== vm.family) throw invalidField('type', `must be a type of the VM's family ${vm.family}`)
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_SHUTOFF')
     throw new Failure(
       'conflict',
-      `A new type needs the VM in STATE_SHUTOFF; it is in ${vm.state}. Stop it first.`,
+      `A change of type requires the VM in STATE_SHUTOFF; it is in ${vm.state}. Stop it first.`,
     )
   if (!type.isWholeHost && vm.disks.some((disk) => disk.type === 'shared-volume'))
     throw new Failure(
       'conflict',
-      'The VM has a shared volume, which only whole-host types can have: detach it first.',
+      'The VM has a shared volume, which only whole-host types can have. Detach it first.',
     )
   return begin(tx, by, vm, { type: typeName })
 }
@@ -44,12 +43,11 @@ export async function admitVmTtl(
 
 const begin = async (tx: Tx, by: ProjectRequester, vm: VmRow, request: Record<string, unknown>) =>
   beginOperation(tx, by, vmUpdate, {
-    resourceId: vm.id,
-    location: vm.location,
+    resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),
     request,
     eventType: 'vm.updating',
-    eventData: { name: vm.name, labels: vm.labels, ...request },
+    eventData: request,
   })
 
 export const vmUpdate: Definition = {
@@ -69,5 +67,5 @@ async function update(work: Work, tx: Tx): Promise<Outcome> {
   const id = work.operation.resource_id
   if (type !== undefined) await setVmType(tx, id, type, vmType(type)!.gpuCount)
   if (ttl_seconds !== undefined) await setVmTtl(tx, id, ttl_seconds, on_expiry ?? null)
-  return done(await vmViewOf(tx, work.operation.resource_id))
+  return done(await vmViewOf(tx, id))
 }

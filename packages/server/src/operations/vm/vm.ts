@@ -7,27 +7,26 @@ import { callOf, engineAt } from '../engine-work.ts'
 
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
-export const vmGone = () => new Failure('not_found', 'The VM is gone.')
+export const vmGone = () => new Failure('not_found', 'The VM no longer exists.')
 
-/** The VM of a VM operation. It is there as long as the operation is: only deletion removes it. */
+/** Returns the VM of an operation. It exists as long as the operation does: only a deletion removes it. */
 export async function vmOf(work: Work, db: Queryable = work.services.database): Promise<VmRow> {
   const vm = await findAnyVm(db, work.operation.resource_id)
   if (!vm) throw vmGone()
   return vm
 }
 
-/** The same, locked. */
 export async function lockVmOf(work: Work, tx: Tx): Promise<VmRow> {
   const vm = await lockAnyVm(tx, work.operation.resource_id)
   if (!vm) throw vmGone()
   return vm
 }
 
-/** A step that throws it fails for good, as `engine_error`. */
+/** A step that throws this error is not retried; the operation fails with `engine_error`. */
 export const osDiskLost = (cause?: unknown) =>
   new EngineError(
     'lost',
-    'The OS disk of this VM is lost with its host: the VM can be stopped and deleted, but not started again.',
+    'The OS disk of this VM was lost with its host. The VM can be stopped and deleted, but not started again.',
     { cause },
   )
 
@@ -46,18 +45,19 @@ export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
     mode: disk.mode,
   }))
 
-/** Gone is what inspection no longer shows. */
+/** Removes the VM at its engine, then verifies by inspection. */
 export async function removeVm(work: Work, vm: VmRow): Promise<void> {
-  // Its host was forgotten: what may still be there is an orphan, should it ever show again.
+  // An operator has forgotten the host. If it returns with the VM, the VM is removed as an orphan.
   if (vm.host_id === null) return
   const engine = engineAt(work.services, vm.location)
   await engine.removeVm(refOf(vm), callOf(work))
   if (await engine.inspectVm(refOf(vm), work.signal))
-    throw new EngineError('unavailable', 'the engine still shows the VM after its removal')
+    throw new EngineError('unavailable', 'the engine still reports the VM after its removal')
 }
 
-/** Off is what inspection shows as off. */
-export async function powerOffVm(work: Work, vm: VmRow): Promise<void> {
+/** Powers the VM off, then verifies by inspection. */
+export async function powerOffVm(work: Work): Promise<void> {
+  const vm = await vmOf(work)
   if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   if (!(await engine.inspectVm(refOf(vm), work.signal))) return

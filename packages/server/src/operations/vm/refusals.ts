@@ -1,0 +1,55 @@
+import { anyLocation, type VmType } from '@slipway/contract'
+import { type Failure, outOfStock } from '../../domain/failure.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { listAvailability, listOffering } from '../../store/compute/placement.ts'
+import type { CatalogueMemory } from '../catalogue.ts'
+import { chooseLocation } from './location.ts'
+import type { VmPlan } from './plan.ts'
+
+/** Returns why no host can take the new VM. */
+export async function noHost(tx: Tx, catalogue: CatalogueMemory, plan: VmPlan): Promise<Error> {
+  return plan.body.location === anyLocation
+    ? tryElsewhere(tx, catalogue, plan)
+    : typeOutOfStock(tx, plan.type, plan.location.name)
+}
+
+/** Returns why the location's bridges cannot carry the range of the new VM's subnet. */
+export async function noRange(tx: Tx, catalogue: CatalogueMemory, plan: VmPlan): Promise<Error> {
+  if (plan.body.location === anyLocation) return tryElsewhere(tx, catalogue, plan)
+  const { subnet_id, ...otherSubnet } = plan.body
+  const { fitting } = await chooseLocation(tx, catalogue, plan.by.projectId, otherSubnet)
+  const { cidr, location } = plan.subnet
+  return outOfStock(
+    `The subnet's range ${cidr} is out of stock in ${location}: hosts there carry a range for one network at a time, and VMs of another project use an overlapping range. Use a subnet of a network with another range${fitting.length > 0 ? `, or another location: ${fitting.join(', ')}` : ''}.`,
+    fitting,
+  )
+}
+
+/** Retries the creation of a VM with `location: any` if the VM fits in a location other than the chosen one. */
+async function tryElsewhere(tx: Tx, catalogue: CatalogueMemory, { by, body, type }: VmPlan): Promise<Error> {
+  const { fitting } = await chooseLocation(tx, catalogue, by.projectId, body)
+  if (fitting.length > 0) return new TryAgain('the VM fits in another location')
+  const hint = retryHint(await listOffering(tx, type))
+  return outOfStock(
+    `${type.name} is out of stock in every location that has the image and a subnet of the project. ${hint}`,
+  )
+}
+
+export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Promise<Failure> {
+  const [rows, offering] = await Promise.all([listAvailability(tx, [type], null), listOffering(tx, type)])
+  const elsewhere = rows
+    .filter((row) => row.available && row.location !== location)
+    .map((row) => row.location)
+  const where = offering.includes(location) ? location : `${location}, which has no host with ${gpusOf(type)}`
+  const hint = elsewhere.length > 0 ? `It would fit in ${elsewhere.join(', ')}.` : retryHint(offering)
+  return outOfStock(`${type.name} is out of stock in ${where}. ${hint}`, elsewhere)
+}
+
+const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
+  gpuCount === 1 ? `an ${gpuModel} GPU` : `${gpuCount} ${gpuModel} GPUs`
+
+/** Waiting helps only where a host could run the VM if other VMs left it. */
+const retryHint = (offering: string[]) =>
+  offering.length > 0
+    ? `Try again later in ${offering.join(', ')}.`
+    : 'No location has such a host in service. Choose another type.'
