@@ -14,27 +14,27 @@ import {
   parkOperation,
 } from '../store/compute/operation-leases.ts'
 import type { StepEntry } from '../store/compute/operation-row.ts'
+import { emit } from '../store/events/events.ts'
 import { backoffMs } from './backoff.ts'
 import { withinLimit } from './limit.ts'
 import { cancelled, type Definition, next, type Outcome, type Work } from './operation.ts'
 import type { SharedSteps } from './shared-steps.ts'
 import { noteStep } from './step-log.ts'
-import { emitStuck } from './stuck.ts'
 
-/** Sooner than this, a parked operation is woken by its own process instead of the look for due work. */
+/** The own process wakes an operation that waits for less than this; others wait for the read of due work. */
 const soonMs = 2_000
-/** An undo that failed so often waits for an operator, and is tried again only now and then. */
+/** After this number of failures an undo is stuck: it waits for an operator and is retried at long intervals. */
 const undoAttempts = 12
 const stuckPauseMs = 300_000
-/** An engine that hangs costs one attempt of this length, not the operation. */
+/** The time limit of one attempt of a step. */
 const longestStepMs = 60_000
-/** Engine work that is done so soon is not noted step by step: doing it again does no harm. */
+/** Progress of engine work that was this fast is not written: to repeat it does no harm. */
 const quickMs = 250
-const late = { code: 'engine_error', message: 'It did not finish in time.' } as const
+const late = { code: 'engine_error', message: 'The operation did not finish in time.' } as const
 
 /**
- * The one place where an operation's time limit is decided: its own, or the operator's for VMs. What was under way when a
- * backup was written has none: it may have ended well long ago, and must not be undone.
+ * An operation that was unfinished when a backup was written has no deadline: it may have succeeded since, and must not be
+ * undone.
  */
 function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   const { restored, vmDeadlineS } = config.operations
@@ -42,29 +42,29 @@ function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   return 1000 * (deadlineS === 'configured' ? vmDeadlineS : deadlineS)
 }
 
-/** The code of an error that trying again would not help. */
+/** Returns the code of an error that a retry would not help, undefined for others. */
 function refusalCode(error: unknown, { config }: Services): FailureCode | undefined {
   if (error instanceof Failure && error.code !== 'unavailable') return error.code
   if (!(error instanceof EngineError) || error.kind === 'unavailable') return undefined
-  // A restored store has yet to take over what its engines have seen.
+  // A restored store has not yet taken over the generations of its engines.
   return error.kind === 'stale' && config.operations.restored ? undefined : 'engine_error'
 }
 
-/** One claimed operation on its way through its steps. */
+/** Runs the steps of one claimed operation. */
 export class Attempt {
   readonly lease: Lease
-  /** Given up when the lease is lost or the process stops. */
+  /** Aborts when the lease is lost or the process stops. */
   readonly engineWork = new AbortController()
   row: ClaimedOperation
   readonly #services: Services
   readonly #shared: SharedSteps
-  readonly #alone: Tx
+  readonly #withoutTransaction: Tx
   readonly #definition: Definition
   readonly #deadline: number
   readonly #claimedAt = performance.now()
   #notedAt = performance.now()
   #progress: Progress
-  /** Engine work of an earlier attempt may still be under way somewhere. */
+  /** Engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
   #isOver = false
 
@@ -78,7 +78,7 @@ export class Attempt {
     this.lease = { id: row.id, token }
     this.#services = services
     this.#shared = shared
-    this.#alone = services.database.withoutTransaction
+    this.#withoutTransaction = services.database.withoutTransaction
     this.#definition = definition
     this.#deadline = row.started_at.getTime() + deadlineMs(definition, services)
     this.row = row
@@ -86,25 +86,25 @@ export class Attempt {
     this.#needsFence = row.was_held || row.attempts > 0 || services.config.operations.restored
   }
 
-  /** One step after the other, until it is over or waits, or the process stops: then it is handed back. */
+  /** Runs steps until the operation ends or waits. When the process stops, hands the operation back. */
   async run(stopping: AbortSignal): Promise<void> {
     while (!this.#isOver && !stopping.aborted) await this.#turn()
     if (!this.#isOver) await this.#park(this.#progress, 0)
   }
 
-  /** One step or one undo. */
+  /** Runs one step or one undo. */
   #turn(): Promise<void> {
     const before = [this.#progress, this.#needsFence, false] as const
     return this.#act()
       .catch((error) => {
-        // What was noted in memory counts only if it got through: its transaction may not have committed.
+        // The transaction may not have committed: restore what was known before.
         ;[this.#progress, this.#needsFence, this.#isOver] = before
         if (error instanceof LostLease) throw error
         return this.#failed(error)
       })
       .catch((error) => {
         if (!(error instanceof LostLease)) throw error
-        // Cancelled meanwhile, or the lease is gone; then this throws and nothing more is written.
+        // The operation was cancelled, or the lease is lost; then this throws and nothing more is written.
         return this.#end('FAILED', cancelled)
       })
   }
@@ -112,8 +112,8 @@ export class Attempt {
   async #act(): Promise<void> {
     if (this.row.is_cancelled) return this.#end('FAILED', cancelled)
     if (this.#needsFence) {
-      // From here on the engine refuses what earlier attempts, of this or another worker, may still send. Admissions
-      // take these locks in the other order: in a transaction, a deadlock is tried again.
+      // From now on the engine refuses calls of earlier attempts, of this or another worker. Admissions take these locks
+      // in the other order: a transaction is retried after a deadlock.
       const generation = await this.#services.database.transaction((tx) => fenceOperation(tx, this.lease))
       this.row = { ...this.row, generation }
       this.#needsFence = false
@@ -149,8 +149,8 @@ export class Attempt {
     })
   }
 
-  /** Writes an outcome, in the step's own transaction if it has one. */
-  async #conclude(outcome: Outcome, tx = this.#alone): Promise<void> {
+  /** Writes the outcome in the step's own transaction, if it has one. */
+  async #conclude(outcome: Outcome, tx = this.#withoutTransaction): Promise<void> {
     if (outcome.flow !== 'wait') this.#log(outcome.flow === 'fail' ? 'failed' : 'done')
     if (outcome.flow === 'done') return this.#end('SUCCEEDED', outcome.result, tx)
     const progress = this.#progress
@@ -172,21 +172,31 @@ export class Attempt {
     const message = error instanceof Error ? error.message : String(error)
     const { is_undoing, attempts } = this.#progress
     const isTeardown = this.#definition.isTeardown === true
-    if (is_undoing) return this.#again(error, message, attempts + 1 >= undoAttempts)
-    // A teardown is tried until it holds, whatever is in its way.
+    if (is_undoing) return this.#retry(error, message, attempts + 1 >= undoAttempts)
     const refusal = isTeardown ? undefined : refusalCode(error, this.#services)
     if (refusal) return this.#conclude({ flow: 'fail', code: refusal, message })
-    return this.#again(error, message, isTeardown && this.#now > this.#deadline)
+    return this.#retry(error, message, isTeardown && this.#now > this.#deadline)
   }
 
-  async #again(err: unknown, last_error: string, is_stuck: boolean): Promise<void> {
+  async #retry(err: unknown, last_error: string, is_stuck: boolean): Promise<void> {
     const attempts = this.#progress.attempts + 1
-    this.#services.log.warn({ err, operation: this.row.id, step: this.#step.name, attempts }, 'step failed')
-    const isNews = is_stuck && !this.#progress.is_stuck
+    this.#services.log.warn(
+      { err, operation: this.row.id, step: this.#step.name, attempts },
+      'step failed, will retry',
+    )
+    const isNewlyStuck = is_stuck && !this.#progress.is_stuck
     await this.#services.database.transaction(async (tx) => {
       const progress = { ...this.#progress, attempts, last_error, is_stuck }
       await this.#park(progress, is_stuck ? stuckPauseMs : backoffMs(attempts), tx)
-      if (isNews) await emitStuck(tx, this.row, this.#step)
+      if (!isNewlyStuck) return
+      const { id, name, project_id, resource_type, resource_id } = this.row
+      await emit(tx, {
+        type: 'operation.stuck',
+        resourceType: resource_type,
+        resourceId: resource_id,
+        projectId: project_id,
+        data: { operation_id: id, operation_name: name, step: this.#step.name },
+      })
     })
   }
 
@@ -196,13 +206,13 @@ export class Attempt {
     this.#notedAt = performance.now()
   }
 
-  async #park(progress: Progress, ms: number, tx = this.#alone): Promise<void> {
+  async #park(progress: Progress, ms: number, tx = this.#withoutTransaction): Promise<void> {
     await parkOperation(tx, this.lease, progress, ms)
     this.#isOver = true
     if (ms < soonMs) setTimeout(() => this.#services.signals.wake('operations'), ms).unref()
   }
 
-  async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#alone): Promise<void> {
+  async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#withoutTransaction): Promise<void> {
     await endOperation(tx, { ...this.lease, state, result, stepLog: this.#progress.step_log })
     this.#isOver = true
   }
@@ -211,7 +221,7 @@ export class Attempt {
     return this.#definition.steps[this.#progress.step]!
   }
 
-  /** The service's time: what the database said at the claim, and what has passed since. */
+  /** The service's time: the database's time at the claim plus what has passed since. */
   get #now(): number {
     return this.row.now.getTime() + (performance.now() - this.#claimedAt)
   }

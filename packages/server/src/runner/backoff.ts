@@ -1,7 +1,9 @@
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 
-/** How long to wait after so many failures: longer each time, and not all at the same moment. */
-export function backoffMs(failures: number): number {
-  return Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 12)) * (0.75 + Math.random() / 2)
-}
+/** Varies a pause by a quarter, so that processes that began together do not act at the same moments. */
+export const jittered = (ms: number): number => ms * (0.75 + Math.random() / 2)
+
+/** Returns the pause after this number of failures: it doubles each time. */
+export const backoffMs = (failures: number): number =>
+  jittered(Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 12)))

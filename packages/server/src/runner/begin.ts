@@ -6,18 +6,18 @@ import type { BegunOperation, OperationRow } from '../store/compute/operation-ro
 import { reserveSlot } from './slots.ts'
 
 export interface Beginning extends NewOperation {
-  /** What its first step begins with. It is read together with the commit if the operation begins at once. */
+  /** Reads what the first step needs, together with the commit. Only used if the operation begins in this process. */
   readAhead?: (db: Queryable) => Promise<unknown>
 }
 
 /**
- * Writes the operation with the event of its beginning. If the worker of this process has a slot for it, the worker begins it
- * after the commit; otherwise every worker is told that there is work.
+ * Writes the operation and the event of its start. If the worker of this process has a free slot, it begins the operation
+ * after the commit; otherwise all workers are signalled.
  */
 export const writeOperation: (tx: Tx, beginning: Beginning) => Promise<OperationRow> =
   gatheredChange(writeOperations)
 
-/** The same with a known time of beginning: the operation is written together with the commit. */
+/** Writes an operation with a known start time together with the commit. */
 export async function writeOperationAtCommit(
   tx: Tx,
   beginning: Beginning & { startedAt: Date },

@@ -1,15 +1,15 @@
-/** Does `work` when it is asked to, one run at a time. A request during a run is not lost: another run follows it. */
+/** Runs `work` on request, one run at a time. A request during a run leads to another run after it. */
 export class CoalescedTask {
   readonly #work: () => Promise<boolean | undefined>
   #isWanted = false
   #running: Promise<void> | undefined
 
-  /** `work` returns whether there may be more to do at once. */
+  /** `work` returns whether it should run again at once. */
   constructor(work: () => Promise<boolean | undefined>) {
     this.#work = work
   }
 
-  /** Resolves when there is nothing left to do; rejects if `work` does. */
+  /** Resolves when no more runs are requested; rejects if `work` does. */
   run(): Promise<void> {
     this.#isWanted = true
     this.#running ??= this.#loop()
@@ -23,7 +23,6 @@ export class CoalescedTask {
         if (await this.#work()) this.#isWanted = true
       }
     } finally {
-      // In the turn that found nothing more to do: a request after it begins anew.
       this.#running = undefined
     }
   }

@@ -1,25 +1,26 @@
 import type { Database } from '../postgres/database.ts'
 import type { DueTask, DueTasks } from '../services.ts'
 import { type DueWork, findDueWork } from '../store/fleet/due.ts'
+import { jittered } from './backoff.ts'
 
-/** How often the store is asked for due work. */
+/** The pause between two reads of due work. */
 const busyMs = 1_000
-/** The same while no operation is unfinished and nothing was due. */
+/** The pause while no operation is unfinished and nothing was due. */
 const quietMs = 2_000
 
 interface Entry extends DueTask {
-  tell: () => void
-  toldAt: number
+  notify: () => void
+  notifiedAt: number
 }
 
-const isDue = ({ kind, turn, everyMs = 0, toldAt }: Entry, found: DueWork): boolean =>
+const isDue = ({ kind, turn, everyMs = 0, notifiedAt }: Entry, found: DueWork): boolean =>
   (kind === undefined || found[kind]) &&
   (turn === undefined || found.turns.includes(turn)) &&
-  performance.now() - toldAt >= everyMs
+  performance.now() - notifiedAt >= everyMs
 
 /**
- * Finds out what there is to do: one statement a second or two tells all parts of a process. Most work begins sooner, by a
- * signal; this is for what becomes due by time, and for signals that were lost. It looks as long as it has listeners.
+ * Reads what is due, with one statement every second or two for all parts of a process. Most work begins sooner, by a
+ * signal; this covers work that becomes due by time, and signals that were lost. It runs as long as it has listeners.
  */
 export class DueWorkWatch implements DueTasks {
   readonly #database: Database
@@ -28,7 +29,7 @@ export class DueWorkWatch implements DueTasks {
   readonly #entries = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
 
-  /** `locations` are those that this process has engines for. */
+  /** This process has engines for `locations`. */
   constructor(database: Database, locations: string[], onError: (error: unknown) => void) {
     this.#database = database
     // Operations that need no engine have the location ''.
@@ -36,36 +37,34 @@ export class DueWorkWatch implements DueTasks {
     this.#onError = onError
   }
 
-  /** Calls `tell` at every look that finds the task due, for the first time without its rest. Returns what ends it. */
-  on(task: DueTask, tell: () => void): () => void {
-    const entry = { ...task, tell, toldAt: Number.NEGATIVE_INFINITY }
+  /** Calls `notify` whenever the task is due; the first time does not wait for its rest. Returns an unsubscribe function. */
+  on(task: DueTask, notify: () => void): () => void {
+    const entry = { ...task, notify, notifiedAt: Number.NEGATIVE_INFINITY }
     this.#entries.add(entry)
-    this.#timer ??= setTimeout(() => this.#look(), 0).unref()
+    this.#timer ??= setTimeout(() => this.#check(), 0).unref()
     return () => this.#entries.delete(entry)
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     let pauseMs = busyMs
     try {
       const found = await this.#find()
       const due = [...this.#entries].filter((entry) => isDue(entry, found))
       for (const entry of due) {
-        entry.toldAt = performance.now()
-        entry.tell()
+        entry.notifiedAt = performance.now()
+        entry.notify()
       }
       if (due.length === 0 && !found.isBusy) pauseMs = quietMs
     } catch (error) {
       if (this.#entries.size > 0) this.#onError(error)
     }
-    // Processes that began together do not look at the same moments for long.
-    const jitter = 0.75 + Math.random() / 2
     this.#timer =
-      this.#entries.size > 0 ? setTimeout(() => this.#look(), pauseMs * jitter).unref() : undefined
+      this.#entries.size > 0 ? setTimeout(() => this.#check(), jittered(pauseMs)).unref() : undefined
   }
 
   #find(): Promise<DueWork> {
-    const turns = [...this.#entries].flatMap(({ turn, restMs = 0, toldAt }) =>
-      turn === undefined ? [] : [{ name: turn, restMs: Number.isFinite(toldAt) ? restMs : 0 }],
+    const turns = [...this.#entries].flatMap(({ turn, restMs = 0, notifiedAt }) =>
+      turn === undefined ? [] : [{ name: turn, restMs: Number.isFinite(notifiedAt) ? restMs : 0 }],
     )
     return findDueWork(this.#database, {
       locations: this.#locations,

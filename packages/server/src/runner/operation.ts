@@ -23,41 +23,41 @@ export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => 
 export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
 
-/** A step's write did not find its resource as it must be. Trying again at once would not help. */
+/** A step's write found its resource in an unexpected state. An immediate retry would not help. */
 export class Unmet extends Error {}
 
-/** How an operation ends that makes way for its resource's deletion. */
+/** The result of an operation that was cancelled by the deletion of its resource. */
 export const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
 
-/** The operation under way, as its steps see it. */
+/** The running operation, as its steps see it. */
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
-  /** What was read for it when it was begun, if it began at once. */
+  /** The result of `readAhead`, if the operation began in the process that wrote it. */
   ahead: Promise<unknown> | undefined
   /** The service's time. */
   nowMs: number
   services: Services
-  /** Falls when the step's time is up, the lease is lost or the process stops. */
+  /** Aborts when the step's time is up, the lease is lost or the process stops. */
   signal: AbortSignal
 }
 
 /**
- * One step: a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which
- * never holds a transaction. Each may run twice; each has its undo of the same two kinds. The first step of most
- * operations has neither: it is what the request's own transaction did, and only its undo is left to say.
+ * A step is a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which never
+ * holds a transaction. Both may run twice, and both can be undone. The first step of most operations has neither: the
+ * request's own transaction has done its work, and only its undo is defined.
  */
 export interface Step {
   name: string
   tx?: (work: Work, tx: Tx) => Promise<Outcome>
-  /** Its transaction is shared by operations that come to the step while others are at it. */
+  /** Operations that reach the step at the same time share its transaction. */
   isShared?: true
-  /** Says why, after its transaction failed with `Unmet`. */
+  /** Returns the reason after the transaction failed with `Unmet`. */
   onUnmet?: (work: Work) => Promise<Error>
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>
-  /** What it means when time runs out here. */
+  /** The failure if the operation's deadline passes in this step. */
   onDeadline?: { code: FailureCode; message: string }
 }
 
@@ -65,14 +65,14 @@ export interface Definition {
   kind: string
   name: OperationName
   resourceType: OperationType
-  /** Since its beginning; `configured`: as `[operations] vm_deadline_s` says. */
+  /** Counted from the start of the operation; `configured` is `[operations] vm_deadline_s`. */
   deadlineS: number | 'configured'
-  /** Tears down: nothing to undo, tried until it holds; past its deadline it shows as stuck. */
+  /** A deletion: it is not undone but retried until it succeeds, and is stuck after its deadline. */
   isTeardown?: true
   steps: Step[]
   /**
-   * After an operator gave it up as it is, in the same transaction: its resource comes to rest where its tenant or a
-   * reconciler can go on. Without it the resource is at rest already.
+   * Runs in the transaction in which an operator abandons the operation, and leaves the resource in a state from which its
+   * tenant or a reconciler can continue.
    */
   onAbandon?: (tx: Tx, by: Requester, operation: OperationRow) => Promise<unknown>
 }

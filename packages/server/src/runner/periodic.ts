@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
+import { jittered } from './backoff.ts'
 
-/** The tasks that a part of the process does again and again until it is told to stop. */
+/** The repeated tasks of one part of the process. */
 export class PeriodicTasks {
   readonly #stopping = new AbortController()
   readonly #running = new Set<Promise<void>>()
@@ -9,24 +10,20 @@ export class PeriodicTasks {
 
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError
-    // Every task listens.
+    // Every task adds a listener.
     setMaxListeners(0, this.#stopping.signal)
   }
 
-  /** Aborts when it is told to stop. */
   get stopping(): AbortSignal {
     return this.#stopping.signal
   }
 
-  /**
-   * At once and then about every `ms`. The pauses vary a little, so that processes that began together do not all come
-   * at the same moments.
-   */
+  /** Runs the action at once and then about every `ms`. */
   every(ms: number, action: () => unknown): void {
     this.#run(this.#loop(ms, action))
   }
 
-  /** Whenever what it subscribes to calls, but not while it is still at it. */
+  /** Runs the action whenever the subscription calls, unless it is still running. */
   upon(subscribe: (call: () => void) => () => void, action: () => unknown): void {
     let isRunning = false
     const unsubscribe = subscribe(() => {
@@ -64,8 +61,7 @@ export class PeriodicTasks {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       await this.#try(action)
-      const pauseMs = ms * (0.75 + Math.random() / 2)
-      await delay(pauseMs, undefined, { signal, ref: false }).catch(() => {})
+      await delay(jittered(ms), undefined, { signal, ref: false }).catch(() => {})
     }
   }
 }

@@ -16,8 +16,8 @@ import { SharedSteps } from './shared-steps.ts'
 import type { Slot, SlotOwner } from './slots.ts'
 
 /**
- * Runs operations: claims what is due, one step at a time, under a lease that is renewed while it lives. Whatever a
- * step does to the database commits only together with its outcome and only under a lease that still stands.
+ * Claims due operations and runs their steps, under a lease that it renews. The writes of a step commit only together with
+ * its outcome, and only while the lease is held.
  */
 export class Runner implements SlotOwner {
   readonly #services: Services
@@ -26,9 +26,9 @@ export class Runner implements SlotOwner {
   readonly #tasks: PeriodicTasks
   readonly #claiming = new CoalescedTask(() => this.#claim())
   readonly #running = new Map<Attempt, Promise<void>>()
-  /** The projects of operations that are being written, to be held by this worker from their birth on. */
+  /** The projects of operations that are being written and have a slot of this worker. */
   readonly #reserved: string[] = []
-  /** More may be due than there were places for. */
+  /** More operations may be due than there were slots for. */
   #isStarved = false
 
   constructor(services: Services, definitions: Definition[]) {
@@ -48,13 +48,13 @@ export class Runner implements SlotOwner {
     this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
   }
 
-  /** Takes no more work, and hands back what does not finish by itself in time. */
+  /** Claims nothing more, and hands back operations that do not finish in time. */
   async stop(graceMs = 5_000): Promise<void> {
     const stopped = this.#tasks.stop()
     const timer = setTimeout(() => {
       for (const attempt of this.#running.keys()) attempt.engineWork.abort()
     }, graceMs)
-    // A claim may be on its way: what it brings is handed back, too.
+    // A claim may be in progress: its operations are handed back, too.
     const claimed = this.#claiming.run().catch(() => {})
     const idle = claimed.then(() => Promise.all(this.#running.values()))
     await Promise.race([idle, delay(graceMs + 1_000)])
@@ -62,7 +62,7 @@ export class Runner implements SlotOwner {
     await stopped
   }
 
-  /** As a claim would: within the project's share, and not before those who wait for a place. */
+  /** Reserves a slot under the rules of a claim: within the project's share, and not before operations that wait. */
   reserve(projectId: string, location: string): Slot | undefined {
     const { config, engines } = this.#services
     if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
@@ -71,30 +71,32 @@ export class Runner implements SlotOwner {
     if (most <= 0 || saturated.includes(projectId)) return undefined
     this.#reserved.push(projectId)
     const token = uuid()
-    let born: ClaimedOperation | undefined
+    let written: ClaimedOperation | undefined
     return {
       lease: { token, ms: config.operations.leaseMs },
       fill: (operation: ClaimedOperation) => {
-        born = operation
+        written = operation
       },
       close: (isCommitted: boolean) => {
         this.#reserved.splice(this.#reserved.indexOf(projectId), 1)
-        if (isCommitted && born) this.#begin(born, token)
+        if (isCommitted && written) this.#begin(written, token)
       },
     }
   }
 
-  /** How many more operations there are places for, and of which projects none. */
+  /** The number of free slots, and the projects that have used up their share. */
   get #share() {
     const held = [...this.#running.keys()].map((attempt) => attempt.row.project_id)
     return fairShare([...held, ...this.#reserved], this.#services.config.operations.concurrency)
   }
 
   #wake(): void {
-    this.#claiming.run().catch((err) => this.#services.log.warn({ err }, 'cannot claim operations'))
+    this.#claiming
+      .run()
+      .catch((err) => this.#services.log.warn({ err }, 'operations not claimed, will retry'))
   }
 
-  /** Returns whether more may be due. */
+  /** Returns whether more operations may be due. */
   async #claim(): Promise<boolean> {
     if (this.#tasks.stopping.aborted) return false
     const { saturated, most } = this.#share
@@ -112,7 +114,7 @@ export class Runner implements SlotOwner {
   #begin(row: ClaimedOperation, token: string): void {
     const definition = this.#definitions.get(row.kind)
     if (!definition) {
-      this.#services.log.error({ operation: row.id }, `there is no operation called ${row.kind}`)
+      this.#services.log.error({ operation: row.id }, `unknown kind of operation: ${row.kind}`)
       return
     }
     const attempt = new Attempt(this.#services, this.#shared, definition, row, token)

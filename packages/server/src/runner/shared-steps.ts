@@ -5,16 +5,16 @@ import { type Outcome, type Step, Unmet, type Work } from './operation.ts'
 /** The most operations in one transaction. */
 const most = 32
 
-/** An operation that has come to a step whose transaction is shared. */
+/** An operation that has reached a step with a shared transaction. */
 export interface Sharer {
   work: Work
-  /** Writes what the outcome means. */
+  /** Writes the outcome. */
   conclude(outcome: Outcome, tx: Tx): Promise<void>
 }
 
 /**
- * Steps whose transaction operations share. If it fails for one of them, a lost lease included, nothing of it was written, and
- * each operation takes the step by itself.
+ * Runs steps whose transaction several operations share. If one of them fails, also by a lost lease, the transaction is rolled
+ * back and each operation runs the step alone.
  */
 export class SharedSteps {
   readonly #database: Database

@@ -1,24 +1,23 @@
 import type { Tx } from '../postgres/database.ts'
 import type { ClaimedOperation } from '../store/compute/operation-row.ts'
 
-/** One of a worker's slots, held for an operation that is being written. */
+/** A worker's slot, reserved for an operation that is being written. */
 export interface Slot {
   /** The lease that the operation begins with. */
   lease: { token: string; ms: number }
   /** Puts the operation into the slot. The worker begins it after the commit. */
   fill(operation: ClaimedOperation): void
-  /** Begins what is in the slot, or frees the slot. */
+  /** Begins the operation in the slot, or frees the slot. */
   close(isCommitted: boolean): void
 }
 
-/** A worker that begins operations of its own process without a claim. */
+/** A worker that begins operations which its own process writes, without a claim. */
 export interface SlotOwner {
   reserve(projectId: string, location: string): Slot | undefined
 }
 
 const owners = new WeakMap<object, SlotOwner>()
 
-/** Transactions of this database reserve slots at the owner from now on. */
 export function offerSlots(database: object, owner: SlotOwner): void {
   owners.set(database, owner)
 }

@@ -1,10 +1,7 @@
 import type { Progress } from '../store/compute/operation-leases.ts'
 import type { StepEntry } from '../store/compute/operation-row.ts'
 
-/**
- * With the step's new state in the log: begun where it is not in it yet, ended unless it runs. The step that failed
- * stays the one that failed, though its traces are removed like those of the others.
- */
+/** Returns the progress with the step's new state in the log. A failed step stays failed, although it is undone, too. */
 export function noteStep(
   progress: Progress,
   name: string,

@@ -2,7 +2,7 @@ import { uuid } from '../domain/ids.ts'
 import { extendLease, releaseLeases, takeLease } from '../postgres/leases.ts'
 import type { Services } from '../services.ts'
 
-/** How long a task rests after it has worked: so many times as long as it took, but no longer than that. */
+/** A task rests for `factor` times the duration of its last run, at most `longestMs`. */
 interface Rest {
   factor: number
   longestMs: number
@@ -12,16 +12,16 @@ const restAfter = (tookMs: number, everyMs: number, rest?: Rest): number =>
   rest ? Math.max(everyMs, Math.min(tookMs * rest.factor, rest.longestMs)) : everyMs
 
 export interface Turn {
-  /** A task that all processes share, or one shard of it. */
+  /** The name of a task that all processes share, or of one shard of it. */
   name: string
-  /** No other process does it again sooner. */
+  /** The shortest pause until any process runs the task again. */
   everyMs: number
   rest?: Rest
 }
 
 /**
- * Tasks that processes divide among themselves: each turn of each task goes to one of those who ask for it when it is
- * due. A process that dies in the middle of a turn is succeeded when its lease runs out.
+ * Tasks that processes share: each run of a task is done by one process. If that process dies, another one continues when the
+ * lease expires.
  */
 export class Turns {
   readonly #services: Pick<Services, 'database' | 'config' | 'log'>
@@ -32,8 +32,8 @@ export class Turns {
   }
 
   /**
-   * Does `work` if it is this process's turn; returns whether it was. The signal falls when the lease is lost: another
-   * process is at it then, so what is left undone is in good hands.
+   * Runs `work` if no other process has the turn; returns whether it did. The signal aborts when the lease is lost: another
+   * process continues the work then.
    */
   async take(turn: Turn, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services
@@ -53,7 +53,7 @@ export class Turns {
     return true
   }
 
-  /** Lets others have at once what this process had. */
+  /** Releases the leases of this process, so that other processes can take its turns at once. */
   async release(): Promise<void> {
     await releaseLeases(this.#services.database, this.#holder)
   }

@@ -7,7 +7,7 @@ import { withinLimit } from '../../src/runner/limit.ts'
 const minute = 60_000
 const neverAborted = new AbortController().signal
 const hangs = () => new Promise<never>(() => {})
-const late = { kind: 'unavailable', message: 'the engine did not answer in time' }
+const late = { kind: 'unavailable', message: 'the engine did not respond in time' }
 
 test('what an engine answers in time is what the caller gets', async () => {
   expect(await withinLimit(neverAborted, minute, async () => 'running')).toBe('running')
