@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { LongestFirst } from './packages/testing/src/setup/longest-first.ts'
 
 /** Random cases follow from this seed. It is fixed, so that a run shows the effect of a change and nothing else. */
@@ -22,4 +22,19 @@ export const base = {
   sequence: { sequencer: LongestFirst },
 }
 
-export default defineConfig({ test: base })
+const { globalSetup, sequence, ...ofEachProject } = base
+const consoleSuites = 'packages/console/test/console.test.ts'
+
+/**
+ * npm test. The browser suites are a project of their own, so that no other file gets their worker: Playwright has Node
+ * follow every promise of its process from then on, which would make a server in the same process a third slower.
+ */
+export default defineConfig({
+  test: {
+    ...base,
+    projects: [
+      { test: { ...ofEachProject, name: 'console', include: [consoleSuites] } },
+      { test: { ...ofEachProject, name: 'rest', exclude: [...configDefaults.exclude, consoleSuites] } },
+    ],
+  },
+})

@@ -25,7 +25,9 @@ export function launch(): Promise<Browser> {
 /** Goes to another page as a link does, without loading the console anew. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate((path) => {
-    for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
+    // With another query, or none at all, the page stays.
+    const isLeft = new URL(path, location.href).pathname !== location.pathname
+    if (isLeft) for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
     history.pushState(null, '', path)
   }, path)
   await page.locator('h1:not([data-left])').waitFor()

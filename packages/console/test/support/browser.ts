@@ -1,20 +1,13 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Vm } from '@slipway/sdk'
-import { root } from '@slipway/testing/root.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import axe from 'axe-core'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
-import { launch } from './browser-program.ts'
-import { type MoreConfig, type Service, startService } from './service.ts'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { launch, visit } from './browser-program.ts'
+import { setTheme, wide } from './looks.ts'
+import { addTenant, addUser, removeVms, type Service, startService } from './service.ts'
 
 export { settled, visit } from './browser-program.ts'
-
-/** No test reads the screenshots, and to take them is a fifth of the browser's work. */
-const takesScreenshots = Boolean(process.env.SLIPWAY_SCREENSHOTS)
-const screenshots = join(root, 'artifacts')
-const wide = { width: 1280, height: 860 }
+export { inBothThemes, onNarrowScreen, openOnNarrowScreen, screenshot } from './looks.ts'
 
 /** Where Chromium is missing, npm test has said so; with CI=true it has already refused. */
 export const isBrowserMissing = (process.env.SLIPWAY_MISSING ?? '').split(',').includes('chromium')
@@ -49,6 +42,9 @@ export async function signIn(
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
+export const signInAsOperator = (page: Page, service: Service) =>
+  signIn(page, service, { email: service.operator_email, password: service.operator_password })
+
 /** Invites someone by the operator API and lets them choose a password on the page that the link opens. */
 export async function acceptInvitation(
   page: Page,
@@ -67,115 +63,6 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** Returns everything that axe finds, by all of its rules but those of AAA and those that it has given up, in words. */
-async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Promise<string[]> {
-  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
-  const violations = await page.evaluate(
-    async ({ part, isOnlyColour }) => {
-      const { axe } = window as unknown as { axe: typeof import('axe-core') }
-      const left = /^(wcag2aaa|deprecated)$/
-      const rules = axe
-        .getRules(isOnlyColour ? ['cat.color'] : [])
-        .filter(({ tags }) => !tags.some((tag) => left.test(tag)))
-      const { violations } = await axe.run(part, {
-        runOnly: { type: 'rule', values: rules.map(({ ruleId }) => ruleId) },
-        resultTypes: ['violations'],
-        preload: false,
-        // To find a selector for each element takes as long as to look at it.
-        selectors: false,
-      })
-      return violations.map(({ id, nodes }) => ({
-        id,
-        nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html} ${failureSummary}`),
-      }))
-    },
-    { part, isOnlyColour },
-  )
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.join(' | ')}`)
-}
-
-/** Takes a screenshot if SLIPWAY_SCREENSHOTS is set. */
-export async function screenshot(page: Page, name: string): Promise<void> {
-  if (takesScreenshots) await drawn(page)
-  await capture(page, name)
-}
-
-/** Takes the page as it is drawn, which is half the work of Playwright's own screenshots. */
-async function capture(page: Page, name: string): Promise<void> {
-  if (!takesScreenshots) return
-  const session = await page.context().newCDPSession(page)
-  const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true })
-  await session.detach()
-  mkdirSync(screenshots, { recursive: true })
-  writeFileSync(join(screenshots, `${name}.png`), Buffer.from(data, 'base64'))
-}
-
-/** Returns what axe says of the page, or of a part of it, in each theme. */
-export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
-  const findings: string[] = []
-  for (const theme of ['light', 'dark']) {
-    await setTheme(page, theme)
-    await drawn(page)
-    // Between the themes nothing but the colours differs.
-    const found = await findingsOf(page, part, theme === 'dark')
-    findings.push(...found.map((finding) => `${name} ${theme}: ${finding}`))
-    await capture(page, `${name}-${theme}`)
-  }
-  await setTheme(page, 'light')
-  return findings
-}
-
-/**
- * Waits until the page holds still: what a new size or theme changes by observers and listeners comes some frames later,
- * and the end of a transition later still.
- */
-const drawn = (page: Page) =>
-  page.evaluate(async () => {
-    const isMoving = () =>
-      document.getAnimations().some(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
-    let before = ''
-    for (let stillFrames = 0; stillFrames < 3; ) {
-      await new Promise(requestAnimationFrame)
-      const now = document.body.outerHTML
-      stillFrames = now === before && !isMoving() ? stillFrames + 1 : 0
-      before = now
-    }
-  })
-
-const setTheme = (page: Page, theme: string) =>
-  page.evaluate((wanted) => {
-    document.documentElement.dataset.theme = wanted
-  }, theme)
-
-/** Returns what is too wide for a narrow screen. */
-export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
-  await page.setViewportSize({ width: 390, height: 1600 })
-  const overflowOf = () => {
-    const content = document.querySelector('#content') ?? document.documentElement
-    return content.scrollWidth - content.clientWidth
-  }
-  // Some parts learn of the new width only after the page has it.
-  await page.waitForFunction(`(${overflowOf})() <= 0`, undefined, { timeout: 5_000 }).catch(() => {})
-  const overflow = await page.evaluate(overflowOf)
-  await screenshot(page, `${name}-narrow`)
-  await page.setViewportSize(wide)
-  return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
-}
-
-/** Returns what of an open dialog or menu cannot be seen on a phone. */
-export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
-  const width = 390
-  await page.setViewportSize({ width, height: 844 })
-  await drawn(page)
-  const popup = page.locator(part).first()
-  const box = (await popup.boundingBox())!
-  const overflow = await popup.evaluate((element) => element.scrollWidth - element.clientWidth)
-  await capture(page, `${name}-narrow`)
-  await page.setViewportSize(wide)
-  const isOutside = box.x < 0 || box.x + box.width > width
-  return isOutside || overflow > 0 ? [`${name} narrow: does not fit`] : []
-}
-
 /** Presses two keys as one who knows the shortcut does, however long the page takes for the first. */
 export const pressChord = (page: Page, first: string, second: string) =>
   Promise.all([page.keyboard.press(first), page.keyboard.press(second)])
@@ -189,33 +76,24 @@ export const result = (page: Page, words: string | RegExp) =>
 
 export const expectNoComplaints = (tab: Tab) => expect(tab.complaints).toEqual([])
 
-/** Starts a service, a browser and a tab for a whole file of tests. */
-export function useConsole(more: () => Promise<MoreConfig> = async () => ({})): Scene {
-  const scene = {} as Scene
-  beforeAll(async () => {
-    const [service, browser] = await Promise.all([startService(await more()), launch()])
-    const tab = await openTab(await browser.newContext({ viewport: wide, reducedMotion: 'reduce' }))
-    Object.assign(scene, { service, browser, tab, page: tab.page })
-  })
-  afterAll(async () => {
-    await scene.browser?.close()
-    await scene.service?.close()
-  })
-  return scene
+let shared: ReturnType<typeof startShared> | undefined
+
+async function startShared() {
+  const [service, browser] = await Promise.all([startService(), launch()])
+  return { service, browser }
 }
 
-/** Signs in once for a file of tests, and opens a tab for each of them; none may leave a complaint behind. */
-export function useSignedInTabs(scene: Scene): void {
-  beforeAll(() => signIn(scene.page, scene.service))
-  beforeEach(async () => {
-    scene.tab = await openTab(scene.page.context())
-    scene.page = scene.tab.page
-  })
-  afterEach(async () => {
-    expectNoComplaints(scene.tab)
-    await scene.page.close()
-  })
+/** Ends the service and the browser that the suites share. */
+export async function closeShared(): Promise<void> {
+  const started = await shared
+  await started?.browser.close()
+  await started?.service.close()
 }
+
+const spareProjectCount = 18
+
+/** Who sits in front of a suite's tab. A visitor has not signed in. */
+type Person = 'owner' | 'operator' | 'owner and operator' | 'visitor'
 
 export interface Scene {
   service: Service
@@ -224,11 +102,87 @@ export interface Scene {
   page: Page
 }
 
-let lastProject = 0
-/** Creates a project of the demo's organization, for a test that needs one to itself. */
-export async function createProject({ asOwner, organization_id }: Service): Promise<string> {
-  lastProject += 1
-  return (await asOwner.projectCreate({ name: `project-${lastProject}`, organization_id })).id
+/**
+ * Gives a suite a tenant on the service and a tab in the browser that all suites share. Its tests have this tab one after
+ * another. To load the console for each of them would take most of their time.
+ */
+export function useConsole(organization: string, person: Person = 'owner'): Scene {
+  const scene = {} as Scene
+  let signInAs: { email: string; password: string } | undefined
+  const begin = async () => {
+    await scene.page?.context().close()
+    scene.tab = await openTab(await scene.browser.newContext({ viewport: wide, reducedMotion: 'reduce' }))
+    scene.page = scene.tab.page
+    if (signInAs) await signIn(scene.page, scene.service, signInAs)
+  }
+  beforeAll(async () => {
+    shared ??= startShared()
+    const { service, browser } = await shared
+    scene.browser = browser
+    scene.service = await addTenant(service, organization, person === 'owner' ? spareProjectCount : 0)
+    signInAs = await credentialsOf(scene.service, person)
+    await begin()
+  })
+  afterEach(async ({ task }) => {
+    const { tab, page } = scene
+    // What a failed test leaves behind is unknown.
+    if (task.result?.state === 'fail') return begin()
+    expect(tab.complaints.splice(0)).toEqual([])
+    await (signInAs ? clear(page) : forget(page))
+  })
+  afterAll(async () => {
+    await scene.page?.context().close()
+    if (scene.service) await removeVms(scene.service)
+  })
+  return scene
+}
+
+async function credentialsOf(service: Service, person: Person) {
+  const { email, password, organization_id } = service
+  switch (person) {
+    case 'owner':
+      return { email, password }
+    case 'operator':
+      return { email: service.operator_email, password: service.operator_password }
+    case 'owner and operator':
+      return addUser(service, {
+        email: `operator-${email}`,
+        is_operator: true,
+        organization_id,
+        role: 'owner',
+      })
+    case 'visitor':
+      return undefined
+  }
+}
+
+/** Leaves the console loaded and signed in, and nothing else of the test before. */
+async function clear(page: Page): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await page.setViewportSize(wide)
+  await page.mouse.move(0, 0)
+  await setTheme(page, 'light')
+  await visit(page, '/account')
+  const dismiss = page.getByRole('button', { name: 'Dismiss', includeHidden: true })
+  await dismiss.evaluateAll((buttons) => {
+    for (const button of buttons) (button as HTMLElement).click()
+  })
+  await dismiss.first().waitFor({ state: 'detached' })
+}
+
+/** Leaves a tab that has never been used. */
+async function forget(page: Page): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await page.goto('about:blank')
+  await page.setViewportSize(wide)
+  await page.context().clearCookies()
+}
+
+/** Takes a project that no other test uses. */
+export function takeProject({ spareProjects }: Service): string {
+  const id = spareProjects.pop()
+  if (!id) throw new Error(`A suite has ${spareProjectCount} projects: it needs more.`)
+  return id
 }
 
 export const vmRequest = (name: string, type: string) => ({

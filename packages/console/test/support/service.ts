@@ -1,16 +1,13 @@
 import { createClient, logIn } from '@slipway/sdk'
 import { createDatabase } from '@slipway/testing/database.ts'
-import {
-  type RealServerOptions,
-  simulatedLocation,
-  startEmptyServer,
-  startRealServer,
-} from '@slipway/testing/real-server.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { clientSecret, startOidcStand } from '@slipway/testing/oidc-stand.ts'
+import { simulatedLocation, startEmptyServer, startRealServer } from '@slipway/testing/real-server.ts'
 
-const pace = { bootMs: [700, 1000] as [number, number], quarantineMs: 100 }
+const pace = { bootMs: [100, 200] as [number, number], quarantineMs: 100 }
 const models = ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe']
 
-/** There are two locations, one of them small enough to run out, and VMs boot in a second. */
+/** There are two locations, one of them small enough to run out, and VMs boot in a fraction of a second. */
 const config = `
 ${simulatedLocation({ ...pace, name: 'us-east1-a', publicIpv4: '198.18.0.0/18', models, hostsPerModel: 2 })}
 ${simulatedLocation({ ...pace, name: 'eu-north1-a', publicIpv4: '198.18.128.0/18', models: ['A100 40GB PCIe'] })}
@@ -21,26 +18,92 @@ requests_per_second = 1000
 burst = 2000
 `
 
-/** What a file of tests adds to the configuration of its service. */
-export type MoreConfig = Pick<RealServerOptions, 'config' | 'env'>
-
-/** Starts a service with the demo, whose people and keys the tests use. */
-export async function startService({ config: more = '', ...options }: MoreConfig = {}) {
+/** Starts a service with single sign-on by an identity provider, `stand`. */
+export async function startService() {
+  const stand = await startOidcStand(() => `${server.url}/v0.1/auth/oidc/company/callback`)
+  const provider = `name = "company"\nissuer = "${stand.issuer}"\nclient_id = "slipway"`
   const server = await startRealServer({
     database: await createDatabase(),
-    config: config + more,
-    ...options,
+    config: `${config}[[oidc]]\n${provider}\nclient_secret_env = "OIDC_SECRET"`,
+    env: { OIDC_SECRET: clientSecret },
   })
-  const { url: baseUrl, access_key, operator_key, email, password } = server
-  const owner = await logIn({ baseUrl, email, password })
-  return Object.assign(server, {
-    tenant: createClient({ baseUrl, token: access_key }),
-    asOwner: createClient({ baseUrl, token: owner.token }),
-    operator: createClient({ baseUrl, token: operator_key }),
-  })
+  return {
+    ...server,
+    stand,
+    operator: createClient({ baseUrl: server.url, token: server.operator_key }),
+    async close() {
+      await server.close()
+      await stand.close()
+    },
+  }
 }
 
 /** Starts a service with an empty store, and the code that makes the first operator. */
 export const startEmptyService = async () => startEmptyServer({ database: await createDatabase(), config })
 
-export type Service = Awaited<ReturnType<typeof startService>>
+type RunningService = Awaited<ReturnType<typeof startService>>
+
+/**
+ * Adds an organization that pays and may use the whole fleet, with an owner, a project and a key of the project, and
+ * `spareCount` projects for tests that need one to themselves: a tab that is signed in knows the projects of then.
+ */
+export async function addTenant(service: RunningService, organization: string, spareCount: number) {
+  const { url: baseUrl, operator, sql } = service
+  const { id: organization_id } = await operator.adminOrganizationCreate({ name: organization })
+  await sql(
+    `UPDATE organizations SET payment_state = 'active', payment_customer_id = $1::text WHERE id = $1::uuid`,
+    [organization_id],
+  )
+  await sql(
+    `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
+     SELECT $1, provider, reference, brand, last4, expires_month, expires_year
+     FROM payment_methods WHERE organization_id = $2`,
+    [organization_id, service.organization_id],
+  )
+  const fleet = await operator.adminOrganizationQuotaList({ organization_id: service.organization_id })
+  const items = fleet.items.map(({ name, max }) => ({ name, max }))
+  await operator.adminOrganizationQuotaSet({ organization_id }, { items })
+  const domain = `${organization.toLowerCase()}.example`
+  const owner = { email: `owner@${domain}`, organization_id, role: 'owner' as const }
+  const { email, password } = await addUser(service, owner)
+  const asOwner = createClient({ baseUrl, token: (await logIn({ baseUrl, email, password })).token })
+  const { id: project_id } = await asOwner.projectCreate({ name: 'default', organization_id })
+  const { secret: access_key } = await asOwner.accessKeyCreate(
+    { project_id },
+    { name: 'tests', role: 'write' },
+  )
+  const tenant = createClient({ baseUrl, token: access_key })
+  const spareProjects: string[] = []
+  while (spareProjects.length < spareCount) {
+    const name = `project-${spareProjects.length + 1}`
+    spareProjects.push((await asOwner.projectCreate({ name, organization_id })).id)
+  }
+  const ids = { organization_id, project_id, spareProjects }
+  return { ...service, ...ids, email, password, access_key, asOwner, tenant }
+}
+
+/** Adds a user who has accepted the invitation. */
+export async function addUser(
+  { url, operator }: RunningService,
+  user: { email: string; is_operator?: boolean; organization_id?: string; role?: 'viewer' | 'owner' },
+) {
+  const password = 'analytical-engine'
+  const { invite_url } = await operator.adminUserCreate(user)
+  const visitor = createClient({ baseUrl: url, token: '' })
+  await visitor.authAccept({ code: invite_url.split('#code=')[1]!, password })
+  return { email: user.email, password }
+}
+
+/** The service, and the tenant of one suite. */
+export type Service = Awaited<ReturnType<typeof addTenant>>
+
+/** Deletes all VMs, so that the next suite finds every GPU free. */
+export async function removeVms({ operator, sql }: RunningService): Promise<void> {
+  await sql('DELETE FROM simulated_faults')
+  await sql('UPDATE vms SET is_protected = false')
+  // What has failed before is tried again at once.
+  await sql('UPDATE operation_queue SET run_at = slipway_now() WHERE run_at > slipway_now()')
+  const listVms = () => operator.collect('adminVmList', {})
+  for (const { id } of await listVms()) await operator.adminVmDelete({ vm_id: id })
+  await eventually(async () => (await listVms()).length === 0)
+}

@@ -2,6 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The files that take longest, longest first. */
 const longest = [
+  'console/test/console.test.ts',
   'server/test/operations/model.test.ts',
   'server/test/operations/laws.test.ts',
   'server/test/engines/qemu-conformance.test.ts',
@@ -19,32 +20,12 @@ const longest = [
   'server/test/operations/races.test.ts',
 ]
 
-/**
- * Those of the console come after all others: Playwright has Node follow every promise of its process from then on, which
- * would make a server in the same worker a third slower.
- */
-const last = [
-  'pages',
-  'operator',
-  'owner',
-  'live',
-  'tenant',
-  'truth',
-  'craft',
-  'session',
-  'newcomer',
-  'money',
-].map((name) => `console/test/${name}.test.ts`)
-
 /** Begins the long files early, so that a run does not end with one of them alone. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
-      const placeIn = (names: string[]) => {
-        const at = names.findIndex((name) => moduleId.endsWith(name))
-        return at === -1 ? names.length : at
-      }
-      return moduleId.includes('/console/test/') ? longest.length + 1 + placeIn(last) : placeIn(longest)
+      const at = longest.findIndex((name) => moduleId.endsWith(name))
+      return at === -1 ? longest.length : at
     }
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
   }

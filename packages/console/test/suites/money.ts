@@ -2,15 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { describe, expect, test } from 'vitest'
 import {
-  createProject,
   createVm,
   isBrowserMissing,
   modalOf,
   openTab,
   screenshot,
+  signInAsOperator,
+  takeProject,
   useConsole,
-  useSignedInTabs,
-} from './support/browser.ts'
+  visit,
+} from '../support/browser.ts'
 
 const now = new Date()
 /** The month so many months before this one, as `2026-10`. */
@@ -19,17 +20,15 @@ function monthsAgo(number: number): string {
 }
 
 describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Money')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const trouble = () => main().getByRole('region', { name: 'Needs attention' })
-  const open = (projectId: string, path: string) =>
-    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+  const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
   test('a VM says what it has, what it costs, how long it has been up and when it ends', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'priced', 'a40.2x', project_id)
     await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { ttl_seconds: 7200, on_expiry: 'stop' })
     await service.sql(`UPDATE vms SET started_at = slipway_now() - interval '3 hours' WHERE id = $1`, [vm.id])
@@ -62,7 +61,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
 
   test('a change of type shows the price of both', async () => {
     const { service } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'growing', 'a40.1x', project_id)
     const { operation } = await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { action: 'STOP' })
     await service.asOwner.wait({ project_id }, operation)
@@ -76,7 +75,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
 
   test('a deletion that has failed 21 times is shown as trouble by the name of the VM', async () => {
     const { service } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('removeVm', 'fail', 0, 1000)`,
     )
@@ -105,7 +104,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
 
   test('what happened is one line with its seconds, however many events told of it', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createVm(service, 'told-once', 'a40.1x', project_id)
     await open(project_id, '/events')
     const lines = main().getByRole('row', { name: /VM told-once/ })
@@ -114,19 +113,19 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     expect(await lines.getByRole('time').textContent()).toMatch(/:\d\d:\d\d/)
     await screenshot(page, 'events-of-a-vm-light')
     await service.operator.adminUserCreate({
-      email: 'told@example.com',
+      email: 'told@money.example',
       organization_id: service.organization_id,
       role: 'viewer',
     })
     await open(project_id, '/settings/organization')
     await main()
-      .getByRole('row', { name: /^User invited user told@example\.com/ })
+      .getByRole('row', { name: /^User invited user told@money\.example/ })
       .waitFor()
   })
 
   test('usage is shown by VM and by label, beside the month before, with the budget as a line', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const spend = (month: string, name: string, team: string, hours: number) =>
       service.sql(
         `INSERT INTO usage_resource_days (project_id, day, resource_id, location, resource_type, product_name,
@@ -200,7 +199,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     )
     for (const path of ['', '/settings/billing']) {
       await open(project_id, path)
-      await trouble().getByText('The payment method of Demo was declined').waitFor()
+      await trouble().getByText('The payment method of Money was declined').waitFor()
       await trouble()
         .getByText(/ for [A-Z][a-z]+ \d{4}, 42\.00 USD, is not paid/)
         .waitFor()
@@ -232,13 +231,11 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
 
     const operator = await openTab(await scene.browser.newContext())
     const { page } = operator
-    await page.goto(`${service.url}/fleet/organizations`)
-    await page.getByLabel('E-mail').fill(service.operator_email)
-    await page.getByLabel('Password').fill(service.operator_password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
-    const row = page.getByRole('row', { name: /^Demo .*card declined 1 invoice due/ })
+    await signInAsOperator(page, service)
+    await visit(page, '/fleet/organizations')
+    const row = page.getByRole('row', { name: /^Money .*card declined 1 invoice due/ })
     await row.waitFor()
-    await row.getByRole('link', { name: /^\d+ VMs? of Demo$/ }).waitFor()
+    await row.getByRole('link', { name: /^\d+ VMs? of Money$/ }).waitFor()
     await screenshot(page, 'organizations-declined-light')
     await page.getByRole('button', { name: /^Alerts: [1-9]/ }).waitFor()
     await page.context().close()
@@ -248,16 +245,14 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
 
   test('an operator finds a tenant’s VM by search, on its host and among all VMs, and what was done to it', async () => {
     const { service } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'somebodys', 'a100.1x', project_id)
     const operator = await openTab(await scene.browser.newContext({ viewport: { width: 1440, height: 900 } }))
     const { page } = operator
-    await page.goto(`${service.url}/fleet/vms`)
-    await page.getByLabel('E-mail').fill(service.operator_email)
-    await page.getByLabel('Password').fill(service.operator_password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
+    await signInAsOperator(page, service)
+    await visit(page, '/fleet/vms')
     const row = page.getByRole('row', {
-      name: /somebodys running a100\.1x Demo \/ project-\d+ \S+ · us-east1-a/,
+      name: /somebodys running a100\.1x Money \/ project-\d+ \S+ · us-east1-a/,
     })
     await row.waitFor()
     await screenshot(page, 'fleet-vms-found-light')
@@ -270,10 +265,10 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await page.getByRole('combobox', { name: /^Search/ }).fill('somebod')
     await page.getByRole('option', { name: /somebodys.*VM/ }).waitFor()
     await page.keyboard.press('Escape')
-    await page.goto(`${service.url}/fleet/audit`)
+    await visit(page, '/fleet/audit')
     const { name } = await service.asOwner.projectGet({ project_id })
-    await page.getByLabel('Tenant').selectOption(`Demo / ${name}`)
-    await page.getByRole('row', { name: new RegExp(`Create VM.* Demo / ${name}`) }).waitFor()
+    await page.getByLabel('Tenant').selectOption(`Money / ${name}`)
+    await page.getByRole('row', { name: new RegExp(`Create VM.* Money / ${name}`) }).waitFor()
     await page.getByLabel('Type').selectOption('vm.running')
     await page.getByRole('row', { name: /VM running.*somebodys/ }).waitFor()
     await screenshot(page, 'fleet-audit-filtered-light')

@@ -1,28 +1,26 @@
 import type { Vm } from '@slipway/sdk'
 import { describe, expect, test } from 'vitest'
 import {
-  createProject,
   createVm,
   isBrowserMissing,
   modalOf,
   screenshot,
   settled,
+  takeProject,
   useConsole,
-  useSignedInTabs,
-} from './support/browser.ts'
+  visit,
+} from '../support/browser.ts'
 
 describe.skipIf(isBrowserMissing)('what the console says', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Truth')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
-  const open = (projectId: string, path: string) =>
-    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+  const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
   test('a type beyond a quota is not offered first, and the summary says which quota it is', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a100_gpus', max: 0 }] })
     await open(project_id, '/vms/new')
     await summary()
@@ -43,7 +41,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('a quota says whose it is, and of two the one is shown that is met first', async () => {
     const { service } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a40_gpus', max: 1 }] })
     await open(project_id, '')
     const ownLimits = main().getByRole('region', { name: 'Limits of this project' })
@@ -63,7 +61,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
   test('each type says where it is in stock, and all of them leave room for the locations', async () => {
     const { service, page } = scene
     await page.setViewportSize({ width: 1440, height: 900 })
-    await open(await createProject(service), '/vms/new')
+    await open(takeProject(service), '/vms/new')
     await main()
       .getByLabel(/^a40\.1x, .*, \d+ in us-east1-a$/)
       .waitFor()
@@ -76,7 +74,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('the events of a webhook are chosen from those that there are', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await open(project_id, '/settings/webhooks')
     await page.getByRole('button', { name: 'Create webhook' }).first().click()
     await dialog().getByLabel('URL').fill('http://127.0.0.1:9/hook')
@@ -104,7 +102,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('a filter stands in the address by the word that stands on the page', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createVm(service, 'found', 'a40.1x', project_id)
     await open(project_id, '/vms?state=running')
     await main().getByRole('row', { name: /found/ }).waitFor()
@@ -118,7 +116,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('hundreds of rows neither overlap nor leave gaps when the window becomes narrow and wide again', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'model', 'a40.1x', project_id)
     const items: Vm[] = Array.from({ length: 301 }, (_, index) => ({
       ...vm,
@@ -185,7 +183,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('the name of a location is never broken at a hyphen', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createVm(service, 'placed', 'a40.1x', project_id)
     for (const [path, words] of [
       ['/vms', 'placed'],
@@ -221,7 +219,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('what today has cost so far is a bar of its own', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createVm(service, 'costly', 'a40.1x', project_id)
     await open(project_id, '/usage')
     await main()
@@ -244,7 +242,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('what needs someone is counted on every page, said on the overview, and leads to its place', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'fallen', 'a40.1x', project_id)
     await service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
     await open(project_id, '')
@@ -261,7 +259,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('search finds a VM of another project, and acts upon one of this', async () => {
     const { service, page } = scene
-    const [here, there] = [await createProject(service), await createProject(service)]
+    const [here, there] = [takeProject(service), takeProject(service)]
     await createVm(service, 'near-by', 'a40.1x', here)
     const far = await createVm(service, 'far-away', 'a40.1x', there)
     await open(here, '/vms')
@@ -289,7 +287,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
 
   test('the list of VMs is sorted by a click on a title, and the address keeps it', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     for (const name of ['vm-10', 'vm-9']) await createVm(service, name, 'a40.1x', project_id)
     await open(project_id, '/vms')
     await main().getByRole('row', { name: /vm-10/ }).waitFor()

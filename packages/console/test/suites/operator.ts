@@ -1,8 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import type { Page } from 'playwright-core'
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
-  acceptInvitation,
   createVm,
   expectNoComplaints,
   inBothThemes,
@@ -12,30 +11,18 @@ import {
   openTab,
   result,
   screenshot,
-  type Tab,
   useConsole,
-} from './support/browser.ts'
-import { type Service, startEmptyService } from './support/service.ts'
-
-const operator = { email: 'ops@example.com', is_operator: true }
+  visit,
+} from '../support/browser.ts'
+import { type Service, startEmptyService } from '../support/service.ts'
 
 describe.skipIf(isBrowserMissing)('an operator in the console', () => {
-  const scene = useConsole()
+  const scene = useConsole('Operator', 'operator')
   let service: Service
-  let tab: Tab
   let page: Page
-  beforeAll(async () => {
-    service = scene.service
-    await acceptInvitation(scene.page, service, operator, 'harbour-pilot')
-  })
   beforeEach(async () => {
-    tab = await openTab(scene.page.context())
-    page = tab.page
-    await page.goto(`${service.url}/fleet`)
-  })
-  afterEach(async () => {
-    expectNoComplaints(tab)
-    await page.close()
+    ;({ service, page } = scene)
+    await visit(page, '/fleet')
   })
 
   const main = () => page.getByRole('main')
@@ -48,14 +35,14 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   test('the fleet map names the VM that holds a GPU, and its tenant', async () => {
     const vm = await createVm(service, 'holder', 'a100-80gb.4x')
     const band = main().getByRole('region', { name: vm.location })
-    const cells = band.getByRole('img', { name: 'held by a VM, holder, Demo / default' })
+    const cells = band.getByRole('img', { name: 'held by a VM, holder, Operator / default' })
     await cells.first().waitFor()
     expect(await cells.count()).toBe(4)
     // Blue and green are for what is under way and for what can be chosen: what is taken has no colour.
     const [red, green, blue] = await cells.first().evaluate(paintOf)
     expect(Math.max(red!, green!, blue!) - Math.min(red!, green!, blue!)).toBeLessThan(30)
     await cells.first().hover()
-    await page.getByText('Demo / default', { exact: true }).waitFor()
+    await page.getByText('Operator / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
     await band.getByText('largest VM that fits: a100-80gb.8x').waitFor()
     // The configuration has the locations in this order, as the table of capacity does.
@@ -97,7 +84,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await main().getByRole('table', { name: 'GPUs' }).getByText('held by a VM').first().waitFor()
     await main()
       .getByRole('table', { name: 'VMs' })
-      .getByRole('row', { name: /train-7.*running.*Demo \/ default/ })
+      .getByRole('row', { name: /train-7.*running.*Operator \/ default/ })
       .waitFor()
     expect(await inBothThemes(page, 'fleet-draining')).toEqual([])
     await service.tenant.vmDelete({ project_id: vm.project_id, vm_id: vm.id })
@@ -137,7 +124,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await main().getByText('Nothing is stuck.').waitFor()
     await makeStuck('left-over-1')
     const row = (name: RegExp) => main().getByRole('row', { name })
-    await row(/Delete VM left-over-1 Demo \/ default.*stuck.*removeVm failed/).waitFor()
+    await row(/Delete VM left-over-1 Operator \/ default.*stuck.*removeVm failed/).waitFor()
     expect(await inBothThemes(page, 'fleet-stuck')).toEqual([])
     // Where the table is wider than its frame, the buttons stay in sight, and nothing lies over them.
     await page.setViewportSize({ width: 800, height: 860 })
@@ -184,15 +171,15 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   test('an operator makes an organization and its owner, who comes in by the link', async () => {
     await openTabOf('Organizations')
     await main().getByRole('button', { name: 'Create organization' }).click()
-    await dialog().getByLabel('Name').fill('Harbour Labs')
+    await dialog().getByLabel('Name').fill('Breakwater Works')
     await dialog().getByRole('button', { name: 'Create organization' }).click()
     await main()
-      .getByRole('row', { name: /Harbour Labs.*active/ })
+      .getByRole('row', { name: /Breakwater Works.*active/ })
       .waitFor()
     await openTabOf('Users')
     await main().getByRole('button', { name: 'Add user' }).click()
-    await dialog().getByLabel('E-mail').fill('ada@example.com')
-    await dialog().getByLabel('Organization').selectOption('Harbour Labs')
+    await dialog().getByLabel('E-mail').fill('ada@operator.example')
+    await dialog().getByLabel('Organization').selectOption('Breakwater Works')
     await dialog().getByRole('button', { name: 'Add user' }).click()
     const inviteUrl =
       (await dialog()
@@ -207,7 +194,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await modalOf(owner.page).getByRole('button', { name: 'Create project' }).click()
     await owner.page.getByRole('heading', { level: 1, name: 'First steps' }).waitFor()
 
-    const user = main().getByRole('row', { name: /ada@example\.com/ })
+    const user = main().getByRole('row', { name: /ada@operator\.example/ })
     await user.getByText('active').waitFor()
     await user.getByRole('button', { name: 'Suspend' }).click()
     await dialog().getByText('They are signed out everywhere at once').waitFor()
@@ -271,6 +258,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   })
 
   test('a price that an operator sets is the one that tenants see', async () => {
+    onTestFinished(async () => {
+      await service.operator.adminPriceSet({ items: [{ product_name: 'a40.1x', unit: 'vm_hour', usd: 0.9 }] })
+    })
     await openTabOf('Prices')
     await main().getByLabel('Price of a40.1x, USD per VM and hour').fill('0.95')
     await main().getByRole('button', { name: 'Set prices' }).click()
@@ -302,7 +292,8 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     let showLocations = () => {}
     const isShown = new Promise<void>((resolve) => (showLocations = resolve))
     await page.route('**/admin/locations', (route) => isShown.then(() => route.continue()))
-    await openTabOf('Map')
+    // A console that is loaded anew does not know the locations yet.
+    await page.goto(`${service.url}/fleet`)
     await main().getByRole('button', { name: 'Register host' }).first().click()
     await dialog().getByLabel('Name').fill('rack4-1')
     const register = dialog().getByRole('button', { name: 'Register host' })
@@ -314,7 +305,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       .waitFor()
     await openTabOf('Audit log')
     await main()
-      .getByRole('row', { name: /Host created.*rack4-1.*ops@example\.com/ })
+      .getByRole('row', { name: /Host created.*rack4-1.*operator@slipway\.local/ })
       .waitFor()
   })
 

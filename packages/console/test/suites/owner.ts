@@ -2,7 +2,7 @@ import { createClient, logIn } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
   expectNoComplaints,
@@ -13,32 +13,26 @@ import {
   result,
   screenshot,
   signIn,
-  type Tab,
   useConsole,
-} from './support/browser.ts'
+  visit,
+} from '../support/browser.ts'
 
 const card = { number: '4242 4242 4242 4242', expiry: '12/40' }
 const password = 'analytical-engine'
 
 describe.skipIf(isBrowserMissing)('an owner in the console', () => {
-  const scene = useConsole()
-  let tab: Tab
+  const scene = useConsole('Owner', 'visitor')
   let page: Page
   let owner: { email: string; organization_id: string }
   let lastOwner = 0
   // Each test has a person and an organization of its own, without a card.
   beforeEach(async () => {
     const { service } = scene
-    tab = await openTab(await scene.browser.newContext({ viewport: scene.page.viewportSize() }))
-    page = tab.page
+    page = scene.page
     lastOwner += 1
     const { id } = await service.operator.adminOrganizationCreate({ name: `Harbour Labs ${lastOwner}` })
-    owner = { email: `ada-${lastOwner}@example.com`, organization_id: id }
+    owner = { email: `ada-${lastOwner}@owner.example`, organization_id: id }
     await acceptInvitation(page, service, { ...owner, role: 'owner' }, password)
-  })
-  afterEach(async () => {
-    expectNoComplaints(tab)
-    await page.context().close()
   })
 
   const main = () => page.getByRole('main')
@@ -157,7 +151,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await result(page, 'Stopped first').waitFor()
     const vmUrl = page.url()
     await removeCard()
-    await page.goto(vmUrl)
+    await visit(page, new URL(vmUrl).pathname)
     await page.getByRole('button', { name: 'Start' }).click()
     await result(page, 'Start of first failed').waitFor()
     // A failure is read out by an alert of its own; the toast counts as hidden until it has the focus.
@@ -242,7 +236,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await goTo('Settings')
     await page.getByRole('link', { name: 'Members' }).click()
     await main().getByRole('button', { name: 'Invite member' }).click()
-    await dialog().getByLabel('E-mail').fill('grace@example.com')
+    await dialog().getByLabel('E-mail').fill('grace@owner.example')
     await dialog().getByRole('button', { name: 'Invite' }).click()
     const inviteUrl =
       (await dialog()
@@ -254,7 +248,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const guest = await openTab(await scene.browser.newContext())
     await openInvitation(guest.page, inviteUrl, 'compiled-first')
     await guest.page.getByRole('heading', { level: 1, name: 'research' }).waitFor()
-    await guest.page.goto(`${scene.service.url}/account`)
+    await visit(guest.page, '/account')
     const change = async (current: string) => {
       await guest.page.getByLabel('Current password').fill(current)
       await guest.page.getByLabel('New password').fill('nanoseconds')
@@ -265,10 +259,10 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await change('compiled-first')
     await result(guest.page, /password/i).waitFor()
     await guest.page.context().clearCookies()
-    await signIn(guest.page, scene.service, { email: 'grace@example.com', password: 'nanoseconds' })
+    await signIn(guest.page, scene.service, { email: 'grace@owner.example', password: 'nanoseconds' })
     expectNoComplaints(guest)
     await guest.page.goto(inviteUrl)
     await guest.page.getByRole('heading', { name: 'This invitation no longer works' }).waitFor()
-    await guest.page.close()
+    await guest.page.context().close()
   })
 })

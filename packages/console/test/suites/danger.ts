@@ -1,28 +1,27 @@
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { describe, expect, test } from 'vitest'
 import {
-  createProject,
   createVm,
   isBrowserMissing,
   modalOf,
   openTab,
   result,
+  signInAsOperator,
+  takeProject,
   useConsole,
-  useSignedInTabs,
+  visit,
   vmRequest,
-} from './support/browser.ts'
+} from '../support/browser.ts'
 
 describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Danger')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
-  const open = (projectId: string, path: string) =>
-    scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
+  const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
   test('what is done offline is refused at once and never sent later', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'stays-up', 'a40.1x', project_id)
     await open(project_id, `/vms/${vm.id}`)
     await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
@@ -46,7 +45,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
 
   test('several VMs are deleted after their number was typed', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     for (const name of ['one', 'two']) await createVm(service, name, 'a40.1x', project_id)
     await open(project_id, '/vms')
     for (const name of ['one', 'two'])
@@ -63,7 +62,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
 
   test('a secret that is shown once is not lost by Escape', async () => {
     const { service, page } = scene
-    await open(await createProject(service), '/settings/keys')
+    await open(takeProject(service), '/settings/keys')
     await page.getByRole('button', { name: 'Create key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
     await dialog().getByRole('button', { name: 'Create key' }).click()
@@ -77,9 +76,9 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
 
   test('an invitation is sent again, and nobody becomes an owner without a question', async () => {
     const { service, page } = scene
-    await open(await createProject(service), '/settings/members')
+    await open(takeProject(service), '/settings/members')
     await page.getByRole('button', { name: 'Invite member' }).click()
-    await dialog().getByLabel('E-mail').fill('grace@example.com')
+    await dialog().getByLabel('E-mail').fill('grace@danger.example')
     await dialog().getByRole('button', { name: 'Invite' }).click()
     const link = () =>
       dialog()
@@ -87,19 +86,19 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
         .textContent()
     const first = await link()
     await dialog().getByRole('button', { name: 'I have stored it' }).click()
-    await page.getByRole('button', { name: 'Invite grace@example.com again' }).click()
+    await page.getByRole('button', { name: 'Invite grace@danger.example again' }).click()
     await dialog().getByText('Shown this once').waitFor()
     expect(await link()).not.toBe(first)
     await dialog().getByRole('button', { name: 'I have stored it' }).click()
-    await page.getByLabel('Role of grace@example.com').selectOption('owner')
+    await page.getByLabel('Role of grace@danger.example').selectOption('owner')
     await dialog().getByText('An owner can do everything here').waitFor()
     await dialog().getByRole('button', { name: 'Cancel' }).click()
-    expect(await page.getByLabel('Role of grace@example.com').inputValue()).toBe('member')
+    expect(await page.getByLabel('Role of grace@danger.example').inputValue()).toBe('member')
   })
 
   test('a suspended organization is told so, and an operator who suspends it what will happen', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await service.asOwner.vmCreate(
       { project_id },
       { ...vmRequest('goes-on', 'a40.1x'), ssh_public_key: sshKey },
@@ -107,15 +106,9 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     await open(project_id, '/vms')
     await main().getByText('goes-on').waitFor()
     const operator = await openTab(await scene.browser.newContext())
-    const { invite_url } = await service.operator.adminUserCreate({
-      email: 'pilot@example.com',
-      is_operator: true,
-    })
-    await operator.page.goto(invite_url)
-    await operator.page.getByLabel('Password').fill('harbour-pilot')
-    await operator.page.getByRole('button', { name: 'Set password and sign in' }).click()
+    await signInAsOperator(operator.page, service)
     await operator.page.getByRole('link', { name: 'Organizations' }).click()
-    const row = operator.page.getByRole('row', { name: /Demo/ })
+    const row = operator.page.getByRole('row', { name: /^Danger/ })
     await row.getByRole('button', { name: 'Suspend' }).click()
     await modalOf(operator.page).getByText('Its VMs go on and are metered').waitFor()
     await modalOf(operator.page).getByRole('button', { name: 'Suspend' }).click()

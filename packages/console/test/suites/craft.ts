@@ -3,33 +3,32 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
-  createProject,
   createVm,
   isBrowserMissing,
   modalOf,
   result as resultOn,
+  takeProject,
   useConsole,
-  useSignedInTabs,
+  visit,
   vmRequest,
-} from './support/browser.ts'
-import type { Service } from './support/service.ts'
+} from '../support/browser.ts'
+import type { Service } from '../support/service.ts'
 
 describe.skipIf(isBrowserMissing)('what is said of things, and how they are used', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Craft')
   let service: Service
   let page: Page
   let project_id: string
   beforeEach(async () => {
     ;({ service, page } = scene)
-    project_id = await createProject(service)
+    project_id = takeProject(service)
   })
 
   const main = () => page.getByRole('main')
   const dialog = () => modalOf(page)
   const summary = () => page.getByRole('complementary', { name: 'Summary' })
   const result = (words: string | RegExp) => resultOn(page, words)
-  const open = (path: string) => page.goto(`${service.url}/projects/${project_id}${path}`)
+  const open = (path: string) => visit(page, `/projects/${project_id}${path}`)
   const createDisk = async (name: string, more = {}) => {
     const disk = { name, size: '10GiB', location: 'us-east1-a', ...more }
     const { operation } = await service.asOwner.diskCreate({ project_id }, disk)
@@ -168,7 +167,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       .getByText(/^SHA256:/)
       .waitFor()
     await open('/vms/new')
-    await page.getByLabel('ada@laptop').check()
+    await page.getByRole('checkbox', { name: 'ada@laptop' }).check()
     await page.getByLabel(/^ci/).check()
     await page.getByLabel('Name', { exact: true }).fill('shared')
     await page.getByLabel('Another SSH public key').fill('')
@@ -245,7 +244,6 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   })
 
   test('the menu of many projects opens below its button, marks the one that is open, and finds another', async () => {
-    while ((await service.asOwner.projectList()).length < 9) await createProject(service)
     await open('/disks')
     const { name } = await service.asOwner.projectGet({ project_id })
     const button = page.getByRole('button', { name: /^Project/ })

@@ -3,33 +3,26 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { URI } from 'otpauth'
 import type { Locator, Page } from 'playwright-core'
 import decodeQr from 'qr/decode.js'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
   createVm,
-  expectNoComplaints,
   isBrowserMissing,
   modalOf,
   openTab,
   pressChord,
   result,
-  type Tab,
   useConsole,
-} from './support/browser.ts'
+  visit,
+} from '../support/browser.ts'
 
 const password = 'analytical-engine'
 
 describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
-  const scene = useConsole()
-  let tab: Tab
+  const scene = useConsole('Newcomer', 'visitor')
   let page: Page
-  beforeEach(async () => {
-    tab = await openTab(await scene.browser.newContext({ viewport: scene.page.viewportSize() }))
-    page = tab.page
-  })
-  afterEach(async () => {
-    expectNoComplaints(tab)
-    await page.context().close()
+  beforeEach(() => {
+    page = scene.page
   })
 
   const main = () => page.getByRole('main')
@@ -54,11 +47,11 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await dialog().getByLabel('Public key').fill(sshKey)
     await dialog().getByRole('button', { name: 'Add key' }).click()
     await steps.getByRole('listitem').first().getByLabel('done').waitFor()
-    await page.goto(`${service.url}/projects/${project_id}/settings/ssh-keys`)
+    await visit(page, `/projects/${project_id}/settings/ssh-keys`)
     await main()
       .getByRole('row', { name: /ada@laptop/ })
       .waitFor()
-    await page.goto(`${service.url}/projects/${project_id}`)
+    await visit(page, `/projects/${project_id}`)
     const [billing] = await Promise.all([
       page.context().waitForEvent('page'),
       steps.getByRole('button', { name: 'Open billing' }).click(),
@@ -67,6 +60,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await billing.getByLabel('Expiry').fill('12/40')
     await billing.getByRole('button', { name: 'Add card' }).click()
     await billing.getByText('4242').first().waitFor()
+    await billing.close()
     await steps.getByRole('link', { name: 'Create VM' }).click()
     await page.getByRole('checkbox', { name: /ada@laptop/ }).waitFor()
     await page
@@ -74,7 +68,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
       .getByRole('button', { name: 'Create VM' })
       .click()
     await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
-    await page.goto(`${service.url}/projects/${project_id}`)
+    await visit(page, `/projects/${project_id}`)
     await steps.getByRole('link', { name: 'Set a budget' }).waitFor()
     await client.budgetSet({ project_id }, { monthly_usd: 100, hard_stop: false })
     await page.reload()
@@ -86,16 +80,20 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Observatory')
     const { invite_url } = await service.operator.adminUserCreate({
-      email: 'grace@example.com',
+      email: 'grace@newcomer.example',
       organization_id,
       role: 'viewer',
     })
     await page.goto(invite_url)
     await page.getByText('viewer of Harbour Observatory').waitFor()
-    await page.getByText('The invitation is for grace@example.com.').waitFor()
-    expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@example.com')
+    await page.getByText('The invitation is for grace@newcomer.example.').waitFor()
+    expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@newcomer.example')
     // Another invitation to the same takes the place of the first, whose page says what to do.
-    await service.operator.adminUserCreate({ email: 'grace@example.com', organization_id, role: 'viewer' })
+    await service.operator.adminUserCreate({
+      email: 'grace@newcomer.example',
+      organization_id,
+      role: 'viewer',
+    })
     await page.reload()
     await page.getByRole('heading', { name: 'This invitation no longer works' }).waitFor()
     expect(await page.getByLabel('Password').count()).toBe(0)
@@ -106,9 +104,9 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
   test('a second factor is set up, refuses a wrong code, takes the right one, and is removed', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Watch')
-    const email = 'watch@example.com'
+    const email = 'watch@newcomer.example'
     await acceptInvitation(page, service, { email, organization_id, role: 'owner' }, password)
-    await page.goto(`${service.url}/account`)
+    await visit(page, '/account')
     const factor = page.getByRole('region', { name: 'Second factor' })
     await factor.getByLabel('Password, to set one up').fill(password)
     await factor.getByRole('button', { name: 'Set up' }).click()
@@ -210,11 +208,9 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await page.getByLabel('Password').fill(service.password)
     await page.keyboard.press('Enter')
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
-    const base = `${service.url}/projects/${service.project_id}`
+    const base = `/projects/${service.project_id}`
     for (const path of ['/vms', '/disks', '/vms/new']) {
-      await page.goto(base + path)
-      await page.getByRole('heading', { level: 1 }).waitFor()
-      await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+      await visit(page, base + path)
       const clipped = new Set<string>()
       for (let presses = 0; presses < 40; presses += 1) {
         await page.keyboard.press('Tab')

@@ -3,34 +3,33 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
-  createProject,
   createVm,
   isBrowserMissing,
   modalOf,
   pressChord,
   result as resultOn,
+  takeProject,
   useConsole,
-  useSignedInTabs,
+  visit,
   vmRequest,
-} from './support/browser.ts'
-import type { Service } from './support/service.ts'
+} from '../support/browser.ts'
+import type { Service } from '../support/service.ts'
 
 describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Tenant')
   let service: Service
   let page: Page
   let project_id: string
   beforeEach(async () => {
     ;({ service, page } = scene)
-    project_id = await createProject(service)
+    project_id = takeProject(service)
   })
 
   const main = () => page.getByRole('main')
   const dialog = () => modalOf(page)
   const summary = () => page.getByRole('complementary', { name: 'Summary' })
   const result = (words: string | RegExp) => resultOn(page, words)
-  const open = (path: string) => page.goto(`${service.url}/projects/${project_id}${path}`)
+  const open = (path: string) => visit(page, `/projects/${project_id}${path}`)
   const openVm = async (name: string, type: string) => {
     const vm = await createVm(service, name, type, project_id)
     await open(`/vms/${vm.id}`)
@@ -272,7 +271,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   })
 
   test('usage shows what this month costs, and can be downloaded for one project or for all', async () => {
-    await page.goto(`${service.url}/projects/${service.project_id}/usage`)
+    await visit(page, `/projects/${service.project_id}/usage`)
     await main()
       .getByText(/USD in \w+ \d{4} so far/)
       .waitFor()

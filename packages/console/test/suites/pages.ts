@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Vm } from '@slipway/sdk'
 import type { Page } from 'playwright-core'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   acceptInvitation,
   createVm,
@@ -18,27 +18,25 @@ import {
   signIn,
   useConsole,
   visit,
-} from './support/browser.ts'
-import type { Service } from './support/service.ts'
+} from '../support/browser.ts'
+import type { Service } from '../support/service.ts'
 
-const dist = join(import.meta.dirname, '../../server/dist/console')
+const dist = join(import.meta.dirname, '../../../server/dist/console')
 const scriptBudgetBytes = 250_000
-const operator = { email: 'ops@example.com', password: 'harbour-pilot' }
 
 describe.skipIf(isBrowserMissing)('the pages of the console', () => {
-  const scene = useConsole()
+  const scene = useConsole('Pages', 'owner and operator')
   let service: Service
   let page: Page
   let vm: Vm
 
   beforeAll(async () => {
-    ;({ service, page } = scene)
-    const { organization_id } = service
-    const user = { email: operator.email, is_operator: true, organization_id, role: 'owner' as const }
-    ;[vm] = await Promise.all([fill(service), acceptInvitation(page, service, user, operator.password)])
+    service = scene.service
+    vm = await fill(service)
   })
-
-  afterEach(() => expectNoComplaints(scene.tab))
+  beforeEach(() => {
+    page = scene.page
+  })
 
   const main = () => page.getByRole('main')
 
@@ -58,11 +56,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await visitor.page.context().close()
   })
 
-  /** Goes from page to page as a person does: the console is loaded once, and axe with it. */
   async function lookAt(paths: Record<string, string>): Promise<void> {
     const findings: string[] = []
-    await page.goto(`${service.url}/account`)
-    await settled(page)
     for (const [name, path] of Object.entries(paths)) {
       await visit(page, path)
       findings.push(...(await inBothThemes(page, name)), ...(await onNarrowScreen(page, name)))
@@ -132,8 +127,6 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       await page.getByRole('dialog').or(page.getByRole('menu')).waitFor({ state: 'detached' })
     }
     const goTo = (path: string) => visit(page, base + path)
-    await page.goto(`${service.url}/account`)
-    await settled(page)
     await goTo('')
     await open('dialog-search', 'Search')
     await open('dialog-help', 'Help and shortcuts')
@@ -155,6 +148,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   })
 
   test('pages hold still while they load', async () => {
+    const { page } = await openTab(scene.page.context())
     await page.addInitScript(() => {
       const shifts = { sum: 0 }
       Object.assign(window, { shifts })
@@ -170,6 +164,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       const sum = await page.evaluate(() => (window as unknown as { shifts: { sum: number } }).shifts.sum)
       expect(sum, path).toBeLessThan(0.1)
     }
+    await page.close()
   })
 
   test('a name that has not been read yet is not taken for something deleted', async () => {
@@ -185,7 +180,6 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     expect(await network.getByText('something deleted').count()).toBe(0)
     release()
     await network.getByText('default-subnet-us-east1-a').waitFor()
-    await page.unroute(/\/vpc\/subnets\?/)
   })
 
   test('ten thousand VMs scroll with a few dozen rows in the document', async () => {
@@ -210,7 +204,6 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await table.getByRole('link', { name: `vm-${total - 1}`, exact: true }).waitFor()
     expect(await table.getByRole('row').count()).toBeLessThan(80)
     await screenshot(page, 'vms-ten-thousand')
-    await page.unroute(/\/vms\?/)
   })
 
   test('the usage of a month is drawn by day and product, and its table adds up to its headline', async () => {
@@ -263,8 +256,6 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       ...(await onNarrowScreen(page, 'usage-month')),
     ]
     expect(findings).toEqual([])
-    await page.unroute(/\/usage\?/)
-    await page.unroute(/\/costs$/)
   })
 
   test('an error says what to do and shows the request id', async () => {
@@ -311,6 +302,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     }
     expect(findings).toEqual([])
     expectNoComplaints(visitor)
+    await visitor.page.context().close()
   })
 
   test('a viewer sees everything and is told why nothing can be changed', async () => {
@@ -319,7 +311,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await acceptInvitation(
       viewer.page,
       service,
-      { email: 'eve@example.com', organization_id, role: 'viewer' },
+      { email: 'eve@pages.example', organization_id, role: 'viewer' },
       'only-looking',
     )
     await viewer.page.getByRole('link', { name: 'Disks' }).click()
@@ -329,6 +321,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await create.waitFor()
     await create.hover()
     await viewer.page.getByText('This needs the role member; yours is viewer.').waitFor()
+    await viewer.page.context().close()
   })
 })
 

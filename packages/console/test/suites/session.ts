@@ -1,37 +1,21 @@
 import { createClient, logIn } from '@slipway/sdk'
-import { clientSecret, type OidcStand, startOidcStand } from '@slipway/testing/oidc-stand.ts'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   expectNoComplaints,
   isBrowserMissing,
   modalOf,
   openTab,
   signIn,
-  type Tab,
   useConsole,
-} from './support/browser.ts'
+  visit,
+} from '../support/browser.ts'
 
 describe.skipIf(isBrowserMissing)('a session of the console', () => {
-  let stand: OidcStand
-  const scene = useConsole(async () => {
-    stand = await startOidcStand(() => `${scene.service.url}/v0.1/auth/oidc/company/callback`)
-    const provider = `name = "company"\nissuer = "${stand.issuer}"\nclient_id = "slipway"`
-    return {
-      config: `[[oidc]]\n${provider}\nclient_secret_env = "OIDC_SECRET"`,
-      env: { OIDC_SECRET: clientSecret },
-    }
-  })
-  afterAll(() => stand?.close())
-  let tab: Tab
+  const scene = useConsole('Session', 'visitor')
   let page: Page
-  beforeEach(async () => {
-    tab = await openTab(await scene.browser.newContext())
-    page = tab.page
-  })
-  afterEach(async () => {
-    expectNoComplaints(tab)
-    await page.context().close()
+  beforeEach(() => {
+    page = scene.page
   })
 
   const createDisk = (name: string) =>
@@ -50,10 +34,12 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row(name).waitFor()
   }
 
-  const endSessions = async () => {
-    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
-    await scene.service.sql('UPDATE refresh_tokens SET expires_at = slipway_now()')
-  }
+  const expire = (tokens: 'access_tokens' | 'refresh_tokens') =>
+    scene.service.sql(
+      `UPDATE ${tokens} SET expires_at = slipway_now() WHERE family_id IN (
+         SELECT f.id FROM token_families f JOIN users u ON u.id = f.user_id WHERE u.email = $1)`,
+      [scene.service.email],
+    )
 
   /** Changes the password, even to the same one, which ends all other sessions. */
   async function endElsewhere() {
@@ -86,13 +72,14 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   test('single sign-on opens an account, which says so, and links to one that was there before', async () => {
     const { service } = scene
+    const { stand } = service
     stand.account = { sub: 'ada', email: 'ada@example.org', email_verified: true }
     const identity = page.getByRole('region', { name: 'Single sign-on' })
     const signInWithCompany = async () => {
       await page.goto(`${service.url}/`)
       await page.getByRole('link', { name: 'Sign in with company' }).click()
       await page.getByRole('navigation', { name: 'Main' }).waitFor()
-      await page.goto(`${service.url}/account`)
+      await visit(page, '/account')
       await identity.getByText('opens this account').waitFor()
     }
     await signInWithCompany()
@@ -101,7 +88,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.context().clearCookies()
     stand.account = { sub: 'owner', email: 'owner@example.org', email_verified: true }
     await signIn(page, service)
-    await page.goto(`${service.url}/account`)
+    await visit(page, '/account')
     await identity.getByText('is not linked to this account').waitFor()
     await identity.getByRole('button', { name: 'Link company' }).click()
     await identity.getByText('opens this account').waitFor()
@@ -137,11 +124,13 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.page.getByText('The session has ended.').waitFor()
     expectNoComplaints(other)
+    await other.page.close()
   })
 
   test('an expired session leads back to the same page after signing in', async () => {
     await openDisks('before-expiry')
-    await endSessions()
+    await expire('access_tokens')
+    await expire('refresh_tokens')
     // The new disk gives the page something to read anew.
     await createDisk('too-late-to-see')
     await signInAgain()
@@ -162,7 +151,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   test('an expired access token is renewed without notice', async () => {
     await openDisks('an-hour-before')
-    await scene.service.sql('UPDATE access_tokens SET expires_at = slipway_now()')
+    await expire('access_tokens')
     await createDisk('an-hour-later')
     await row('an-hour-later').getByText('available').waitFor()
   })

@@ -1,19 +1,19 @@
 import type { Disk } from '@slipway/sdk'
-import type { Page, Route } from 'playwright-core'
-import { afterEach, beforeEach, describe, test } from 'vitest'
+import type { BrowserContext, Page, Route } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, onTestFinished, test } from 'vitest'
 import {
-  createProject,
   createVm,
   expectNoComplaints,
   isBrowserMissing,
   openTab,
   signIn,
   type Tab,
+  takeProject,
   useConsole,
-  useSignedInTabs,
+  visit,
   vmRequest,
-} from './support/browser.ts'
-import { openLine } from './support/line.ts'
+} from '../support/browser.ts'
+import { openLine } from '../support/line.ts'
 
 const isLive = (on: Page) => on.getByRole('banner').getByText('Live', { exact: true })
 const isReconnecting = (on: Page) => on.getByRole('banner').getByText('Reconnecting', { exact: true })
@@ -22,18 +22,18 @@ const rowOf = (table: string) => (on: Page, name: string) =>
 const [vmRow, diskRow] = [rowOf('VMs'), rowOf('Disks')]
 
 describe.skipIf(isBrowserMissing)('live updates of the console', () => {
-  const scene = useConsole()
-  useSignedInTabs(scene)
+  const scene = useConsole('Live')
 
   const main = () => scene.page.getByRole('main')
-  const open = (projectId: string, path: string) =>
+  const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
+  const load = (projectId: string, path: string) =>
     scene.page.goto(`${scene.service.url}/projects/${projectId}${path}`)
   const createDisk = (project_id: string, name: string) =>
     scene.service.asOwner.diskCreate({ project_id }, { name, size: '10GiB', location: 'us-east1-a' })
 
   test('a VM that is made elsewhere appears in the list without a reload', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createVm(service, 'was-there', 'a40.1x', project_id)
     await open(project_id, '/vms')
     await vmRow(page, 'was-there').waitFor()
@@ -42,28 +42,37 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
   })
 
   test('a list that is open shows a price soon after it has changed', async () => {
-    const { service, page } = scene
-    const project_id = await createProject(service)
+    const { service } = scene
+    const project_id = takeProject(service)
     await createVm(service, 'priced', 'a40.2x', project_id)
     const setPrice = (usd: number) =>
       service.operator.adminPriceSet({ items: [{ product_name: 'a40.2x', unit: 'vm_hour', usd }] })
+    onTestFinished(async () => {
+      await setPrice(1.8)
+    })
+    const { page } = await openTab(scene.page.context())
     await page.clock.install()
-    await open(project_id, '/vms')
-    await main().getByText('1 VM: 1 running · 1.80 USD/h').waitFor()
+    await page.goto(`${service.url}/projects/${project_id}/vms`)
+    await page.getByText('1 VM: 1 running · 1.80 USD/h').waitFor()
     await setPrice(2.5)
     await page.clock.fastForward(60_000)
-    await main().getByText('1 VM: 1 running · 2.50 USD/h').waitFor()
-    await setPrice(1.8)
+    await page.getByText('1 VM: 1 running · 2.50 USD/h').waitFor()
+    await page.close()
   })
 
   test('a page goes on through a restart of the server in the middle of a creation', async () => {
     const { service } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
+    // The machine does not start before the server has.
+    await service.sql(
+      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
+    )
     const { operation } = await service.asOwner.vmCreate({ project_id }, vmRequest('survivor', 'a40.1x'))
     await open(project_id, `/vms/${operation.metadata.id}`)
     await main().getByText('survivor').first().waitFor()
     await service.stop()
     await service.start()
+    await service.sql('DELETE FROM simulated_faults')
     await main().getByText('running', { exact: true }).first().waitFor({ timeout: 60_000 })
     await main()
       .getByText(/nobody answers at 198\.18\./)
@@ -72,7 +81,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
   test('events are shown again after a restart of the server', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     await createDisk(project_id, 'before-the-storm')
     await open(project_id, '/disks')
     await diskRow(page, 'before-the-storm').waitFor()
@@ -87,7 +96,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
   test('a change between the first reading and the start of the stream is shown', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'quick', 'a40.1x', project_id)
     // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
     const json = { ...vm, state: 'STATE_CREATING' }
@@ -95,7 +104,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       times: 1,
     })
     const stream = await holdBack(page, '**/events?limit=20')
-    await open(project_id, `/vms/${vm.id}`)
+    await load(project_id, `/vms/${vm.id}`)
     await main()
       .getByText(/^creating/)
       .first()
@@ -106,10 +115,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
   test('a page is shown as it is, though it changed while it was read for the first time', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const vm = await createVm(service, 'first-name', 'a40.1x', project_id)
     const read = await holdAnswer(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
-    await open(project_id, `/vms/${vm.id}`)
+    await load(project_id, `/vms/${vm.id}`)
     await read.isAsked
     await isLive(page).waitFor()
     const isHeard = page.waitForRequest('**/alerts')
@@ -121,11 +130,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
   test('a row is shown as it is, though it changed while its list was read again', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
     const { result: disk } = await service.asOwner.wait<Disk>({ project_id }, operation)
     const stream = await holdBack(page, '**/events?limit=20')
-    await open(project_id, '/disks')
+    await load(project_id, '/disks')
     await diskRow(page, 'first-name').waitFor()
     const read = await holdAnswer(page, '**/disks?limit=500')
     stream.release()
@@ -140,7 +149,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
 
   test('a row is shown as it is, though an earlier reading of it is answered last', async () => {
     const { service, page } = scene
-    const project_id = await createProject(service)
+    const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
     const { result: disk } = await service.asOwner.wait<Disk>({ project_id }, operation)
     await open(project_id, '/disks')
@@ -164,17 +173,27 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     let line: Awaited<ReturnType<typeof openLine>>
     let far: Tab
     let projectId: string
-    beforeEach(async () => {
+    let context: BrowserContext
+    beforeAll(async () => {
       line = await openLine(scene.service.url)
-      far = await openTab(await scene.browser.newContext())
-      projectId = await createProject(scene.service)
+      context = await scene.browser.newContext()
+      const { page } = await openTab(context)
+      await signIn(page, { ...scene.service, url: line.url })
+      await page.close()
+    })
+    beforeEach(async () => {
+      projectId = takeProject(scene.service)
+      far = await openTab(context)
       await far.page.clock.install()
-      await signIn(far.page, { ...scene.service, url: line.url })
     })
     afterEach(async () => {
+      line.restore()
       expectNoComplaints(far)
-      await far.page.context().close()
-      await line.close()
+      await far.page.close()
+    })
+    afterAll(async () => {
+      await context?.close()
+      await line?.close()
     })
 
     async function openDisks() {
