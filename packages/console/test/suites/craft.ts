@@ -7,6 +7,7 @@ import {
   isBrowserMissing,
   modalOf,
   result as resultOn,
+  settled,
   takeProject,
   useConsole,
   visit,
@@ -148,6 +149,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(before.length).toBeGreaterThan(3)
     await tabs.filter({ hasText: 'Members' }).click()
     await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
+    await settled(page)
     expect(await places()).toEqual(before)
   })
 

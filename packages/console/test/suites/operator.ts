@@ -208,6 +208,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   })
 
   test('at 768 px the lists of the fleet show what matters, and no column lies beyond an edge', async () => {
+    await createVm(service, 'listed', 'a40.1x')
     await page.setViewportSize({ width: 768, height: 1024 })
     for (const [name, title] of [
       ['VMs', 'VMs of all tenants'],
