@@ -152,6 +152,8 @@ const vmColumns = {
   private_address: 'g.private_address',
   public_address: 'NULL',
   public_address_id: 'NULL',
+  // A copy has at most the open meter of its template.
+  spent_usd_ms: '0',
 }
 
 const engineColumns = {
