@@ -22,7 +22,7 @@ async function webhooks() {
   )
   const parts = {
     delivery: `\`\`\`json\n${example}\n\`\`\``,
-    events: ['| type | told when | `data` |', '| --- | --- | --- |', ...rows].join('\n'),
+    events: ['| type | meaning | `data` |', '| --- | --- | --- |', ...rows].join('\n'),
   }
   const page = await readFile(new URL('docs/webhooks.md', root), 'utf8')
   return page.replace(

@@ -7,7 +7,7 @@ export type EventScope = 'project' | 'organization' | 'service'
 
 export interface EventFacts {
   scope: EventScope
-  /** When it is told. */
+  /** When the event is sent, in one sentence. */
   when: string
   resource_type: string
   resource_id: string
@@ -60,7 +60,7 @@ const image = of('image', id('e03'), 'service', {
 
 /** What every event means and carries: the compiler counts them, and a test compares the real ones with them. */
 export const eventFacts: Record<EventType, EventFacts> = {
-  'access_key.created': key('An access key was made.'),
+  'access_key.created': key('An access key was created.'),
   'access_key.revoked': key('An access key was revoked.'),
   'billing.meter_disputed': organization('The payment provider counts a day’s usage differently.', {
     day: '2026-11-13',
@@ -79,37 +79,37 @@ export const eventFacts: Record<EventType, EventFacts> = {
     hard_stop: true,
   }),
   'disk.available': disk('A disk is ready: created, resized or detached.'),
-  'disk.creating': disk('The creation of a disk was admitted.', {
+  'disk.creating': disk('The creation of a disk was accepted.', {
     ...began('CREATE'),
     size: '500GiB',
     location: 'us-east1-a',
   }),
-  'disk.deleted': disk('A disk is gone.'),
-  'disk.deleting': disk('The deletion of a disk was admitted.', began('DELETE')),
-  'disk.deletion_repeated': repeated('disk', 'b02')('A deletion was asked for while one was under way.'),
+  'disk.deleted': disk('A disk was deleted.'),
+  'disk.deleting': disk('The deletion of a disk was accepted.', began('DELETE')),
+  'disk.deletion_repeated': repeated('disk', 'b02')('A deletion was requested again during a deletion.'),
   'disk.lost': of(
     'disk',
     id('b02'),
     'project',
-  )('An operator gave up the host on which the disk was.', {
+  )('An operator declared the host of the disk lost.', {
     name: 'datasets',
     detail: 'an operator gave its host up',
   }),
-  'disk.resizing': disk('A disk grows.', { ...began('RESIZE'), size: '1TiB' }),
-  'disk.updated': disk('Name, description, labels or protection of a disk changed.', {
+  'disk.resizing': disk('A disk is being resized.', { ...began('RESIZE'), size: '1TiB' }),
+  'disk.updated': disk('The name, description, labels or protection of a disk changed.', {
     ...began('UPDATE'),
     description: 'Tokenized training data',
     deletion_protection: true,
   }),
-  'firewall_rule.active': rule('A rule is in force on every VM that it concerns.'),
-  'firewall_rule.creating': rule('The creation of a rule was admitted.', began('CREATE')),
-  'firewall_rule.deleted': rule('A rule is no longer in force anywhere.'),
-  'firewall_rule.deleting': rule('The deletion of a rule was admitted.', began('DELETE')),
+  'firewall_rule.active': rule('A rule is applied on every VM that it affects.'),
+  'firewall_rule.creating': rule('The creation of a rule was accepted.', began('CREATE')),
+  'firewall_rule.deleted': rule('A rule is no longer applied on any VM.'),
+  'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
   'firewall_rule.deletion_repeated': repeated(
     'firewall_rule',
     'c03',
-  )('A deletion was asked for while one was under way.'),
-  'firewall_rule.updating': rule('A change of a rule was admitted.', began('UPDATE')),
+  )('A deletion was requested again during a deletion.'),
+  'firewall_rule.updating': rule('A change of a rule was accepted.', began('UPDATE')),
   'gpu.missing': of(
     'host',
     id('e01'),
@@ -123,16 +123,16 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
   'host.down': host('A host has not reported for too long.'),
-  'host.drained': host('No VM is left on a host that is drained.'),
+  'host.drained': host('A host that is being drained has no VMs left.'),
   'host.draining': of(
     'host',
     id('e01'),
     'project',
-  )('An operator is about to empty a host on which the project has VMs.', {
+  )('An operator is draining a host on which the project has VMs.', {
     location: 'us-east1-a',
     vm_ids: [id('b01')],
   }),
-  'host.forgotten': host('An operator gave up a host that will not come back.', {
+  'host.forgotten': host('An operator declared a host lost.', {
     vm_ids: [id('b01')],
     disk_ids: [id('b02')],
   }),
@@ -149,19 +149,19 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'invoice.paid': organization('An invoice was paid.', { invoice_id: id('a06') }),
   'member.accepted': member('An invitation was accepted.'),
   'member.added': member('A user joined the organization.'),
-  'member.invited': member('Somebody was invited.'),
+  'member.invited': member('A user was invited.'),
   'member.removed': member('A member left, or was removed.'),
   'member.updated': member('A member’s role changed.'),
-  'network.created': network('A network was made.', { cidr: '10.20.0.0/16' }),
+  'network.created': network('A network was created.', { cidr: '10.20.0.0/16' }),
   'network.deleted': network('A network was deleted.'),
   'network.updated': network('A network’s name or labels changed.'),
-  'operation.abandoned': operation('An operator gave up an operation that was stuck.'),
-  'operation.failed': operation('An operation failed; what it had begun was undone.', {
+  'operation.abandoned': operation('An operator abandoned a stuck operation.'),
+  'operation.failed': operation('An operation failed, and its changes were undone.', {
     ...began('CREATE'),
     error: { code: 'engine_error', message: 'The VM did not boot within ten minutes.' },
   }),
-  'operation.retried': operation('An operator had an operation that was stuck tried again.'),
-  'operation.stuck': operation('An operation can neither go on nor be undone: operators see it.', {
+  'operation.retried': operation('An operator retried a stuck operation.'),
+  'operation.stuck': operation('An operation can neither continue nor be undone. Operators can see it.', {
     ...began('CREATE'),
     step: 'boot',
   }),
@@ -170,13 +170,13 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'vm',
     id('b01'),
     'service',
-  )('An operator looked at what belongs to a tenant.', {
+  )('An operator read resources of a tenant.', {
     route: 'vmGet',
   }),
-  'organization.billing_link_created': organization('Somebody was given a link to the billing page.', {
+  'organization.billing_link_created': organization('A link to the billing page was created.', {
     project_id: id('a01'),
   }),
-  'organization.created': organization('An organization was made.', { name: 'Harbour Labs' }),
+  'organization.created': organization('An organization was created.', { name: 'Harbour Labs' }),
   'organization.payment_active': organization('The organization can pay.'),
   'organization.payment_declined': organization('A payment was declined.', { reason: 'card_declined' }),
   'organization.payment_method_removed': organization('The payment method was removed.'),
@@ -185,7 +185,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     last4: '4242',
   }),
   'organization.payment_never': organization('The organization has never had a payment method.'),
-  'organization.payment_removed': organization('The organization has no payment method any more.'),
+  'organization.payment_removed': organization('The organization no longer has a payment method.'),
   'organization.restored': organization('An operator lifted a suspension.', {
     name: 'Harbour Labs',
     stop_vms: false,
@@ -194,7 +194,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     stop_vms: true,
   }),
-  'organization.updated': organization('The organization’s rules changed.', {
+  'organization.updated': organization('The rules of the organization changed.', {
     name: 'Harbour Labs',
     require_totp: true,
   }),
@@ -205,41 +205,41 @@ export const eventFacts: Record<EventType, EventFacts> = {
   )('An operator set prices.', {
     items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 1.45 }],
   }),
-  'project.created': project('A project was made.', viewOf('projectCreate')),
+  'project.created': project('A project was created.', viewOf('projectCreate')),
   'project.deleted': project('A project was deleted.', viewOf('projectCreate')),
   'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that have it keep it.'),
-  'subnet.created': subnet('A subnet was made.', {
+  'subnet.created': subnet('A subnet was created.', {
     cidr: '10.20.16.0/20',
     vpc_network_id: id('c01'),
     location: 'us-east1-a',
   }),
   'subnet.deleted': subnet('A subnet was deleted.'),
-  'user.created': user('Somebody’s account was made by a single sign-on.', {
+  'user.created': user('An account was created by single sign-on.', {
     email: 'ada@example.com',
     issuer: 'https://login.example.com',
   }),
   'user.identity_linked': user('An identity of a provider was linked.', { provider: 'example' }),
   'user.identity_unlinked': user('An identity of a provider was unlinked.', { provider: 'example' }),
-  'user.invited': userOf('An operator invited somebody.', { email: 'ada@example.com', role: 'owner' }),
+  'user.invited': userOf('An operator invited a user.', { email: 'ada@example.com', role: 'owner' }),
   'user.operator_granted': user('A user became an operator.', { email: 'ada@example.com' }),
-  'user.operator_removed': user('A user is no operator any more.', { email: 'ada@example.com' }),
+  'user.operator_removed': user('A user is no longer an operator.', { email: 'ada@example.com' }),
   'user.password_changed': user('A user changed the password.'),
   'user.password_reset': user('A user set a new password with a reset code.'),
-  'user.refresh_token_reused': userOf('A refresh token came a second time: its session was ended.'),
-  'user.reset_mailed': user('A reset code was mailed.'),
-  'user.reset_offered': user('An operator made a reset code.', { email: 'ada@example.com' }),
-  'user.restored': user('An operator let a user in again.', { email: 'ada@example.com' }),
-  'user.session_ended': user('A user ended a session; all of them if none is named.', {
+  'user.refresh_token_reused': userOf('A refresh token was used a second time, and its session was ended.'),
+  'user.reset_mailed': user('A password reset code was sent by mail.'),
+  'user.reset_offered': user('An operator created a password reset code.', { email: 'ada@example.com' }),
+  'user.restored': user('An operator restored a suspended user.', { email: 'ada@example.com' }),
+  'user.session_ended': user('A user ended a session, or all sessions if none is specified.', {
     session_id: id('a07'),
   }),
   'user.setup': user('The first operator was set up.'),
   'user.sign_in_failed': userOf('A sign-in failed.', { reason: 'password' }),
   'user.signed_in': user('A user signed in.', { provider: 'example' }),
   'user.signed_out': user('A user signed out.'),
-  'user.suspended': user('An operator shut a user out.', { email: 'ada@example.com' }),
+  'user.suspended': user('An operator suspended a user.', { email: 'ada@example.com' }),
   'user.totp_enabled': user('A user set up a second factor.'),
   'user.totp_removed': user('A second factor was removed.', { email: 'ada@example.com' }),
   'user.updated': user('An operator changed a user.', { email: 'ada@example.com' }),
@@ -247,33 +247,33 @@ export const eventFacts: Record<EventType, EventFacts> = {
     ...began('ATTACH'),
     disk_ids: [id('b02')],
   }),
-  'vm.crashed': foundVm('A VM is no longer running, and nobody asked for it.', {
+  'vm.crashed': foundVm('A VM stopped running unexpectedly.', {
     detail: 'the guest ended by itself',
   }),
-  'vm.creating': vm('The creation of a VM was admitted: everything it needs is held.', {
+  'vm.creating': vm('The creation of a VM was accepted, and its resources are reserved.', {
     ...began('CREATE'),
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
-  'vm.deleted': vm('A VM is gone; its GPUs, name and addresses are free.'),
-  'vm.deleting': vm('The deletion of a VM was admitted.', began('DELETE')),
-  'vm.deletion_repeated': repeated('vm', 'b01')('A deletion was asked for while one was under way.'),
+  'vm.deleted': vm('A VM was deleted; its GPUs, name and addresses are free.'),
+  'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
+  'vm.deletion_repeated': repeated('vm', 'b01')('A deletion was requested again during a deletion.'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
-  'vm.expiring': foundVm('A VM’s time to live is nearly over.', {
+  'vm.expiring': foundVm('The time to live of a VM ends soon.', {
     expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
   }),
   'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.', { detail: 'the host is back' }),
-  'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM: it is not billed.', {
+  'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM. The VM is not billed.', {
     detail: 'the host does not have it',
   }),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
-  'vm.running': vm('A VM runs, and is billed from here on.', { detail: 'the host is back' }),
-  'vm.shutoff': vm('A VM is shut off.', { detail: 'the guest shut itself down' }),
+  'vm.running': vm('A VM is running and is billed from this time.', { detail: 'the host is back' }),
+  'vm.shutoff': vm('A VM is stopped.', { detail: 'the guest shut itself down' }),
   'vm.starting': vm('A VM is being started.', began('START')),
   'vm.stopping': vm('A VM is being stopped.', began('STOP')),
-  'vm.unreachable': foundVm('The host of a VM does not answer.', { detail: 'the host is down' }),
-  'vm.updated': vm('Type, time to live, name, description, labels or protection of a VM changed.', {
+  'vm.unreachable': foundVm('The host of a VM does not respond.', { detail: 'the host is down' }),
+  'vm.updated': vm('The type, time to live, name, description, labels or protection of a VM changed.', {
     ...began('UPDATE'),
     type: 'a100.2x',
     ttl_seconds: 14400,
@@ -281,19 +281,19 @@ export const eventFacts: Record<EventType, EventFacts> = {
     description: 'Fine-tuning',
     deletion_protection: true,
   }),
-  'vm.updating': vm('A change of a VM was admitted.', {
+  'vm.updating': vm('A change of a VM was accepted.', {
     ...began('UPDATE'),
     type: 'a100.2x',
     ttl_seconds: 14400,
     on_expiry: 'stop',
   }),
-  'webhook.created': webhook('A webhook was made.'),
+  'webhook.created': webhook('A webhook was created.'),
   'webhook.deleted': webhook('A webhook was deleted.'),
-  'webhook.paused': webhook('No delivery has succeeded for three days, or somebody paused it.', {
+  'webhook.paused': webhook('No delivery has succeeded for three days, or a user paused the webhook.', {
     reason: 'No delivery has succeeded for three days.',
   }),
-  'webhook.replayed': webhook('A delivery was sent once more.', { delivery_id: id('d05') }),
+  'webhook.replayed': webhook('A delivery was sent again.', { delivery_id: id('d05') }),
   'webhook.secret_rotated': webhook('A webhook has a new secret.'),
-  'webhook.test': webhook('Somebody tried the webhook; only this one gets it.'),
-  'webhook.updated': webhook('A webhook’s address, events or state changed.'),
+  'webhook.test': webhook('A user tested the webhook; only this webhook receives the event.'),
+  'webhook.updated': webhook('The URL, events or state of a webhook changed.'),
 }
