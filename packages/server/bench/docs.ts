@@ -73,7 +73,7 @@ function figureTables({ figures }: ServiceRun): string {
       const head = [
         'work',
         'measured',
-        'aim',
+        'target',
         'limits of the same run (ratio)',
         'CPU ms, server + PostgreSQL',
       ]
@@ -89,7 +89,7 @@ function growTable({ scale, rows, pairs, sizeGb, fillSeconds, isQuick }: GrowRun
     small.what,
     `${shown(small.value)} ${small.unit}`,
     `${shown(grown.value)} ${grown.unit}`,
-    `${factor.toFixed(2)}${factor > 1.3 ? ' **(aim 1.3)**' : ''}`,
+    `${factor.toFixed(2)}${factor > 1.3 ? ' **(target 1.3)**' : ''}`,
   ])
   return `${said}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`
 }
