@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { DiskCreate } from './disks.ts'
 import { defineRoutes } from './route.ts'
 import { body, CommaList, record, Timestamp, Uuid, wholeList } from './schema.ts'
-import { quotaNames } from './vm-types.ts'
+import { hoursPerMonth, quotaNames } from './vm-types.ts'
 import { VmCreate } from './vms.ts'
 
 export const Location = record('Location', {
@@ -73,7 +73,7 @@ export const Estimate = record('Estimate', {
     }),
   ),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()]),
-  usd_per_month: Type.Union([Type.Number(), Type.Null()], { description: '730 hours.' }),
+  usd_per_month: Type.Union([Type.Number(), Type.Null()], { description: `${hoursPerMonth} hours.` }),
 })
 
 const offered = {

@@ -1,5 +1,8 @@
 /** The catalogue: families of GPUs, and the VM types made of them. */
 
+/** The length of a month in price estimates. */
+export const hoursPerMonth = 730
+
 export const families = {
   a40: {
     model: 'A40 48GB PCIe',

@@ -1,6 +1,7 @@
 import type { Budget } from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
-import { notFound } from '../domain/failure.ts'
+import { requireFound } from '../domain/failure.ts'
+import { zeroUuid } from '../domain/ids.ts'
 import { usdOfMs } from '../domain/money.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
@@ -19,19 +20,19 @@ import { budgetView } from '../views/billing.ts'
 const thresholds = [50, 80, 100] as const
 const budgetsAtOnce = 500
 
-/** Tells of every threshold that a budget has reached, once a month each, in whatever process looks first. */
+/** Emits an event for each threshold that a budget has reached, once per month, also with several processes. */
 export async function checkBudgets({ database }: Services): Promise<void> {
-  let after = '00000000-0000-0000-0000-000000000000'
+  let after = zeroUuid
   for (;;) {
     const upTo = await findBudgetPieceEnd(database, after, budgetsAtOnce)
     if (!upTo) return
     for (const budget of await listReachedBudgets(database, thresholds, { after, upTo }))
-      await database.transaction((tx) => tellOfBudget(tx, budget))
+      await database.transaction((tx) => alertBudget(tx, budget))
     after = upTo
   }
 }
 
-async function tellOfBudget(tx: Tx, budget: ReachedBudgetRow): Promise<void> {
+async function alertBudget(tx: Tx, budget: ReachedBudgetRow): Promise<void> {
   if (!(await raiseBudgetAlert(tx, budget.project_id, budget.threshold_percent))) return
   await emit(tx, {
     type: 'budget.threshold_reached',
@@ -49,12 +50,10 @@ async function tellOfBudget(tx: Tx, budget: ReachedBudgetRow): Promise<void> {
 }
 
 export async function readBudget(db: Queryable, projectId: string): Promise<Budget> {
-  const budget = await findBudget(db, projectId)
-  if (!budget) throw notFound('project')
-  return budgetView(budget)
+  return budgetView(requireFound('project', await findBudget(db, projectId)))
 }
 
-/** `monthlyUsd` null takes the limit away. */
+/** `monthlyUsd` null removes the limit. */
 export async function changeBudget(
   tx: Tx,
   by: ProjectRequester,
@@ -71,5 +70,5 @@ export async function changeBudget(
   })
 }
 
-/** Plain digits, also where a number would print itself with an exponent. */
+/** Without an exponent, which small numbers would have in their default text. */
 const decimalOf = (value: number) => value.toFixed(12).replace(/\.?0+$/, '')

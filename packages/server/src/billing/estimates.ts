@@ -1,4 +1,4 @@
-import type { DiskCreate, VmCreate } from '@slipway/contract'
+import { type DiskCreate, hoursPerMonth, type VmCreate } from '@slipway/contract'
 import { asMember } from '../domain/failure.ts'
 import { addExact, displayUsd, type Exact, hourlyCost, timesExact, ZERO } from '../domain/money.ts'
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
@@ -11,7 +11,6 @@ import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
 import { type Queryable, type Tx, tryOut } from '../postgres/database.ts'
 import { findPrice } from '../store/billing/prices.ts'
 
-const hoursPerMonth = 730n
 const usdDecimals = 10
 
 interface Quantity {
@@ -20,7 +19,7 @@ interface Quantity {
   unit: 'vm_hour' | 'gb_hour'
 }
 
-/** Refused with the very error that the creation would give, since it is the creation, taken back. */
+/** Runs the creation and rolls it back, so that an estimate is refused with the same error. */
 export async function estimateVm(tx: Tx, catalogue: CatalogueMemory, by: ProjectRequester, vm: VmCreate) {
   await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
   const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(vm).gib })
@@ -43,7 +42,7 @@ async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<u
   }
 }
 
-/** Unknown as a whole if one of the prices is. */
+/** The total is null if one of the prices is unknown. */
 async function estimate(db: Queryable, quantities: Quantity[]) {
   const costs: { item: Quantity; perHour: Exact | null }[] = []
   for (const item of quantities) {
@@ -63,6 +62,6 @@ async function estimate(db: Queryable, quantities: Quantity[]) {
       usd_per_hour: shown(perHour),
     })),
     usd_per_hour: shown(total),
-    usd_per_month: shown(total && timesExact(total, hoursPerMonth)),
+    usd_per_month: shown(total && timesExact(total, BigInt(hoursPerMonth))),
   }
 }

@@ -12,13 +12,13 @@ import {
   takeMeterReports,
 } from '../store/billing/meter-reports.ts'
 import { listMonth, listProjectIds } from '../store/billing/usage-days.ts'
-import { systemPayer, tell } from './payments.ts'
+import { emitBilling, systemOf } from './payments.ts'
 import { stripeOf } from './stripe-client.ts'
 import { ensureCustomer } from './stripe-customers.ts'
 
 /**
- * What a day adds to the month's invoice, in cents. Since a line only ever grows, no day takes anything back, and the
- * days of a month add up to its invoice to the cent.
+ * Notes the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a negative amount, and
+ * the days of a month add up to its invoice exactly.
  */
 export async function noteMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
   const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
@@ -30,12 +30,12 @@ export async function noteMeterReport(tx: Tx, organizationId: string, day: strin
 
 const meterEventName = 'slipway_usage_cents'
 const atOnce = 50
-/** The provider remembers an identifier for a day at least; an hour less, so that clocks need not agree. */
+/** The provider ignores a repeated identifier for at least a day; an hour less allows for different clocks. */
 const rememberedMs = 23 * 3_600_000
-/** It takes no events that are older than 35 days. */
+/** The provider refuses events that are older than 35 days. */
 const acceptedMs = 34 * 86_400_000
 
-/** Sends what is due, at least once each. What fails is tried again; what cannot be settled is told to operators. */
+/** Sends due reports, each at least once. Failed ones are retried; disputed ones are reported to operators. */
 export async function sendMeterReports(services: Services): Promise<void> {
   if (services.config.billing.provider !== 'stripe') return
   const stripe = await stripeOf(services)
@@ -46,7 +46,7 @@ export async function sendMeterReports(services: Services): Promise<void> {
       await send(services, stripe, report).catch(async (error) => {
         services.log.warn(
           { err: error, organization: report.organization_id, day: report.day },
-          'usage not sent',
+          'usage not sent to the payment provider; will retry',
         )
         await postponeMeterReport(services.database, report)
       })
@@ -59,13 +59,12 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
   const meter = await ensureMeter(stripe)
   const wasTried = report.tried_ago_ms !== null
   if (wasTried && report.tried_ago_ms! > rememberedMs) {
-    // The identifier may be forgotten by now: only what the provider has counted can tell whether it has arrived.
+    // The identifier may have expired: only the provider's own count shows whether the report arrived.
     const counted = await countedCents(stripe, meter, customer, report.day)
     if (counted === Number(report.usd_cents)) return void (await closeMeterReport(database, report, 'sent'))
     if (counted !== 0) return dispute(services, report, `the provider has counted ${counted} cents`)
   }
-  if (report.day_age_ms > acceptedMs)
-    return dispute(services, report, 'the day is too long ago for the provider')
+  if (report.day_age_ms > acceptedMs) return dispute(services, report, 'the day is too old for the provider')
   if (!wasTried) await markMeterReportTried(database, report)
   try {
     await stripe.billing.meterEvents.create({
@@ -75,7 +74,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
       payload: { stripe_customer_id: customer, value: report.usd_cents },
     })
   } catch (error) {
-    // A repeated identifier is refused as well: then the amount is there.
+    // A repeated identifier is refused too: then the provider has already counted the amount.
     const isRefused = (error as Partial<Stripe.errors.StripeError>).type === 'StripeInvalidRequestError'
     const hasArrived =
       wasTried &&
@@ -86,7 +85,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
   await closeMeterReport(database, report, 'sent')
 }
 
-/** One meter for all: the sum of its values over a month is the month's invoice in cents. */
+/** One meter serves all customers: the sum of its values over a month is the month's invoice in cents. */
 async function ensureMeter(stripe: Stripe): Promise<string> {
   for await (const meter of stripe.billing.meters.list({ status: 'active', limit: 100 }))
     if (meter.event_name === meterEventName) return meter.id
@@ -116,7 +115,7 @@ async function dispute(services: Services, report: MeterReportRow, reason: strin
   )
   await services.database.transaction(async (tx) => {
     if (await closeMeterReport(tx, report, 'disputed'))
-      await tell(tx, systemPayer(organization_id), 'billing.meter_disputed', {
+      await emitBilling(tx, systemOf(organization_id), 'billing.meter_disputed', {
         day,
         usd_cents: Number(usd_cents),
         reason,

@@ -14,21 +14,13 @@ import {
   setPaymentState,
 } from '../store/billing/payments.ts'
 import { usageState } from '../store/billing/usage-days.ts'
-import { emit, system } from '../store/events/events.ts'
+import { emit, type OrganizationRequester, system } from '../store/events/events.ts'
 import { findOrganization, lockOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
 
-/** Who changes how an organization pays. */
-export interface Payer {
-  organizationId: string
-  actor: string
-  requestId: string
-  clientAddress: string
-}
+export const systemOf = (organizationId: string): OrganizationRequester => ({ ...system, organizationId })
 
-export const systemPayer = (organizationId: string): Payer => ({ ...system, organizationId })
-
-/** Puts a card where no payment method is active; 409 where one is. */
-export async function addCard(tx: Tx, by: Payer, card: Card): Promise<void> {
+/** Adds a card; throws 409 if a payment method is active. */
+export async function addCard(tx: Tx, by: OrganizationRequester, card: Card): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await requireNoActiveMethod(tx, by.organizationId)
   await setCard(tx, by, card)
@@ -36,11 +28,11 @@ export async function addCard(tx: Tx, by: Payer, card: Card): Promise<void> {
 
 export async function requireNoActiveMethod(db: Queryable, organizationId: string): Promise<void> {
   if ((await findOrganization(db, organizationId))?.payment_state === 'active')
-    throw new Failure('conflict', 'A payment method is active already: only an owner replaces it.')
+    throw new Failure('conflict', 'A payment method is already active. Only an owner can replace it.')
 }
 
-/** Puts a card in the place of whatever was there; what is due is charged to it at once. */
-export async function setCard(tx: Tx, by: Payer, card: Card): Promise<void> {
+/** Replaces the payment method by a card, and charges unpaid invoices to it. */
+export async function setCard(tx: Tx, by: OrganizationRequester, card: Card): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await putPaymentMethod(tx, {
     organization_id: by.organizationId,
@@ -52,17 +44,17 @@ export async function setCard(tx: Tx, by: Payer, card: Card): Promise<void> {
     expires_year: card.expiresYear,
   })
   await setPaymentCustomer(tx, by.organizationId, `builtin_${by.organizationId}`)
-  await tell(tx, by, 'organization.payment_method_set', { brand: card.brand, last4: card.last4 })
+  await emitBilling(tx, by, 'organization.payment_method_set', { brand: card.brand, last4: card.last4 })
   await changePaymentState(tx, by, 'active')
   await chargeDue(tx, by)
 }
 
-/** Only when nothing runs that it would have to pay for. */
-export async function removeCard(tx: Tx, by: Payer): Promise<void> {
+/** Throws 409 while something costs money. */
+export async function removeCard(tx: Tx, by: OrganizationRequester): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await requireNothingRuns(tx, by.organizationId)
   if ((await deletePaymentMethod(tx, by.organizationId)) === 0) return
-  await tell(tx, by, 'organization.payment_method_removed')
+  await emitBilling(tx, by, 'organization.payment_method_removed')
   await changePaymentState(tx, by, 'removed')
 }
 
@@ -71,24 +63,24 @@ export async function requireNothingRuns(tx: Tx, organizationId: string): Promis
   if (vms + disks > 0)
     throw new Failure(
       'conflict',
-      `The last payment method stays while something costs money: ${vms} VMs that are not shut off, ${disks} disks.`,
+      `The last payment method cannot be removed while ${vms} VMs are not shut off and ${disks} disks exist.`,
     )
 }
 
-/** The gate follows at once in all processes. */
+/** All processes apply the new state at once, by the signal. */
 export async function changePaymentState(
   tx: Tx,
-  by: Payer,
+  by: OrganizationRequester,
   state: OrganizationRow['payment_state'],
   reason = '',
 ): Promise<void> {
   if (!(await setPaymentState(tx, by.organizationId, state))) return
-  await tell(tx, by, `organization.payment_${state}`, reason === '' ? {} : { reason })
+  await emitBilling(tx, by, `organization.payment_${state}`, reason === '' ? {} : { reason })
   tx.signal('access')
 }
 
-/** The built-in provider's charge: invoices that are due are paid, or the card is declined. */
-export async function chargeDue(tx: Tx, by: Payer): Promise<void> {
+/** Charges unpaid invoices to the built-in provider's card: they are paid, or the card is declined. */
+export async function chargeDue(tx: Tx, by: OrganizationRequester): Promise<void> {
   const due = await listDueInvoices(tx, by.organizationId)
   const newest = due.at(-1)
   const method = await findPaymentMethod(tx, by.organizationId)
@@ -99,31 +91,21 @@ export async function chargeDue(tx: Tx, by: Payer): Promise<void> {
   if (!paysWhenCharged(method.reference))
     return changePaymentState(tx, by, 'declined', 'the card was declined')
   for (const id of await markInvoicesPaid(tx, by.organizationId, newest.month))
-    await tell(tx, by, 'invoice.paid', { invoice_id: id })
+    await emitBilling(tx, by, 'invoice.paid', { invoice_id: id })
 }
 
-/** Cards that reached the end of their last month. */
+/** Declines cards whose expiry month has ended. */
 export async function expireCards({ database }: Services): Promise<void> {
   for (const organizationId of await listExpiredCards(database))
     await database.transaction((tx) =>
-      changePaymentState(tx, systemPayer(organizationId), 'declined', 'the card has expired'),
+      changePaymentState(tx, systemOf(organizationId), 'declined', 'the card has expired'),
     )
 }
 
-export async function tell(
+export const emitBilling = (
   tx: Tx,
-  by: Payer,
+  by: OrganizationRequester,
   type: EventType,
   data: Record<string, unknown> = {},
-): Promise<void> {
-  await emit(tx, {
-    type,
-    resourceType: 'organization',
-    resourceId: by.organizationId,
-    organizationId: by.organizationId,
-    actor: by.actor,
-    requestId: by.requestId,
-    clientAddress: by.clientAddress,
-    data,
-  })
-}
+): Promise<void> =>
+  emit(tx, { ...by, type, resourceType: 'organization', resourceId: by.organizationId, data })

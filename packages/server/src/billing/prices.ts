@@ -5,7 +5,7 @@ import type { Tx } from '../postgres/database.ts'
 import { type PriceRow, setPrices } from '../store/billing/prices.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
-/** Valid from now on; what ran before keeps its price. */
+/** New prices apply from now on; past usage keeps its price. */
 export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promise<void> {
   items.forEach(({ product_name, unit }, i) => {
     const expected = unitOf(product_name)

@@ -5,9 +5,9 @@ import type { Services } from '../services.ts'
 const timeoutMs = 10_000
 const clients = new WeakMap<Config, Stripe>()
 
-/** One client for each configuration; its address can be that of a stand-in. */
+/** Returns the client of the configuration. Tests set the URL of a stand-in. */
 export async function stripeOf({ config }: Pick<Services, 'config'>): Promise<Stripe> {
-  // Loaded when somebody pays by it, and not at every start: it is the largest package of all.
+  // Loaded on first use, because it is by far the largest package.
   const { default: StripeClient } = await import('stripe')
   const known = clients.get(config)
   if (known) return known

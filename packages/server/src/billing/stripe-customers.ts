@@ -11,21 +11,15 @@ import {
   findPaymentMethod,
   putPaymentMethod,
 } from '../store/billing/payments.ts'
+import type { OrganizationRequester } from '../store/events/events.ts'
 import { findOrganization, type OrganizationRow } from '../store/identity/organizations.ts'
-import {
-  changePaymentState,
-  type Payer,
-  removeCard,
-  requireNothingRuns,
-  systemPayer,
-  tell,
-} from './payments.ts'
+import { changePaymentState, emitBilling, removeCard, requireNothingRuns, systemOf } from './payments.ts'
 import { stripeOf } from './stripe-client.ts'
 
 const setUpSeconds = 31 * 60
 const isCustomer = (id: string) => id.startsWith('cus_')
 
-/** Made on first need. The same key twice gives the same customer, so that two at once make one. */
+/** Creates the customer on first use. The idempotency key makes concurrent calls create one customer. */
 export async function ensureCustomer(services: Services, organizationId: string): Promise<string> {
   const organization = await findOrganization(services.database, organizationId)
   if (!organization) throw new Error(`there is no organization ${organizationId}`)
@@ -37,7 +31,7 @@ export async function ensureCustomer(services: Services, organizationId: string)
   return services.database.transaction((tx) => adoptPaymentCustomer(tx, organizationId, customer.id))
 }
 
-/** Where a method is added or replaced, at the provider. It comes back to a page that knows no token. */
+/** Returns the provider's URL to add or replace a payment method. */
 export async function providerLink(
   services: Services,
   organizationId: string,
@@ -56,7 +50,7 @@ export async function providerLink(
   return session.url
 }
 
-/** Where a method is added and nothing else can be seen or done. */
+/** Returns the provider's URL to add a payment method, and nothing else. */
 export async function setUpLink(
   services: Services,
   organizationId: string,
@@ -68,18 +62,18 @@ export async function setUpLink(
     currency: 'usd',
     success_url: returnUrl,
     cancel_url: returnUrl,
-    // By the provider's clock, which takes no less than half an hour.
+    // The provider's minimum is half an hour.
     expires_at: Math.floor(Date.now() / 1000) + setUpSeconds,
   })
-  if (!session.url) throw new Error('the provider gave no link')
+  if (!session.url) throw new Error('the payment provider returned no URL')
   return session.url
 }
 
-export async function removeProviderMethod(services: Services, by: Payer): Promise<void> {
+export async function removeProviderMethod(services: Services, by: OrganizationRequester): Promise<void> {
   const { database } = services
   await database.transaction((tx) => requireNothingRuns(tx, by.organizationId))
   const method = await findPaymentMethod(database, by.organizationId)
-  // Left over from the built-in provider: nothing at Stripe knows of it.
+  // A card of the built-in provider does not exist at Stripe.
   if (method?.provider === 'builtin') return database.transaction((tx) => removeCard(tx, by))
   const organization = await findOrganization(database, by.organizationId)
   if (method) await (await stripeOf(services)).paymentMethods.detach(method.reference)
@@ -87,8 +81,8 @@ export async function removeProviderMethod(services: Services, by: Payer): Promi
 }
 
 /**
- * Brings our books to what the provider says now. Events only tell that it is time to look: their order and number do
- * not matter. Of two that look at once the later look wins.
+ * Updates the payment method and state to what the provider reports now. Events only trigger this, so their order and number
+ * do not matter. If two syncs run at once, the later read wins.
  */
 export async function syncCustomer(services: Services, customerId: string): Promise<void> {
   const { database } = services
@@ -99,7 +93,7 @@ export async function syncCustomer(services: Services, customerId: string): Prom
   await database.transaction(async (tx) => {
     if (!(await applyProviderSync(tx, known.id, ticket))) return
     const organization = (await findOrganization(tx, known.id))!
-    const by = systemPayer(known.id)
+    const by = systemOf(known.id)
     const before = await findPaymentMethod(tx, known.id)
     if (method?.card) {
       const { brand, last4, exp_month, exp_year } = method.card
@@ -113,7 +107,7 @@ export async function syncCustomer(services: Services, customerId: string): Prom
         expires_year: exp_year,
       })
       if (before?.reference !== method.id)
-        await tell(tx, by, 'organization.payment_method_set', { brand, last4 })
+        await emitBilling(tx, by, 'organization.payment_method_set', { brand, last4 })
     } else await deletePaymentMethod(tx, known.id)
     await changePaymentState(tx, by, stateOf(organization, method !== null, isDelinquent))
   })
@@ -135,13 +129,13 @@ async function readCustomer(stripe: Stripe, id: string) {
   const chosen = customer.invoice_settings.default_payment_method
   const chosenId = typeof chosen === 'string' ? chosen : chosen?.id
   const method = methods.find((each) => each.id === chosenId) ?? methods[0] ?? null
-  // What is charged must be what we show.
+  // The method that we show must be the one that is charged.
   if (method && method.id !== chosenId)
     await stripe.customers.update(id, { invoice_settings: { default_payment_method: method.id } })
   return { method, isDelinquent: customer.delinquent === true }
 }
 
-/** An invoice of the provider that covers a whole month of ours pays ours. */
+/** Marks our invoice of the month that the provider's paid invoice covers. */
 export async function notePaidInvoice(
   services: Services,
   customerId: string,
@@ -151,8 +145,8 @@ export async function notePaidInvoice(
   if (!organization) return
   const endDay = new Date(periodEndSeconds * 1000).toISOString().slice(0, 10)
   await services.database.transaction(async (tx) => {
-    const by = systemPayer(organization.id)
+    const by = systemOf(organization.id)
     for (const id of await markInvoicesPaid(tx, organization.id, addMonths(monthOf(endDay), -1)))
-      await tell(tx, by, 'invoice.paid', { invoice_id: id })
+      await emitBilling(tx, by, 'invoice.paid', { invoice_id: id })
   })
 }

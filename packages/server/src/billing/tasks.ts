@@ -17,7 +17,7 @@ const tasks: Record<string, (services: Services) => Promise<unknown>> = {
   'meter reports': sendMeterReports,
 }
 
-/** Closes days and months, watches budgets and cards, tells the payment provider. */
+/** Rolls up usage, issues invoices, checks budgets and cards, and reports usage to the payment provider. */
 export class BillingTasks {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
@@ -29,7 +29,7 @@ export class BillingTasks {
     this.#turns = new Turns(services)
   }
 
-  /** Each is a task that processes share: one of them does it for all. */
+  /** Processes share these tasks: one process runs each. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
       this.#tasks.upon(
@@ -43,7 +43,7 @@ export class BillingTasks {
     await this.#turns.release().catch(() => {})
   }
 
-  /** Each is tried, whatever becomes of the others: for tests and for whoever cannot wait. */
+  /** Runs every task once, even if another one fails. For tests. */
   async once(): Promise<void> {
     for (const [name, run] of Object.entries(tasks))
       await run(this.#services).catch((err) =>

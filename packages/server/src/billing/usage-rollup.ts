@@ -23,21 +23,20 @@ import {
   markDayClosed,
 } from '../store/billing/usage-days.ts'
 import { noteMeterReport } from './meter-reports.ts'
-import { chargeDue, systemPayer, tell } from './payments.ts'
+import { chargeDue, emitBilling, systemOf } from './payments.ts'
 
 const projectsOfShard = 500
 
 /**
- * Closes every day whose time has come, the oldest first: its usage by shards of projects, then, organization by
- * organization, what the payment provider has to be told and, on the last of a month, the invoice. Each of these is a
- * transaction of its own that also notes how far it came. Intervals of a past day do not change any more, so that it does
- * not matter who does this, when, how often, or who dies in between.
+ * Closes every day that is due, oldest first: its usage by shards of projects, then, for each organization, the report to the
+ * payment provider and, on the last day of a month, the invoice. Each of these is one transaction that also records its
+ * progress. Intervals of a past day do not change, so any process can repeat or continue this at any time.
  */
 export async function rollUpUsage(services: Services): Promise<void> {
   while (await services.database.transaction((tx) => takeStep(services, tx)));
 }
 
-/** Returns whether there was something to do. Processes that do this at once take turns. */
+/** Returns whether there was something to do. The lock lets processes take turns. */
 async function takeStep(services: Services, tx: Tx): Promise<boolean> {
   await holdLock(tx, 'usageRollup')
   const rollup = (await findRollup(tx)) ?? (await beginNext(services, tx))
@@ -52,7 +51,7 @@ async function beginNext({ config }: Services, tx: Tx): Promise<RollupRow | null
 }
 
 async function addShard(services: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {
-  // A server of an earlier version closes a day in one go, with all that belongs to it.
+  // A server of an earlier version may have closed the whole day in one transaction.
   if (await isDayClosed(tx, day)) return void (await endRollup(tx, day))
   const upTo = await findShardEnd(tx, done_up_to, projectsOfShard)
   if (upTo) {
@@ -72,7 +71,7 @@ async function settleNext({ config }: Services, tx: Tx, { day, done_up_to }: Rol
   if (config.billing.provider === 'stripe') await noteMeterReport(tx, organizationId, day)
   if (isLastOfMonth(day)) {
     await issueInvoice(tx, organizationId, monthOf(day))
-    if (config.billing.provider === 'builtin') await chargeDue(tx, systemPayer(organizationId))
+    if (config.billing.provider === 'builtin') await chargeDue(tx, systemOf(organizationId))
   }
   await advanceRollup(tx, day, organizationId)
 }
@@ -82,7 +81,7 @@ async function issueInvoice(tx: Tx, organizationId: string, month: string): Prom
   const id = invoiceId(organizationId, month)
   const usdCents = String(totalCents(lines))
   if (!(await insertInvoice(tx, { id, organizationId, month, usdCents, lines }))) return
-  await tell(tx, systemPayer(organizationId), 'invoice.issued', {
+  await emitBilling(tx, systemOf(organizationId), 'invoice.issued', {
     invoice_id: id,
     month,
     usd: Number(usdCents) / 100,

@@ -56,3 +56,9 @@ export const outOfStock = (message: string, available_locations: string[] = []) 
 export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)
 }
+
+/** Returns the value; throws 404 if there is none. */
+export function requireFound<T>(what: string, value: T | null | undefined): T {
+  if (value === null || value === undefined) throw notFound(what)
+  return value
+}

@@ -1,3 +1,4 @@
+import { hoursPerMonth } from '@slipway/contract/vm-types'
 import { isApiError, type VmCreate, type VmType } from '@slipway/sdk'
 import { useProjectId } from '../../api/me.ts'
 import { curlLine, shellQuote } from '../../lib/command-lines.ts'
@@ -10,8 +11,6 @@ import { ErrorNote } from '../../ui/error.tsx'
 import { UsageBar } from '../../ui/page.tsx'
 import { Sentence } from '../../ui/token.tsx'
 import { type Problem, ProblemLink } from './problem.tsx'
-
-const hoursPerMonth = 730
 
 interface SummaryProps {
   request: VmCreate
