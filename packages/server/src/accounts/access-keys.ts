@@ -1,6 +1,6 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
-import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
@@ -21,10 +21,10 @@ export interface KeyRequest {
   allowed_cidrs?: string[]
 }
 
-/** The user whose key it will be: whoever makes it, or whoever made the key that makes it. */
+/** The user who owns the new key; null for a key without an owner. */
 export type KeyMaker = string | null
 
-/** A key of a project, with the rights of a member or a viewer. Its secret is returned here and nowhere else. */
+/** Creates a key of a project, with the rights of a member or a viewer. The secret is not stored. */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
@@ -32,7 +32,7 @@ export const createProjectKey = (
   request: KeyRequest & { role: 'read' | 'write' },
 ) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
 
-/** A key of an organization, good for all of its projects, and with no more rights than its maker has. */
+/** Creates a key for all projects of an organization. It cannot have more rights than its creator. */
 export function createOrganizationKey(
   tx: Tx,
   by: OrganizationRequester,
@@ -43,7 +43,7 @@ export function createOrganizationKey(
   if (roles.indexOf(request.role) > roles.indexOf(makerRole))
     throw new Failure(
       'permission_denied',
-      `A key cannot have more rights than its maker: yours here are those of ${makerRole}.`,
+      `A key cannot have a higher role than its creator. Your role is ${makerRole}.`,
     )
   const scope = { projectId: null, organizationId: by.organizationId }
   return createKey(tx, by, scope, maker, request.role, request)
@@ -62,12 +62,12 @@ async function createKey(
 ): Promise<{ row: AccessKeyRow; secret: string }> {
   const expiresAt = expires_at === undefined ? null : new Date(expires_at)
   if (expiresAt && Number.isNaN(expiresAt.getTime()))
-    throw invalidField('expires_at', 'is not a point in time')
+    throw invalidField('expires_at', 'is not a valid time; expected, for example, 2026-12-31T00:00:00Z')
   for (const [i, block] of allowedCidrs.entries())
     if (!isAddressBlock(block))
       throw invalidField(
         `allowed_cidrs/${i}`,
-        'must be an address or a block, such as 10.0.0.0/8 or fd00::/8',
+        'must be an address or a CIDR block, such as 10.0.0.0/8 or fd00::/8',
       )
   const key = await createAccessKey(tx, { scope, name, role, createdBy, expiresAt, allowedCidrs })
   if (!key) throw invalidField('expires_at', 'must be in the future')
@@ -76,22 +76,15 @@ async function createKey(
   return key
 }
 
-/** In every process at once. */
 export async function revokeKey(tx: Tx, by: Requester, scope: KeyScope, id: string): Promise<void> {
-  const row = await revokeAccessKey(tx, scope, id)
-  if (!row) throw notFound('access key')
-  await emitKeysRevoked(tx, by, [row])
+  await emitKeysRevoked(tx, by, [requireFound('access key', await revokeAccessKey(tx, scope, id))])
 }
 
-/** What follows the revocation of keys: an event for each, and the end of the invitations that they made. */
+/** Emits an event for each revoked key, ends the invitations that the keys made, and tells all processes. */
 export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {
   for (const row of rows) await emitKey(tx, by, 'access_key.revoked', row)
-  if (rows.length > 0)
-    await endInvitationsOfKeys(
-      tx,
-      by,
-      rows.map(({ id }) => id),
-    )
+  const ids = rows.map(({ id }) => id)
+  if (ids.length > 0) await endInvitationsOfKeys(tx, by, ids)
   tx.signal('access')
 }
 

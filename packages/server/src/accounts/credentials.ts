@@ -22,7 +22,7 @@ export interface NewKey {
   allowedCidrs?: string[]
 }
 
-/** The secret is here and nowhere else. Undefined when the expiry has passed already. */
+/** Returns the key with its secret, which is not stored; undefined if the expiry is in the past. */
 export async function createAccessKey(
   tx: Tx,
   { scope, name, role, createdBy, expiresAt = null, allowedCidrs = [] }: NewKey,
@@ -43,7 +43,7 @@ export async function createAccessKey(
   return row && { row, secret: text }
 }
 
-/** A code that makes whoever redeems it the first operator. */
+/** Creates the code with which the first operator account is set up. */
 export async function createSetupCode(tx: Tx): Promise<string> {
   const code = newToken('code')
   await insertOneTimeCode(tx, {

@@ -6,22 +6,22 @@ import { listMembershipsOf } from '../store/identity/identities.ts'
 import type { Visitor } from './visitor.ts'
 
 /**
- * Puts a failed sign-in on record. That happens after the answer, which takes the same time for every address. Of an
- * unknown address nothing but the caller's own is written: people mistake the field for that of the password.
+ * Records a failed sign-in, after the response, which takes the same time for every e-mail. An unknown e-mail is not
+ * recorded: people enter their password into that field by mistake.
  */
-export function tellFailedSignIn(
+export function recordFailedSignIn(
   { database, log }: Services,
   visitor: Visitor,
   user: { id: string } | undefined,
   reason: 'password' | 'second_factor',
 ): void {
   database
-    .transaction((tx) => tellOrganizations(tx, visitor, 'user.sign_in_failed', user?.id, { reason }))
-    .catch((error) => log.warn({ err: error, client: visitor.address }, 'failed sign-in not put on record'))
+    .transaction((tx) => emitToOrganizations(tx, visitor, 'user.sign_in_failed', user?.id, { reason }))
+    .catch((error) => log.warn({ err: error, client: visitor.address }, 'failed sign-in not recorded'))
 }
 
-/** Tells every organization of the user, each by an event of its own; nobody's and strangers' go to operators alone. */
-export async function tellOrganizations(
+/** Emits the event once for each organization of the user; without one, for operators only. */
+export async function emitToOrganizations(
   tx: Tx,
   visitor: Visitor,
   type: EventType,
@@ -36,7 +36,7 @@ export async function tellOrganizations(
       resourceType: 'user',
       resourceId: userId ?? '',
       organizationId,
-      // Whoever it was has not shown to be the user.
+      // It is not proven that the user made this request.
       actor: '',
       requestId: visitor.requestId,
       clientAddress: visitor.address,

@@ -26,27 +26,27 @@ import { badCode, emitUser, type Visitor } from './visitor.ts'
 
 const invitationSeconds = 7 * 24 * 3600
 
-/** What a link gives. With neither a role nor the mark it only lets its holder make an account. */
-export interface Grant {
+/** What an invitation offers. With neither a role nor the operator mark, it only allows to create an account. */
+export interface Offer {
   organizationId: string | null
   role: Role | null
   isOperator: boolean
 }
 
-/** Whatever one link grants; links that granted the same to this address before no longer work. */
+/** Creates one link for all offers. Earlier links with the same offer to this address stop working. */
 export async function invite(
   tx: Tx,
   email: string,
-  grants: Grant[],
+  offers: Offer[],
   inviter: Inviter,
 ): Promise<{ invitations: InvitationRow[]; code: string }> {
   const code = newToken('code')
   const codeHash = hashSecret(code)
   const invitations = []
-  for (const grant of grants)
+  for (const offer of offers)
     invitations.push(
       await putInvitation(tx, {
-        ...grant,
+        ...offer,
         ...inviter,
         id: uuid(),
         email,
@@ -57,7 +57,7 @@ export async function invite(
   return { invitations, code }
 }
 
-/** Ends the open invitations that the user could no longer make. Call it whenever a user loses a right. */
+/** Ends open invitations that the user could no longer make. Must be called whenever a user loses a right. */
 export const endInvitationsOfUser = async (tx: Tx, by: Requester, userId: string): Promise<void> =>
   emitEnded(tx, by, await dropInvitationsOfUser(tx, userId))
 
@@ -65,23 +65,18 @@ export const endInvitationsOfKeys = async (tx: Tx, by: Requester, keyIds: string
   emitEnded(tx, by, await dropInvitationsOfKeys(tx, keyIds))
 
 async function emitEnded(tx: Tx, by: Requester, invitations: InvitationRow[]): Promise<void> {
+  const reason = 'The inviter can no longer make this invitation.'
   for (const { role, ...row } of invitations) {
-    const reason = 'The inviter can no longer make this invitation.'
+    if (!role && !row.is_operator) continue
     const person = { ...row, user_id: row.id, suspended_at: null, is_invited: true }
-    const ended = {
+    await emit(tx, {
       ...by,
-      resourceType: 'user' as const,
+      type: role ? 'member.removed' : 'user.operator_removed',
+      resourceType: 'user',
       resourceId: row.id,
       organizationId: row.organization_id,
-    }
-    if (role)
-      await emit(tx, {
-        ...ended,
-        type: 'member.removed',
-        data: { ...memberView({ ...person, role }), reason },
-      })
-    else if (row.is_operator)
-      await emit(tx, { ...ended, type: 'user.operator_removed', data: { ...userView(person), reason } })
+      data: { ...(role ? memberView({ ...person, role }) : userView(person)), reason },
+    })
   }
 }
 
@@ -91,7 +86,6 @@ export function requireEmail(given: string): string {
   return email
 }
 
-/** What a code grants. */
 const requireInvitations = (services: Services, visitor: Pick<Visitor, 'address'>, code: string) =>
   requireCode(services, visitor, async () => {
     const all = await findInvitations(services.database, hashSecret(code))
@@ -114,7 +108,7 @@ export async function readInvitation(
   }
 }
 
-/** An existing account, in a session of its own, takes what the link grants. */
+/** The signed-in user accepts the invitation. */
 export async function joinByInvitation(
   services: Services,
   visitor: Visitor,
@@ -125,7 +119,7 @@ export async function joinByInvitation(
   await services.database.transaction((tx) => redeem(tx, visitor, userId, code))
 }
 
-/** A new account takes it. One that exists is never touched: its owner signs in and joins by the same link. */
+/** Creates an account that accepts the invitation. The owner of an existing account must sign in and join instead. */
 export async function acceptWithNewAccount(
   services: Services,
   visitor: Visitor,
@@ -150,7 +144,7 @@ export async function acceptWithNewAccount(
 const hasAccount = () =>
   new Failure(
     'already_exists',
-    'This address has an account: sign in to it, then accept the invitation there.',
+    'This address already has an account. Sign in, then open the invitation again.',
   )
 
 async function redeem(tx: Tx, visitor: Visitor, userId: string, code: string): Promise<void> {
@@ -158,7 +152,7 @@ async function redeem(tx: Tx, visitor: Visitor, userId: string, code: string): P
   if (invitations.length === 0) throw badCode()
   for (const { organization_id: organizationId, role, is_operator, email } of invitations) {
     if (organizationId && role && !(await insertMember(tx, organizationId, userId, role)))
-      throw new Failure('already_exists', 'This account is a member of the organization already.')
+      throw new Failure('already_exists', 'This account is already a member of the organization.')
     if (is_operator) await makeUserOperator(tx, userId)
     const type = is_operator ? 'user.operator_granted' : 'member.accepted'
     await emitUser(tx, visitor, type, userId, { organizationId, data: { email, ...(role && { role }) } })

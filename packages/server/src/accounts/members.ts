@@ -1,5 +1,5 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
-import { Failure, notFound } from '../domain/failure.ts'
+import { Failure, requireFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester } from '../store/events/events.ts'
@@ -23,7 +23,7 @@ import { memberView } from '../views/identity.ts'
 import { emitKeysRevoked } from './access-keys.ts'
 import { endInvitationsOfUser, invite, requireEmail } from './invitations.ts'
 
-/** Whether the address has an account makes no difference here: the membership begins when its link is redeemed. */
+/** The membership begins when the link is used, with an existing or a new account. */
 export async function inviteMember(
   tx: Tx,
   by: OrganizationRequester,
@@ -33,16 +33,16 @@ export async function inviteMember(
   const email = requireEmail(given.email)
   await lockOrganization(tx, by.organizationId)
   if (await isMemberEmail(tx, by.organizationId, email))
-    throw new Failure('already_exists', 'This user is a member already: change the role instead.')
-  const grant = { organizationId: by.organizationId, role: given.role, isOperator: false }
-  const { invitations, code } = await invite(tx, email, [grant], inviter)
+    throw new Failure('already_exists', 'This user is already a member. Change the role instead.')
+  const offer = { organizationId: by.organizationId, role: given.role, isOperator: false }
+  const { invitations, code } = await invite(tx, email, [offer], inviter)
   await requireRoom(tx, by, 'members')
   const member = (await findMember(tx, by.organizationId, invitations[0]!.id))!
   await emitMember(tx, by, 'member.invited', member)
   return { member, code }
 }
 
-/** A new link for somebody who was invited; the one before no longer works. */
+/** Creates a new link for an invited member. The previous link stops working. */
 export async function inviteMemberAgain(
   tx: Tx,
   by: OrganizationRequester,
@@ -50,11 +50,11 @@ export async function inviteMemberAgain(
   id: string,
 ): Promise<{ member: MemberRow; code: string }> {
   const { email, role, is_invited } = await lockedMember(tx, by, id)
-  if (!is_invited) throw new Failure('conflict', 'This member has accepted already and needs no invitation.')
+  if (!is_invited) throw new Failure('conflict', 'This member has already accepted the invitation.')
   return inviteMember(tx, by, inviter, { email, role })
 }
 
-/** Keys of the organization that the member made do not outlast the role that they need. */
+/** Revokes organization keys of the member that need a higher role than the new one. */
 export async function changeMember(
   tx: Tx,
   by: OrganizationRequester,
@@ -75,7 +75,7 @@ export async function changeMember(
   return member
 }
 
-/** Returns the keys of projects that the member made and that go on working: all of them, or none if they are revoked. */
+/** Returns the project keys of the member that still work. */
 export async function removeMember(
   tx: Tx,
   by: OrganizationRequester,
@@ -99,14 +99,12 @@ export async function removeMember(
 
 async function lockedMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<MemberRow> {
   await lockOrganization(tx, by.organizationId)
-  const member = await findMember(tx, by.organizationId, userId)
-  if (!member) throw notFound('member')
-  return member
+  return requireFound('member', await findMember(tx, by.organizationId, userId))
 }
 
 async function requireOwner(tx: Tx, organizationId: string): Promise<void> {
   if (!(await hasActiveOwner(tx, organizationId)))
-    throw new Failure('conflict', 'The last owner must stay one: make someone else an owner first.')
+    throw new Failure('conflict', 'This is the last owner. Make another member an owner first.')
 }
 
 function emitMember(

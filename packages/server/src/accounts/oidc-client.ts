@@ -15,28 +15,28 @@ import type { OidcConfig } from '../config/index.ts'
 
 const timeoutS = 10
 
-/** What has to be the same when the browser comes back. */
+/** Values that must match when the browser comes back. */
 export interface OidcFlow {
   state: string
   nonce: string
   verifier: string
 }
 
-/** Whom the provider vouches for. */
+/** The identity that the provider confirms. */
 export interface OidcIdentity {
   issuer: string
   subject: string
   email: string
   isEmailVerified: boolean
-  /** The provider saw a second factor. */
+  /** True if the user signed in to the provider with a second factor. */
   hasSecondFactor: boolean
-  /** What the claim of roles holds. */
+  /** The values of the claim that `role_claim` names. */
   roleClaims: string[]
 }
 
 /**
- * The provider's metadata and keys are read at each sign-in: that is rare, and a key that was rotated a moment ago is
- * known at once. The signature is checked although the token comes over TLS from the provider itself.
+ * Reads the provider's metadata and keys at each sign-in, so that rotated keys work at once. The signature is verified
+ * although the token comes from the provider over TLS.
  */
 function discover(provider: OidcConfig): Promise<Configuration> {
   const issuer = new URL(provider.issuer)
@@ -64,7 +64,7 @@ export async function beginOidc(
   return { url: url.href, flow }
 }
 
-/** Throws unless the answer belongs to this flow and the token is genuine, for us, and of now. */
+/** Throws unless the response belongs to this flow, and the token is genuine, for this service and not expired. */
 export async function finishOidc(
   provider: OidcConfig,
   returnedUrl: URL,

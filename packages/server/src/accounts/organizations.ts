@@ -1,5 +1,5 @@
 import type { EventType, OrganizationQuotaName } from '@slipway/contract'
-import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
 import { setOrganizationQuotas } from '../store/compute/organization-quotas.ts'
@@ -30,13 +30,15 @@ export async function updateOrganization(
   given: { name?: string; require_totp?: boolean },
   reservedNames: string[],
 ): Promise<OrganizationRow> {
-  // Single sign-on finds its organization by name: nobody may step into its place.
+  // Single sign-on finds its organization by name, so no other organization may take a name of the configuration.
   const current = await lockOrganization(tx, by.organizationId)
   if (given.name !== undefined && given.name !== current?.name && reservedNames.includes(given.name))
-    throw new Failure('already_exists', 'This name is kept for another organization: choose another.')
+    throw new Failure(
+      'already_exists',
+      `The name ${given.name} is reserved for single sign-on. Choose another name.`,
+    )
   const changes = { name: given.name ?? null, requiresTotp: given.require_totp ?? null }
-  const row = await changeOrganization(tx, by.organizationId, changes)
-  if (!row) throw notFound('organization')
+  const row = requireFound('organization', await changeOrganization(tx, by.organizationId, changes))
   await emitOrganization(tx, by, 'organization.updated', row, { require_totp: row.require_totp })
   tx.signal('access')
   return row
@@ -49,9 +51,9 @@ export async function setOrganizationSuspended(
   given: { suspended: boolean; stop_vms?: boolean },
 ): Promise<OrganizationRow> {
   const stopsVms = given.stop_vms ?? false
-  if (stopsVms && !given.suspended) throw invalidField('stop_vms', 'goes only with a suspension')
-  const row = await suspendOrganization(tx, id, given.suspended, stopsVms)
-  if (!row) throw notFound('organization')
+  if (stopsVms && !given.suspended)
+    throw invalidField('stop_vms', 'is only allowed together with suspended: true')
+  const row = requireFound('organization', await suspendOrganization(tx, id, given.suspended, stopsVms))
   const type = given.suspended ? 'organization.suspended' : 'organization.restored'
   await emitOrganization(tx, by, type, row, { stop_vms: stopsVms })
   tx.signal('access')

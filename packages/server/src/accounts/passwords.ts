@@ -8,12 +8,12 @@ import {
   takeBackPasswordAttempt,
 } from '../store/identity/password-failures.ts'
 import { findUserByEmail, type UserRow } from '../store/identity/users.ts'
-import { tellFailedSignIn } from './failed-sign-ins.ts'
+import { recordFailedSignIn } from './failed-sign-ins.ts'
 import { badCode, invalidGrant, type Visitor } from './visitor.ts'
 
 /**
- * Does what a right password allows. An unknown or suspended user gets the same answer after the same work as a wrong
- * password. Only when all is done do the attempts before it cease to count: guesses at a second factor add up.
+ * Runs `work` if the password is right. An unknown or suspended user gets the same response after the same work as a wrong
+ * password. Earlier failures are cleared only after `work` succeeds, so that wrong second factors count too.
  */
 export function requirePassword<T>(
   services: Services,
@@ -26,20 +26,20 @@ export function requirePassword<T>(
     const user = await findUserByEmail(services.database, email)
     const isRight = await isPasswordRight(user?.password_hash ?? null, given.password)
     if (!user || !isRight || user.suspended_at) {
-      tellFailedSignIn(services, visitor, user, 'password')
+      recordFailedSignIn(services, visitor, user, 'password')
       throw invalidGrant('The e-mail or the password is wrong.')
     }
     return work(user)
   })
 }
 
-/** Whatever is not done counts as a failed sign-in of the e-mail; what is done clears those from its address. */
+/** Runs `work` as a sign-in attempt: an error counts as a failure, success clears the failures from this address. */
 export function countedAttempt<T>(
   services: Services,
   { email, address }: { email: string; address: string },
   work: () => Promise<T>,
 ): Promise<T> {
-  return inLine(address, async () => {
+  return takeTurn(address, async () => {
     await countAttempt(services, email, address)
     const result = await work()
     await clearPasswordFailures(services.database, email, clientOf(address))
@@ -47,13 +47,13 @@ export function countedAttempt<T>(
   })
 }
 
-/** What a code stands for. Codes that stand for nothing count as failed sign-ins of the address. */
+/** Returns what the code refers to. An unknown code counts as a failed sign-in of the address. */
 export function requireCode<T>(
   services: Services,
   { address }: { address: string },
   find: () => Promise<T | undefined>,
 ): Promise<T> {
-  return inLine(address, async () => {
+  return takeTurn(address, async () => {
     const attemptId = await countAttempt(services, '', address)
     const found = await find()
     if (found === undefined) throw badCode()
@@ -62,7 +62,7 @@ export function requireCode<T>(
   })
 }
 
-/** Counts an attempt as failed until it turns out otherwise, and returns its id: 429 if that is one too many. */
+/** Counts an attempt as failed until it is cleared, and returns its id; throws 429 above the limit. */
 export async function countAttempt(
   { database, config }: Services,
   email: string,
@@ -73,33 +73,33 @@ export async function countAttempt(
   )
   if ('id' in outcome) return outcome.id
   const { waitSeconds } = outcome
-  throw new Failure('rate_limited', `Too many failed attempts: try again in ${waitSeconds} s.`, {
+  throw new Failure('rate_limited', `Too many failed attempts. Try again in ${waitSeconds} s.`, {
     retryAfterSeconds: waitSeconds,
   })
 }
 
-const mostInLine = 40
-const lines = new Map<string, { length: number; tail: Promise<unknown> }>()
+const mostWaiting = 40
+const queues = new Map<string, { length: number; tail: Promise<unknown> }>()
 
 /**
- * An address makes one attempt at a time, so that a flood from one takes no more of the processor than an honest
- * sign-in from another. Attempts are counted before they are made: by taking turns, many right ones at once are not
- * taken for failures. The count itself, which all processes share, does not depend on it.
+ * Runs one attempt per address at a time, so that a flood from one address does not slow down sign-ins from others.
+ * Attempts count as failed until they succeed: taking turns keeps concurrent correct ones below the limit, which all
+ * processes share.
  */
-export async function inLine<T>(address: string, work: () => Promise<T>): Promise<T> {
+export async function takeTurn<T>(address: string, work: () => Promise<T>): Promise<T> {
   const client = clientOf(address)
-  const line = lines.get(client) ?? { length: 0, tail: Promise.resolve() }
-  if (line.length >= mostInLine)
-    throw new Failure('rate_limited', 'Too many attempts at once from your address: try again in 1 s.', {
+  const queue = queues.get(client) ?? { length: 0, tail: Promise.resolve() }
+  if (queue.length >= mostWaiting)
+    throw new Failure('rate_limited', 'Too many concurrent attempts from your address. Try again in 1 s.', {
       retryAfterSeconds: 1,
     })
-  lines.set(client, line)
-  line.length++
-  const turn = line.tail.then(work)
-  line.tail = turn.catch(() => {})
+  queues.set(client, queue)
+  queue.length++
+  const turn = queue.tail.then(work)
+  queue.tail = turn.catch(() => {})
   try {
     return await turn
   } finally {
-    if (--line.length === 0) lines.delete(client)
+    if (--queue.length === 0) queues.delete(client)
   }
 }

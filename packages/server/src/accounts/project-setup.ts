@@ -11,7 +11,7 @@ import { insertRule, type NewRule } from '../store/network/rules.ts'
 
 const networkName = 'default-vpc-network'
 const subnetPrefix = 20
-/** As many blocks of that size as the network has; further locations get a subnet when someone makes one. */
+/** The number of blocks of that size in the network. Further locations get no default subnet. */
 const mostSubnets = 16
 
 export interface NewProject {
@@ -20,14 +20,12 @@ export interface NewProject {
   labels?: Labels
 }
 
-/** A project that VMs can be created in at once: a network, a subnet per location, default rules. No limits of its own. */
+/** Creates a project with a network, a subnet per location and default rules, and without quotas of its own. */
 export async function setUpProject(
   tx: Tx,
   { organizationId, name, labels = {} }: NewProject,
 ): Promise<ProjectRow> {
-  const project = await insertProject(tx, { id: uuid(), organizationId, name, labels }).catch((error) => {
-    throw nameTaken(error)
-  })
+  const project = await insertProject(tx, { id: uuid(), organizationId, name, labels }).catch(refuseTakenName)
   await setQuotas(
     tx,
     project.id,
@@ -58,14 +56,17 @@ export async function setUpProject(
   return project
 }
 
-/** Turns a clash of names into its answer; everything else stays what it is. */
-export function nameTaken(error: unknown): unknown {
-  return violatedConstraint(error) === 'projects_name'
-    ? new Failure('already_exists', 'The organization has a project of this name: choose another.')
+/** Turns the violation of the unique name into 409, and rethrows other errors. */
+export function refuseTakenName(error: unknown): never {
+  throw violatedConstraint(error) === 'projects_name'
+    ? new Failure(
+        'already_exists',
+        'The organization already has a project with this name. Choose another name.',
+      )
     : error
 }
 
-/** In force at once: no VM can be in the network yet. */
+/** Active from the start, because no VM can be in the network yet. */
 function defaultRules(projectId: string, networkId: string): NewRule[] {
   const anywhere = [{ resource_id: '', cidr: '0.0.0.0/0' }]
   const network = [{ resource_id: networkId, cidr: '' }]
@@ -93,7 +94,7 @@ function defaultRules(projectId: string, networkId: string): NewRule[] {
   })
   return [
     rule('allow-ssh', 'ingress', anywhere, network, { destinationPorts: ['22'], protocols: ['tcp'] }),
-    // A rule has one direction: inside the network takes two.
+    // A rule has one direction, so traffic inside the network needs two.
     rule('allow-internal', 'ingress', network, network),
     rule('allow-internal-egress', 'egress', network, network),
     rule('allow-egress', 'egress', network, anywhere),

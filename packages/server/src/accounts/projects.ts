@@ -1,5 +1,5 @@
 import type { EventType, Labels } from '@slipway/contract'
-import { Failure, notFound } from '../domain/failure.ts'
+import { Failure, notFound, requireFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { deleteQuotas } from '../store/compute/quotas.ts'
@@ -14,7 +14,7 @@ import {
   updateProject,
 } from '../store/identity/projects.ts'
 import { projectView } from '../views/identity.ts'
-import { type NewProject, nameTaken, setUpProject } from './project-setup.ts'
+import { type NewProject, refuseTakenName, setUpProject } from './project-setup.ts'
 
 export async function createProject(tx: Tx, by: Requester, project: NewProject): Promise<ProjectRow> {
   const row = await setUpProject(tx, project)
@@ -28,27 +28,23 @@ export async function changeProject(
   change: { name?: string; labels?: Labels },
 ): Promise<ProjectRow> {
   if (Object.keys(change).length === 0)
-    throw new Failure('invalid_argument', 'Name at least one member to change.')
-  const row = await updateProject(tx, by.projectId, change).catch((error) => {
-    throw nameTaken(error)
-  })
-  if (!row) throw notFound('project')
+    throw new Failure('invalid_argument', 'Send at least one member to change: name or labels.')
+  const row = requireFound('project', await updateProject(tx, by.projectId, change).catch(refuseTakenName))
   await emitProject(tx, by, 'project.updated', row)
   return row
 }
 
-/** Only an empty one; its keys end with it. */
+/** Deletes an empty project and its keys. */
 export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void> {
-  const row = await findProject(tx, by.projectId)
-  if (!row) throw notFound('project')
-  // From here on nothing can be created in it.
+  const row = requireFound('project', await findProject(tx, by.projectId))
+  // Without quotas, nothing can be created in the project any more.
   await deleteQuotas(tx, row.id)
   const contents = await countProjectContents(tx, row.id)
   const left = Object.entries(contents).filter(([, count]) => count > 0)
   if (left.length > 0)
     throw new Failure(
       'conflict',
-      `The project is not empty: delete or await ${left.map(([what, count]) => `${what} (${count})`).join(', ')} first.`,
+      `The project is not empty. Delete these first, or wait until they end: ${left.map(([what, count]) => `${what} (${count})`).join(', ')}.`,
     )
   await revokeAccessKeysOfProject(tx, row.id)
   await deleteSshKeysOfProject(tx, row.id)

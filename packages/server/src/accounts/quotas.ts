@@ -1,5 +1,5 @@
 import type { OrganizationQuotaName, QuotaName } from '@slipway/contract'
-import { invalidField, notFound } from '../domain/failure.ts'
+import { invalidField, requireFound } from '../domain/failure.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
 import {
   listOrganizationQuotas,
@@ -8,17 +8,17 @@ import {
 } from '../store/compute/organization-quotas.ts'
 import { listQuotas, type QuotaRow, setQuotas } from '../store/compute/quotas.ts'
 import { emit, type Requester } from '../store/events/events.ts'
-import { findProjectScope, type ProjectScope } from '../store/identity/access.ts'
+import { findProjectScope } from '../store/identity/access.ts'
 import { findOrganization } from '../store/identity/organizations.ts'
 
-/** Of a project, within those of its organization; null takes a limit away. */
+/** Changes quotas of a project; null removes one. The quotas of the organization apply as well. */
 export async function changeQuotas(
   tx: Tx,
   by: Requester,
   projectId: string,
   items: { name: QuotaName; max: number | null }[],
 ): Promise<void> {
-  const project = await requireProject(tx, projectId)
+  const { organizationId } = requireFound('project', await findProjectScope(tx, projectId))
   refuseRepeated(items)
   await setQuotas(tx, projectId, items)
   await emit(tx, {
@@ -27,19 +27,19 @@ export async function changeQuotas(
     resourceType: 'project',
     resourceId: projectId,
     projectId,
-    organizationId: project.organizationId,
+    organizationId,
     data: { items },
   })
 }
 
-/** Of an organization, for all its projects together. */
+/** Changes quotas of an organization, which apply to all its projects together. */
 export async function changeOrganizationQuotas(
   tx: Tx,
   by: Requester,
   organizationId: string,
   items: { name: OrganizationQuotaName; max: number }[],
 ): Promise<void> {
-  await requireOrganization(tx, organizationId)
+  requireFound('organization', await findOrganization(tx, organizationId))
   refuseRepeated(items)
   await setOrganizationQuotas(
     tx,
@@ -56,34 +56,22 @@ export async function changeOrganizationQuotas(
   })
 }
 
-/** 404 for a project that does not exist. */
 export async function readQuotas(db: Queryable, projectId: string): Promise<QuotaRow[]> {
-  await requireProject(db, projectId)
+  requireFound('project', await findProjectScope(db, projectId))
   return listQuotas(db, projectId)
 }
 
-/** 404 for an organization that does not exist. */
 export async function readOrganizationQuotas(
   db: Queryable,
   organizationId: string,
 ): Promise<OrganizationQuotaRow[]> {
-  await requireOrganization(db, organizationId)
+  requireFound('organization', await findOrganization(db, organizationId))
   return listOrganizationQuotas(db, organizationId)
 }
 
 function refuseRepeated(items: { name: string }[]): void {
   items.forEach(({ name }, i) => {
     if (items.findIndex((item) => item.name === name) < i)
-      throw invalidField(`items/${i}/name`, `${name} is named twice`)
+      throw invalidField(`items/${i}/name`, `${name} is given twice`)
   })
-}
-
-async function requireProject(db: Queryable, id: string): Promise<ProjectScope> {
-  const project = await findProjectScope(db, id)
-  if (!project) throw notFound('project')
-  return project
-}
-
-async function requireOrganization(db: Queryable, id: string): Promise<void> {
-  if (!(await findOrganization(db, id))) throw notFound('organization')
 }

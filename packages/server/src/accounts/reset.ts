@@ -1,4 +1,4 @@
-import { Failure, notFound } from '../domain/failure.ts'
+import { Failure, requireFound } from '../domain/failure.ts'
 import { hashNewPassword } from '../domain/password.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
 import { queueMail } from '../mail/queue.ts'
@@ -14,12 +14,12 @@ import {
 } from '../store/identity/one-time-codes.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
 import { findUserByEmail, lockUser, markEmailVerified, setUserPassword } from '../store/identity/users.ts'
-import { countAttempt, inLine, requireCode } from './passwords.ts'
+import { countAttempt, requireCode, takeTurn } from './passwords.ts'
 import { badCode, emitUser, type Visitor } from './visitor.ts'
 
 const resetSeconds = 3600
 
-/** A code by which the user sets a new password; earlier ones no longer work. */
+/** Creates a code to set a new password. Earlier codes of the user stop working. */
 export async function createResetCode(
   tx: Tx,
   userId: string,
@@ -38,19 +38,16 @@ export async function createResetCode(
   return { code, expiresAt: expires_at }
 }
 
-/**
- * Mails a code to the address, if it has an account. That happens after the answer, which is the same and takes the same
- * time for every address.
- */
+/** Mails a code if the address has an account, after the response, which is the same and takes the same time for all. */
 export async function forgotPassword(services: Services, visitor: Visitor, given: string): Promise<void> {
   if (!services.config.mail)
-    throw new Failure('conflict', 'This service sends no mail: ask an operator for a reset link.')
+    throw new Failure('conflict', 'This service does not send mail. Ask an operator for a reset link.')
   const email = given.toLowerCase()
   await countAttempt(services, email, visitor.address)
   void services.database
     .transaction(async (tx) => {
       const found = await findUserByEmail(tx, email)
-      // Locked, so that of many requests at once one makes a code.
+      // Locked, so that only one of several concurrent requests creates a code.
       const user = found && (await lockUser(tx, found.id))
       if (!user || user.suspended_at || (await hasFreshResetCode(tx, user.id))) return
       const { code } = await createResetCode(tx, user.id, true)
@@ -58,26 +55,24 @@ export async function forgotPassword(services: Services, visitor: Visitor, given
       await queueMail(services, tx, {
         to: user.email,
         subject: 'Slipway: set a new password',
-        text: `Somebody, hopefully you, asked for a new password. Set it here within an hour:\n\n${resetUrl(services, code)}\n\nIf it was not you, nothing needs to be done.`,
+        text: `A new password was requested for your account. Set it here within an hour:\n\n${resetUrl(services, code)}\n\nIf you did not request this, ignore this message.`,
       })
     })
-    .catch((err) => services.log.warn({ err }, 'a reset could not be mailed'))
+    .catch((err) => services.log.warn({ err }, 'password reset not mailed'))
 }
 
-/** What follows `#` reaches no server, and so no log. */
+/** Browsers do not send what follows `#`, so no log has the code. */
 export const resetUrl = ({ publicUrl }: Services, code: string): string => `${publicUrl()}/reset#code=${code}`
 
-/** By an operator, for a user who has forgotten the password. */
+/** An operator creates the code for a user who forgot the password. */
 export async function offerReset(
   tx: Tx,
   by: Requester,
   userId: string,
 ): Promise<{ code: string; expiresAt: Date }> {
-  const user = await lockUser(tx, userId)
-  if (!user) throw notFound('user')
-  if (user.password_hash === null)
-    throw new Failure('conflict', 'This user has no password: the account signs in by single sign-on.')
-  const { email } = user
+  const { email, password_hash } = requireFound('user', await lockUser(tx, userId))
+  if (password_hash === null)
+    throw new Failure('conflict', 'This user has no password. The account uses single sign-on.')
   await emit(tx, {
     ...by,
     type: 'user.reset_offered',
@@ -88,7 +83,7 @@ export async function offerReset(
   return createResetCode(tx, userId, false)
 }
 
-/** Ends all sessions and keeps the second factor: whoever holds the mailbox alone does not get in. */
+/** Ends all sessions. Keeps the second factor, so that access to the mailbox is not enough to sign in. */
 export async function resetPassword(
   services: Services,
   visitor: Visitor,
@@ -97,7 +92,7 @@ export async function resetPassword(
   const codeHash = hashSecret(given.code)
   const { database } = services
   await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'reset'))
-  const passwordHash = await inLine(visitor.address, () => hashNewPassword(given.password))
+  const passwordHash = await takeTurn(visitor.address, () => hashNewPassword(given.password))
   await database.transaction(async (tx) => {
     const code = await redeemOneTimeCode(tx, codeHash, 'reset')
     const user = code?.user_id ? await lockUser(tx, code.user_id) : undefined

@@ -1,4 +1,4 @@
-import { Failure, notFound } from '../domain/failure.ts'
+import { Failure, requireFound } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import { openSecret, sealSecret } from '../domain/secret-key.ts'
 import {
@@ -25,19 +25,19 @@ import { lockUser, type UserRow } from '../store/identity/users.ts'
 import { countedAttempt, requirePassword } from './passwords.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** A user about their own account. */
+/** A signed-in user who changes the own account. */
 export interface Self {
   id: string
   email: string
   familyId: string
 }
 
-/** An account of single sign-on may show the address of somebody else's password account. */
+/** An account of single sign-on can have the e-mail of another account with a password. */
 export function requireSelf(user: UserRow, self: Self): void {
-  if (user.id !== self.id) throw invalidGrant('This account has no password: it signs in by single sign-on.')
+  if (user.id !== self.id) throw invalidGrant('This account has no password. It uses single sign-on.')
 }
 
-/** Returns what an authenticator reads. It counts for nothing until a code of it was shown. */
+/** Returns the URI for an authenticator. The second factor is active only after a code is confirmed. */
 export function setUpTotp(
   services: Services,
   visitor: Visitor,
@@ -50,23 +50,23 @@ export function setUpTotp(
     const secret = newTotpSecret()
     await services.database.transaction(async (tx) => {
       if ((await lockUser(tx, id))?.totp_confirmed_at)
-        throw new Failure('conflict', 'There is a second factor already: remove it first.')
+        throw new Failure('conflict', 'The account already has a second factor. Remove it first.')
       await beginTotp(tx, id, sealSecret(services.secretKey, secret))
     })
     return totpUri(secret, self.email)
   })
 }
 
-/** Returns the recovery codes, here and nowhere else. Other sessions have to sign in again to have the second factor. */
+/** Returns the recovery codes, which are not stored. Other sessions must sign in again with the second factor. */
 export function confirmSecondFactor(
   services: Services,
   visitor: Visitor,
   self: Self,
   code: string,
 ): Promise<string[]> {
-  return counted(services, visitor, self, async (tx, user) => {
+  return countedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_sealed || user.totp_confirmed_at)
-      throw new Failure('conflict', 'There is nothing to confirm: begin with POST /v0.1/auth/totp.')
+      throw new Failure('conflict', 'There is no second factor to confirm. Begin with POST /v0.1/auth/totp.')
     if (!(await isTotpRight(tx, services, user, code))) throw wrongCode()
     const codes = newRecoveryCodes()
     await confirmTotp(tx, user.id, codes.map(recoveryHash))
@@ -82,7 +82,7 @@ export function removeSecondFactor(
   self: Self,
   code: string,
 ): Promise<void> {
-  return counted(services, visitor, self, async (tx, user) => {
+  return countedChange(services, visitor, self, async (tx, user) => {
     if (!user.totp_confirmed_at) throw new Failure('conflict', 'There is no second factor to remove.')
     if (!(await isSecondFactorRight(tx, services, user, code))) throw wrongCode()
     await removeTotp(tx, user.id)
@@ -91,10 +91,9 @@ export function removeSecondFactor(
   })
 }
 
-/** By an operator, for one who has lost it. */
+/** An operator removes the second factor of a user who lost it. */
 export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string): Promise<void> {
-  const user = await lockUser(tx, userId)
-  if (!user) throw notFound('user')
+  const user = requireFound('user', await lockUser(tx, userId))
   if (!user.totp_sealed) throw new Failure('conflict', 'This user has no second factor.')
   await removeTotp(tx, userId)
   await revokeTokenFamiliesOfUser(tx, userId)
@@ -109,7 +108,7 @@ export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string
   tx.signal('access')
 }
 
-/** A recovery code works once, too. The caller holds the user's lock. */
+/** Accepts a recovery code too, once. The caller must hold the user's lock. */
 export async function isSecondFactorRight(
   tx: Tx,
   services: Services,
@@ -128,8 +127,8 @@ async function isTotpRight(tx: Tx, services: Services, user: UserRow, code: stri
   return step !== null && spendTotpStep(tx, user.id, step)
 }
 
-/** Guesses count like those of passwords, also when the transaction comes to nothing. */
-function counted<T>(
+/** Wrong codes count like wrong passwords, also when the transaction is rolled back. */
+function countedChange<T>(
   services: Services,
   { address }: Visitor,
   self: Self,
@@ -137,8 +136,7 @@ function counted<T>(
 ): Promise<T> {
   return countedAttempt(services, { email: self.email, address }, () =>
     services.database.transaction(async (tx) => {
-      const user = await lockUser(tx, self.id)
-      if (!user) throw notFound('user')
+      const user = requireFound('user', await lockUser(tx, self.id))
       tx.signal('access')
       return work(tx, user)
     }),
@@ -146,4 +144,4 @@ function counted<T>(
 }
 
 const recoveryHash = (code: string) => hashSecret(normaliseRecoveryCode(code))
-const wrongCode = () => invalidGrant('The code is wrong, or was used already.')
+const wrongCode = () => invalidGrant('The code is wrong or was already used.')

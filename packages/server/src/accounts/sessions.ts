@@ -16,12 +16,12 @@ import {
 
 const accessSeconds = 3600
 const refreshSeconds = 30 * 24 * 3600
-/** How long a spent token gives its successor again: the answer to its first use may have been lost. */
+/** How long a spent token returns its successor again, in case the response to its first use was lost. */
 const graceSeconds = 10
 
 const longestUserAgent = 200
 
-/** Who holds a session, as far as its owner can recognise it. */
+/** Shown to the user, who recognises the own sessions by it. */
 export interface SessionClient {
   address?: string
   userAgent?: string
@@ -29,7 +29,7 @@ export interface SessionClient {
 
 type TokenPair = Pick<TokenAnswer, 'access_token' | 'refresh_token'>
 
-/** A sign-in: the first tokens of a family. */
+/** Creates the first tokens of a session. */
 export async function startSession(
   tx: Tx,
   userId: string,
@@ -45,12 +45,12 @@ export async function startSession(
     hasSecondFactor,
   })
   if (client.address) await putKnownAddress(tx, userId, clientOf(client.address))
-  return tokenAnswer(await mintPair(tx, familyId), accessSeconds)
+  return tokenResponse(await createPair(tx, familyId), accessSeconds)
 }
 
 /**
- * Replaces a refresh token by its successor. `refused`: it is unknown, expired or its session has ended. `reusedOf`
- * a user: it had been spent, so someone else may hold its successor, and the whole session has ended now.
+ * Replaces a refresh token by its successor. Returns `refused` if the token is unknown or expired, or the session has ended.
+ * Returns `reusedOf` with the user if it was already spent: it may be stolen, so the session is ended.
  */
 export async function refreshSession(
   tx: Tx,
@@ -62,23 +62,23 @@ export async function refreshSession(
   const token = family && (await findRefreshToken(tx, hash))
   if (!token || family.is_ended || token.is_expired) return 'refused'
   if (!token.is_spent) {
-    const pair = await mintPair(tx, family.id)
+    const pair = await createPair(tx, family.id)
     await touchTokenFamily(tx, family.id, address)
     const sealed = seal(refreshToken, JSON.stringify(pair))
     await spendRefreshToken(tx, hash, hashSecret(pair.refresh_token), sealed)
-    return tokenAnswer(pair, accessSeconds)
+    return tokenResponse(pair, accessSeconds)
   }
   const age = token.spent_seconds_ago ?? graceSeconds
   if (age < graceSeconds && token.is_successor_spent === false && token.successor_sealed) {
     const pair: TokenPair = JSON.parse(open(refreshToken, token.successor_sealed))
-    return tokenAnswer(pair, Math.floor(accessSeconds - age))
+    return tokenResponse(pair, Math.floor(accessSeconds - age))
   }
   await revokeTokenFamily(tx, family.id)
   tx.signal('access')
   return { reusedOf: family.user_id }
 }
 
-async function mintPair(tx: Tx, familyId: string): Promise<TokenPair> {
+async function createPair(tx: Tx, familyId: string): Promise<TokenPair> {
   const pair = { access_token: newToken('access'), refresh_token: newToken('refresh') }
   await insertTokenPair(tx, {
     familyId,
@@ -90,7 +90,7 @@ async function mintPair(tx: Tx, familyId: string): Promise<TokenPair> {
   return pair
 }
 
-const tokenAnswer = (pair: TokenPair, seconds: number): TokenAnswer => ({
+const tokenResponse = (pair: TokenPair, seconds: number): TokenAnswer => ({
   ...pair,
   expires_in: seconds,
   token_type: 'bearer',

@@ -1,7 +1,6 @@
 import type { TokenAnswer } from '@slipway/contract'
 import { invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { normaliseEmail } from '../domain/names.ts'
 import { hashNewPassword } from '../domain/password.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -10,13 +9,14 @@ import { findOneTimeCode, redeemOneTimeCode } from '../store/identity/one-time-c
 import { endSession } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../store/identity/tokens.ts'
 import { insertUser, lockUser, setUserPassword, type UserRow } from '../store/identity/users.ts'
-import { tellFailedSignIn, tellOrganizations } from './failed-sign-ins.ts'
-import { inLine, requireCode, requirePassword } from './passwords.ts'
+import { emitToOrganizations, recordFailedSignIn } from './failed-sign-ins.ts'
+import { requireEmail } from './invitations.ts'
+import { requireCode, requirePassword, takeTurn } from './passwords.ts'
 import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
 import { refreshSession, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** With a second factor it takes both; what is missing is told only after the right password. */
+/** An account with a second factor needs both. A missing code is reported only after the right password. */
 export function signIn(
   services: Services,
   visitor: Visitor,
@@ -44,10 +44,10 @@ async function requireSecondFactor(
   code: string | undefined,
 ): Promise<void> {
   if (code === undefined)
-    throw invalidGrant('This account has a second factor: send its code as totp_code.', 'totp_required')
+    throw invalidGrant('This account has a second factor. Send its code as totp_code.', 'totp_required')
   if (await isSecondFactorRight(tx, services, user, code)) return
-  tellFailedSignIn(services, visitor, user, 'second_factor')
-  throw invalidGrant('The code of the second factor is wrong, or was used already.')
+  recordFailedSignIn(services, visitor, user, 'second_factor')
+  throw invalidGrant('The second factor code is wrong or was already used.')
 }
 
 export async function refresh(
@@ -58,15 +58,15 @@ export async function refresh(
   const outcome = await database.transaction(async (tx) => {
     const result = await refreshSession(tx, refreshToken, visitor.address)
     if (typeof result === 'object' && 'reusedOf' in result)
-      await tellOrganizations(tx, visitor, 'user.refresh_token_reused', result.reusedOf, {})
+      await emitToOrganizations(tx, visitor, 'user.refresh_token_reused', result.reusedOf, {})
     return result
   })
   if (outcome === 'refused' || 'reusedOf' in outcome)
-    throw invalidGrant('The refresh token is unknown, used or expired: sign in again.')
+    throw invalidGrant('The refresh token is unknown, used or expired. Sign in again.')
   return outcome
 }
 
-/** An unknown token is no error: what the caller wants is so. */
+/** An unknown token is not an error, because its session does not exist. */
 export async function signOut({ database }: Services, visitor: Visitor, refreshToken: string): Promise<void> {
   await database.transaction(async (tx) => {
     const revoked = await revokeTokenFamilyOf(tx, hashSecret(refreshToken))
@@ -111,7 +111,7 @@ export function changePassword(
     await services.database.transaction(async (tx) => {
       const current = await lockUser(tx, user.id)
       if (current?.password_hash !== user.password_hash)
-        throw invalidGrant('The password has just been changed elsewhere.')
+        throw invalidGrant('The password was changed by another request.')
       await setUserPassword(tx, user.id, passwordHash)
       await revokeTokenFamiliesOfUser(tx, user.id, caller.familyId)
       await emitUser(tx, visitor, 'user.password_changed', user.id)
@@ -120,23 +120,22 @@ export function changePassword(
   })
 }
 
-/** Redeems the set-up code: its holder becomes the first operator. */
+/** Creates the account of the first operator with the set-up code. */
 export async function setUpOperator(
   services: Services,
   visitor: Visitor,
   given: { code: string; email: string; password: string },
 ): Promise<TokenAnswer> {
-  const email = normaliseEmail(given.email)
   const { database } = services
   const codeHash = hashSecret(given.code)
-  // Before the costly hash; that a code works once is decided in the transaction.
+  // Checked before the expensive hash. The transaction ensures that a code works once.
   await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'setup'))
-  if (email === null) throw invalidField('email', 'is not an e-mail address')
-  const passwordHash = await inLine(visitor.address, () => hashNewPassword(given.password))
+  const email = requireEmail(given.email)
+  const passwordHash = await takeTurn(visitor.address, () => hashNewPassword(given.password))
   return database.transaction(async (tx) => {
     if (!(await redeemOneTimeCode(tx, codeHash, 'setup'))) throw badCode()
     const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: true })
-    if (!user) throw invalidField('email', 'belongs to a user already')
+    if (!user) throw invalidField('email', 'already belongs to a user')
     await emitUser(tx, visitor, 'user.setup', user.id)
     return startSession(tx, user.id, visitor)
   })

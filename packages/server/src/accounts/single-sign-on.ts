@@ -25,18 +25,15 @@ import type { OidcIdentity } from './oidc-client.ts'
 import { startSession } from './sessions.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** Where the operator names domains, an address counts only if the provider has verified it. */
+/** If the operator configures domains, the provider must have verified the address. */
 export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentity): void {
   if (provider.allowedDomains.length === 0) return
   const domain = identity.email.split('@').at(-1) ?? ''
   if (!identity.isEmailVerified || !provider.allowedDomains.includes(domain))
-    throw invalidGrant('This address is not verified, or not of a domain that may sign in here.')
+    throw invalidGrant('This address is not verified, or its domain may not sign in to this service.')
 }
 
-/**
- * The account of the subject, or a new one: never an account that merely has the same address, since either side could
- * have taken it first.
- */
+/** Signs in to the account of the subject, or to a new one. An equal e-mail address proves nothing, so it never links accounts. */
 export async function signInByIdentity(
   { database, log }: Services,
   visitor: Visitor,
@@ -46,13 +43,12 @@ export async function signInByIdentity(
   requireAllowedDomain(provider, identity)
   return database.transaction(async (tx) => {
     const userId = await findOrMakeUser(tx, visitor, identity)
-    const user = await lockUser(tx, userId)
-    if (!user || user.suspended_at) throw invalidGrant('This account cannot sign in: ask an operator.')
+    await lockActiveUser(tx, userId)
     const organizationId = provider.organization && (await findOrganizationNamed(tx, provider.organization))
     if (provider.organization && !organizationId)
       log.warn(
         { provider: provider.name },
-        'single sign-on: the organization is unknown, or its name fits several',
+        'single sign-on: the configured organization does not exist or is not unique',
       )
     await applyClaims(
       tx,
@@ -67,7 +63,7 @@ export async function signInByIdentity(
   })
 }
 
-/** By a user in a session of their own, who has also just signed in at the provider. */
+/** Links an identity to a signed-in user, who has just signed in to the provider. */
 export async function linkIdentity(
   { database }: Services,
   visitor: Visitor,
@@ -77,15 +73,14 @@ export async function linkIdentity(
 ): Promise<void> {
   requireAllowedDomain(provider, identity)
   await database.transaction(async (tx) => {
-    const user = await lockUser(tx, userId)
-    if (!user || user.suspended_at) throw invalidGrant('This account cannot sign in: ask an operator.')
+    await lockActiveUser(tx, userId)
     if (!(await insertIdentity(tx, identity.issuer, identity.subject, userId)))
-      throw new Failure('already_exists', 'This identity belongs to an account already.')
+      throw new Failure('already_exists', 'This identity is already linked to an account.')
     await emitUser(tx, visitor, 'user.identity_linked', userId, { data: { provider: provider.name } })
   })
 }
 
-/** By the user. What claims of the issuer gave ends with it; whoever has no other way to sign in keeps it. */
+/** Also ends memberships from the issuer's claims. Refused if the user could no longer sign in. */
 export async function unlinkIdentity(
   { database }: Services,
   visitor: Visitor,
@@ -99,7 +94,7 @@ export async function unlinkIdentity(
     if (!user?.password_hash && identities.every(({ issuer }) => issuer === provider.issuer))
       throw new Failure(
         'conflict',
-        'This is the only way to sign in to this account: link another one first.',
+        'This is the only way to sign in to this account. Link another identity first.',
       )
     await deleteIdentities(tx, provider.issuer, userId)
     await applyClaims(tx, visitor, userId, provider.issuer, null, undefined)
@@ -117,12 +112,18 @@ async function findOrMakeUser(tx: Tx, visitor: Visitor, identity: OidcIdentity):
     return known.user_id
   }
   const user = (await insertUser(tx, { id: uuid(), email, passwordHash: null, isOperator: false }))!
-  if (!(await insertIdentity(tx, issuer, subject, user.id))) throw new TryAgain('the subject was just bound')
+  if (!(await insertIdentity(tx, issuer, subject, user.id)))
+    throw new TryAgain('the subject was linked concurrently')
   await emitUser(tx, visitor, 'user.created', user.id, { data: { email, issuer } })
   return user.id
 }
 
-/** The highest role that the claims give; undefined for none. */
+async function lockActiveUser(tx: Tx, userId: string): Promise<void> {
+  const user = await lockUser(tx, userId)
+  if (!user || user.suspended_at) throw invalidGrant('This account cannot sign in. Contact an operator.')
+}
+
+/** Returns the highest role in the claims. */
 function roleOf(provider: OidcConfig, { roleClaims }: OidcIdentity): Role | undefined {
   const given = roleClaims.map((claim) =>
     Object.hasOwn(provider.roles, claim) ? provider.roles[claim] : undefined,
@@ -130,7 +131,7 @@ function roleOf(provider: OidcConfig, { roleClaims }: OidcIdentity): Role | unde
   return roles.findLast((role) => given.includes(role))
 }
 
-/** What claims of this issuer gave before and do not give now ends; what a link gave stays as it is. */
+/** Applies the role of this issuer's claims. Memberships from invitations do not change. */
 async function applyClaims(
   tx: Tx,
   visitor: Visitor,

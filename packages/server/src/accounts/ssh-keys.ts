@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventType } from '@slipway/contract'
-import { Failure, notFound } from '../domain/failure.ts'
+import { Failure, requireFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../postgres/database.ts'
@@ -10,7 +10,7 @@ import { sshKeyView } from '../views/identity.ts'
 
 const mostOfProject = 1_000
 
-/** The key's form has been checked. */
+/** The schema has checked the format of the key. */
 export async function createSshKey(
   tx: Tx,
   by: ProjectRequester,
@@ -31,22 +31,21 @@ export async function createSshKey(
     mostOfProject,
   ).catch((error) => {
     throw violatedConstraint(error) === 'ssh_keys_project_id_name_key'
-      ? new Failure('already_exists', `There is already an SSH key called ${name}: choose another name.`)
+      ? new Failure('already_exists', `There is already an SSH key named ${name}. Choose another name.`)
       : error
   })
   if (!row)
     throw new Failure(
       'quota_exceeded',
-      `quota exceeded: a project has at most ${mostOfProject} SSH keys. Remove one that nobody needs.`,
+      `Quota exceeded: a project can have at most ${mostOfProject} SSH keys. Remove unused keys.`,
     )
   await emitSshKey(tx, by, 'ssh_key.created', row)
   return row
 }
 
-/** VMs keep the keys that they were made with. */
+/** Existing VMs keep the key. */
 export async function removeSshKey(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
-  const row = await deleteSshKey(tx, by.projectId, id)
-  if (!row) throw notFound('SSH key')
+  const row = requireFound('SSH key', await deleteSshKey(tx, by.projectId, id))
   await emitSshKey(tx, by, 'ssh_key.deleted', row)
 }
 

@@ -1,5 +1,5 @@
 import type { EventType, Role } from '@slipway/contract'
-import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { requireRoom } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
@@ -20,7 +20,7 @@ import {
 } from '../store/identity/users.ts'
 import { userView } from '../views/identity.ts'
 import { emitKeysRevoked } from './access-keys.ts'
-import { endInvitationsOfUser, type Grant, invite, requireEmail } from './invitations.ts'
+import { endInvitationsOfUser, invite, type Offer, requireEmail } from './invitations.ts'
 
 export interface NewUser {
   email: string
@@ -29,7 +29,7 @@ export interface NewUser {
   is_operator?: boolean
 }
 
-/** By an operator: one link to an account, a membership, the operator's mark, or several of them. */
+/** An operator invites a user: one link for an account, a membership, operator rights, or several of these. */
 export async function inviteUser(
   tx: Tx,
   by: Requester,
@@ -41,17 +41,17 @@ export async function inviteUser(
   if (organizationId === undefined && role !== undefined)
     throw invalidField('organization_id', 'is required with role')
   if (organizationId !== undefined && !(await findOrganization(tx, organizationId)))
-    throw invalidField('organization_id', 'there is no organization with this id')
+    throw invalidField('organization_id', 'does not exist')
   const email = requireEmail(given)
   const known = await findUserByEmail(tx, email)
-  const grants: Grant[] = []
+  const offers: Offer[] = []
   if (organizationId && role && !(await isMemberEmail(tx, organizationId, email)))
-    grants.push({ organizationId, role, isOperator: false })
-  if (is_operator && !known?.is_operator) grants.push({ organizationId: null, role: null, isOperator: true })
+    offers.push({ organizationId, role, isOperator: false })
+  if (is_operator && !known?.is_operator) offers.push({ organizationId: null, role: null, isOperator: true })
   if (!organizationId && !is_operator && !known)
-    grants.push({ organizationId: null, role: null, isOperator: false })
-  if (grants.length === 0) throw new Failure('already_exists', 'There is such a user already.')
-  const { invitations, code } = await invite(tx, email, grants, inviter)
+    offers.push({ organizationId: null, role: null, isOperator: false })
+  if (offers.length === 0) throw new Failure('already_exists', 'This user already exists with these rights.')
+  const { invitations, code } = await invite(tx, email, offers, inviter)
   if (organizationId) await requireRoom(tx, { ...by, organizationId }, 'members')
   const user = personOf(invitations)
   await emit(tx, {
@@ -72,7 +72,7 @@ const personOf = ([first, ...more]: InvitationRow[]): PersonRow => ({
   suspended_at: null,
 })
 
-/** A suspended user is signed out everywhere, and the keys that this user made stop until the user is restored. */
+/** A suspended user is signed out, and the user's keys do not work until the user is restored. */
 export async function setUserSuspended(
   tx: Tx,
   by: Requester,
@@ -80,9 +80,8 @@ export async function setUserSuspended(
   isSuspended: boolean,
 ): Promise<UserRow> {
   if (isSuspended && by.actor === `user:${userId}`)
-    throw invalidField('suspended', 'you cannot suspend yourself')
-  const user = await suspendUser(tx, userId, isSuspended)
-  if (!user) throw notFound('user')
+    throw invalidField('suspended', 'must not be your own account')
+  const user = requireFound('user', await suspendUser(tx, userId, isSuspended))
   if (isSuspended) {
     await revokeTokenFamiliesOfUser(tx, user.id)
     await endInvitationsOfUser(tx, by, user.id)
@@ -91,7 +90,7 @@ export async function setUserSuspended(
   return user
 }
 
-/** Ends the operator keys that the user made, too. An invitation to be an operator is taken back. */
+/** Also revokes the user's operator keys, or withdraws the invitation to become an operator. */
 export async function removeOperatorMark(tx: Tx, by: Requester, userId: string): Promise<PersonRow> {
   const taken = await deleteMarkInvitation(tx, userId)
   if (taken) {
@@ -99,13 +98,12 @@ export async function removeOperatorMark(tx: Tx, by: Requester, userId: string):
     await emitUserBy(tx, by, 'user.operator_removed', person)
     return person
   }
-  // Two who take each other's mark away must not both succeed.
+  // Two operators who remove each other at the same time must not both succeed.
   await holdLock(tx, 'operators')
-  const user = await lockUser(tx, userId)
-  if (!user) throw notFound('user')
+  const user = requireFound('user', await lockUser(tx, userId))
   if (!user.is_operator) throw new Failure('conflict', 'This user is not an operator.')
   if (!(await hasOtherOperator(tx, userId)))
-    throw new Failure('conflict', 'The last operator must stay one: make someone else an operator first.')
+    throw new Failure('conflict', 'This is the last operator. Make another user an operator first.')
   const changed = (await takeOperatorMark(tx, userId))!
   await emitKeysRevoked(tx, by, await revokeOperatorKeysOfUser(tx, userId))
   await endInvitationsOfUser(tx, by, userId)

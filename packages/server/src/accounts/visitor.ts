@@ -3,16 +3,14 @@ import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 
-/** A request without a credential, or about one's own. */
+/** The origin of a request before sign-in, or of a user about the own account. */
 export interface Visitor {
   requestId: string
-  /** Where the request comes from, by the rules of trusted proxies. */
   address: string
-  /** What the client calls itself. */
   userAgent: string
 }
 
-/** Also says it in the words of OAuth 2, which its clients look for. */
+/** Adds the members of OAuth 2 errors, which OAuth clients read. */
 export const invalidGrant = (message: string, description = message): Failure =>
   new Failure('invalid_grant', message, {
     extra: { error: 'invalid_grant', error_description: description },
@@ -20,7 +18,7 @@ export const invalidGrant = (message: string, description = message): Failure =>
 
 export const badCode = () => invalidGrant('The code is unknown, used or expired.')
 
-/** There is no caller yet: the user whom it is about is the actor. */
+/** The actor is the user: before sign-in there is no caller. */
 export const emitUser = (
   tx: Tx,
   { requestId, address }: Pick<Visitor, 'requestId' | 'address'>,
