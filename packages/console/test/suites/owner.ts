@@ -80,7 +80,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await page.getByRole('link', { name: 'Billing and budget' }).click()
     await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
       await billing.getByRole('button', { name: 'Remove' }).click()
-      await billing.getByText('The payment method is removed.').waitFor()
+      await billing.getByText('Payment method removed.').waitFor()
     })
   }
 

@@ -264,7 +264,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
         status: 500,
         json: {
           code: 'internal_error',
-          message: 'Something went wrong on our side: it is safe to try again.',
+          message: 'Internal error. It is safe to try again.',
           request_id: 'request-7',
         },
       }),

@@ -18,7 +18,7 @@ import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
-import { mountConsole } from './console.ts'
+import { mountConsoleSession } from './console-session.ts'
 import type { HttpServices } from './context.ts'
 import { mountDocs } from './docs/mount.ts'
 import { sendFailure, toFailure } from './errors.ts'
@@ -28,15 +28,15 @@ import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { mountOidc } from './oidc.ts'
 import { RateLimiter } from './rate-limit.ts'
-import { Endings } from './streams/endings.ts'
-import { HeldAnswers } from './streams/held.ts'
+import { mountStaticFiles } from './static-files.ts'
+import { OperationWaits } from './streams/operation-waits.ts'
 import { EventStreams } from './streams/streams.ts'
 import { readTls, watchTls } from './tls.ts'
 
 const headerBytes = 16 * 1024
 const requestTimeMs = 30_000
 const headersTimeMs = 10_000
-/** How often Node looks for clients that are too slow. */
+/** How often Node checks for clients that are too slow. */
 const slowClientCheckMs = 1_000
 
 export interface App {
@@ -64,11 +64,11 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     ...(tls ? { https: { ...http, ...tls } } : { http }),
     exposeHeadRoutes: true,
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger for each request costs more than naming the request in the few lines that concern it.
+    // A logger per request would cost more than adding the request id to the few lines that need it.
     childLoggerFactory: (logger) => logger,
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: headerBytes, ignoreTrailingSlash: true },
-    // What comes while we close is still answered, on a connection that then ends.
+    // Requests that arrive during shutdown get a response; then their connection is closed.
     return503OnClosing: false,
     clientErrorHandler: (_error, socket) => refuseMalformed(socket),
     frameworkErrors: (error, request, reply) => {
@@ -87,21 +87,19 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const metrics = new Metrics(database, () => countOperations(database))
   const access = new Access(database, signals)
   const streams = new EventStreams(database, signals, access)
-  const endings = new Endings(database, signals)
-  const waits = new HeldAnswers('waits for operations')
+  const operationWaits = new OperationWaits(database, signals)
   const catalogue = new Catalogue(database)
   const services: HttpServices = {
     ...outside,
     access,
     streams,
-    endings,
-    waits,
+    operationWaits,
     catalogue,
     catalogueMemory: new CatalogueMemory(),
   }
   app.addHook('preClose', async () => {
     streams.close()
-    endings.close()
+    operationWaits.close()
   })
 
   app.removeAllContentTypeParsers()
@@ -120,7 +118,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
       isProxyNoticed = true
       log.warn(
         { peer: request.ip },
-        'requests come with X-Forwarded-For, which is not believed: all that come through this proxy count as one address. Name it in [server] trusted_proxies',
+        'X-Forwarded-For is ignored because its sender is not a trusted proxy, so all requests through it count as one address. Add the proxy to [server] trusted_proxies',
       )
     }
     done()
@@ -129,7 +127,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     if (!reply.hasHeader('ratelimit-limit')) limiter.showAddress(request.ip, reply)
     done()
   })
-  // Redaction costs more than the rest of the line, and a request's line has nothing to redact.
+  // Request lines contain no secrets, and redaction would cost more than the rest of the line.
   const requestLog = log.child({}, { redact: [] })
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeId ?? request.routeOptions.url ?? 'none'
@@ -139,7 +137,6 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
         request: request.id,
         route,
         method: request.method,
-        // The path without its query: filters and links can contain secrets.
         path: loggedPath(request.url, route),
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime),
@@ -158,9 +155,9 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     const allowed = allowedMethods(path)
     if (allowed.length === 0 && app.hasRoute({ method: 'GET', url: path })) allowed.push('GET', 'HEAD')
     if (allowed.length === 0)
-      return sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply)
+      return sendFailure(new Failure('not_found', 'No such endpoint.'), request, reply)
     reply.header('Allow', allowed.join(', '))
-    const message = `${request.method} is not possible here: ${allowed.join(', ')} is.`
+    const message = `Method not allowed. Allowed: ${allowed.join(', ')}.`
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
@@ -170,13 +167,14 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   mountStripeWebhook(app, services)
   mountHealth(app, services, metrics, limiter)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl }, limiter)
-  mountConsole(app, services)
+  mountConsoleSession(app, services)
+  mountStaticFiles(app)
   return { fastify: app, access, metrics }
 }
 
 /**
- * JSON answers are never a page: nothing may run, frame or sniff them. Pages set their own policy. Here as wherever every
- * request passes, names are in lower case: of another Fastify makes a new text each time, which is then looked up.
+ * JSON responses must not run scripts, be framed or be sniffed. Pages set their own policy. Names are in lower case, because
+ * Fastify would convert others at every request.
  */
 const securityHeaders = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -187,7 +185,7 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 }
 
-/** A link to the billing dashboard has its secret in the path: no log gets it, however the path is spelled. */
+/** Removes the query and the token of a billing link, so that no secret is logged. */
 function loggedPath(url: string, route: string): string {
   if (route.startsWith('/billing/:token')) return route
   const queryAt = url.indexOf('?')
@@ -209,13 +207,12 @@ const paths = routeIds.map((id) => {
   return { method, expression: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }
 })
 
-/** Where there is GET, there is HEAD. */
 const allowedMethods = (path: string): string[] => {
   const known = paths.filter(({ expression }) => expression.test(path)).map(({ method }) => method)
   return [...new Set(known.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))]
 }
 
-/** What Node's parser refuses never reaches a handler, but still gets the shape of every other error. */
+/** Requests that Node's parser refuses reach no handler, but get the same error format. */
 function refuseMalformed(socket: import('node:net').Socket): void {
   if (!socket.writable) return
   const requestId = randomUUID()
@@ -226,7 +223,7 @@ function refuseMalformed(socket: import('node:net').Socket): void {
   })
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
-    // Whoever is slow to send is slow to hang up, too.
+    // A client that is slow to send may be slow to disconnect too.
     () => socket.destroy(),
   )
 }

@@ -3,10 +3,10 @@ import { Failure } from '../domain/failure.ts'
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const mostLevels = 64
 const mostMembers = 1_000
-/** Of all objects and arrays together: what no request needs is not looked at to its end. */
+/** The number of members and items in all objects and arrays together. */
 const mostValues = 20_000
 
-/** Strict JSON: valid UTF-8, no NUL or lone surrogate in any string, no depth or size that only an attacker needs. */
+/** Strict JSON: valid UTF-8, no NUL or lone surrogate in a string, and limits on depth and size. */
 export function parseJson(raw: Buffer): unknown {
   let text: string
   try {
@@ -24,7 +24,7 @@ export function parseJson(raw: Buffer): unknown {
   return value
 }
 
-/** PostgreSQL stores neither NUL nor lone surrogates, and what cannot be stored cannot be given back. */
+/** PostgreSQL can store neither NUL nor lone surrogates. */
 function checkValues(root: unknown): void {
   const open: { value: unknown; level: number }[] = [{ value: root, level: 0 }]
   let values = 0
@@ -33,7 +33,7 @@ function checkValues(root: unknown): void {
     if (typeof value === 'string') requireCleanText(value)
     else if (typeof value === 'object' && value !== null) {
       if (level >= mostLevels)
-        throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels}.`)
+        throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels} levels.`)
       const members = Object.entries(value)
       values += members.length
       if (members.length > mostMembers && !Array.isArray(value))
@@ -49,6 +49,7 @@ function checkValues(root: unknown): void {
 }
 
 export function requireCleanText(text: string): void {
-  if (text.includes('\0')) throw new Failure('invalid_argument', 'A text contains a NUL character.')
-  if (!text.isWellFormed()) throw new Failure('invalid_argument', 'A text contains half of a surrogate pair.')
+  if (text.includes('\0')) throw new Failure('invalid_argument', 'A string contains a NUL character.')
+  if (!text.isWellFormed())
+    throw new Failure('invalid_argument', 'A string contains half of a surrogate pair.')
 }

@@ -16,12 +16,11 @@ interface Credentials {
 }
 
 /**
- * The browser's session: the refresh token stays in a cookie that scripts cannot read and that goes to this path
- * alone; the page gets the access token. Every call goes through the public token endpoints, so that their checks,
- * limits and errors hold here too.
+ * The browser's session. The refresh token is in a cookie for this path that scripts cannot read; the page gets the access
+ * token. Requests go through the public token endpoints, so that their checks, limits and errors apply.
  */
 export function mountConsoleSession(app: FastifyInstance, services: Services): void {
-  const ask = (request: FastifyRequest, url: string, payload: object) =>
+  const post = (request: FastifyRequest, url: string, payload: object) =>
     app.inject({
       method: 'POST',
       url,
@@ -38,43 +37,43 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
       reply.header('Cache-Control', 'no-store')
       const credentials = (request.body ?? null) as Credentials | null
       const cookie = readCookie(request)
-      if (!credentials && !cookie) throw new Failure('unauthenticated', 'There is no session: sign in.')
+      if (!credentials && !cookie) throw new Failure('unauthenticated', 'No session. Sign in.')
       const [url, payload] = credentials
         ? entryOf(credentials)
         : ['/v0.1/auth/token', { grant_type: 'refresh_token', refresh_token: cookie }]
-      const answer = await ask(request, url, payload)
-      if (answer.statusCode === 200) {
-        const { refresh_token, access_token, expires_in } = answer.json()
+      const response = await post(request, url, payload)
+      if (response.statusCode === 200) {
+        const { refresh_token, access_token, expires_in } = response.json()
         keepSession(services, request, reply, refresh_token)
         return reply.send({ access_token, expires_in })
       }
-      if (!credentials && answer.statusCode === 400) {
+      if (!credentials && response.statusCode === 400) {
         setCookie(request, reply, '', 0)
-        throw new Failure('unauthenticated', 'The session has ended: sign in again.')
+        throw new Failure('unauthenticated', 'The session has ended. Sign in again.')
       }
-      const retryAfter = answer.headers['retry-after']
+      const retryAfter = response.headers['retry-after']
       if (retryAfter) reply.header('Retry-After', retryAfter)
-      return reply.code(answer.statusCode).type('application/json').send(answer.payload)
+      return reply.code(response.statusCode).type('application/json').send(response.payload)
     })
 
     scope.delete(path, async (request, reply) => {
       reply.header('Cache-Control', 'no-store')
       const cookie = readCookie(request)
-      if (cookie) await ask(request, '/v0.1/auth/revoke', { refresh_token: cookie })
+      if (cookie) await post(request, '/v0.1/auth/revoke', { refresh_token: cookie })
       setCookie(request, reply, '', 0)
       return reply.send({})
     })
   })
 }
 
-/** A password, a set-up code or an invitation opens a session; the endpoint checks the rest. */
+/** Returns the endpoint and body that open a session: with a set-up code, an invitation or a password. */
 function entryOf({ setup_code, ...rest }: Credentials): [string, object] {
   if (setup_code !== undefined) return ['/v0.1/auth/setup', { ...rest, code: setup_code }]
   if (rest.code !== undefined) return ['/v0.1/auth/accept', rest]
   return ['/v0.1/auth/token', { grant_type: 'password', ...rest }]
 }
 
-/** Puts the refresh token into the browser; also for a sign-in that came from elsewhere. */
+/** Stores the refresh token in the browser. Single sign-on uses this too. */
 export function keepSession(
   services: Services,
   request: FastifyRequest,
@@ -85,11 +84,11 @@ export function keepSession(
   setCookie(request, reply, refreshToken, refreshDays * 86_400, isSecure)
 }
 
-/** SameSite keeps the cookie from other sites; this also keeps other origins of the same site out. */
+/** SameSite protects against other sites; this check also protects against other origins of the same site. */
 function requireOwnOrigin(request: FastifyRequest, services: Services): void {
   const origin = request.headers.origin
   const isOwn = origin !== undefined && [request.host, hostOf(services.publicUrl())].includes(hostOf(origin))
-  if (!isOwn) throw new Failure('permission_denied', 'This is for the console’s own page only.')
+  if (!isOwn) throw new Failure('permission_denied', 'Only the page of the console may call this.')
 }
 
 function hostOf(url: string): string {
@@ -100,7 +99,7 @@ function hostOf(url: string): string {
   }
 }
 
-/** Cookies do not tell ports apart: two services on one machine need two names. */
+/** Cookies ignore the port, so two services on one host name need different cookie names. */
 const cookieName = (request: FastifyRequest) => `slipway_session_${request.port ?? 'default'}`
 
 const readCookie = (request: FastifyRequest): string => request.cookies[cookieName(request)] ?? ''

@@ -11,23 +11,19 @@ import type { OrganizationRequester, Requester } from '../store/events/events.ts
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { Inviter } from '../store/identity/invitations.ts'
 import type { Access } from './access.ts'
-import type { Endings } from './streams/endings.ts'
-import type { HeldAnswers } from './streams/held.ts'
+import type { OperationWaits } from './streams/operation-waits.ts'
 import type { EventStreams } from './streams/streams.ts'
 
-/** What the process offers to its handlers. */
 export interface HttpServices extends Services {
   access: Access
   streams: EventStreams
-  endings: Endings
-  /** Waits for operations that callers have us hold. */
-  waits: HeldAnswers
-  /** What anyone may look at, at most a second old. */
+  operationWaits: OperationWaits
+  /** The public catalogue, at most a second old. */
   catalogue: Catalogue
   catalogueMemory: CatalogueMemory
 }
 
-/** What a handler gets: a checked request, by a caller who may make it. */
+/** A validated request of an authorized caller. */
 export interface Context<Id extends RouteId = RouteId> {
   services: HttpServices
   /** Null on public routes. */
@@ -37,11 +33,11 @@ export interface Context<Id extends RouteId = RouteId> {
   body: RouteBody<Id>
   /** The project of the path. */
   project: ProjectScope
-  /** The organization of the path, or of the project of the path. */
+  /** The organization of the path, or of the project in the path. */
   organizationId: string
-  /** Writes: the transaction of the request, which also remembers its Idempotency-Key. Reads: the pool. */
+  /** For writes, the transaction of the request, which also stores the Idempotency-Key. For reads, the pool. */
   tx: Tx
-  /** On whose behalf, as writes and events know it: the caller, and the project and organization of the path. */
+  /** The caller, with the project and organization of the path, as writes and events record them. */
   by: RouteParams<Id> extends { project_id: string }
     ? ProjectRequester & OrganizationRequester
     : RouteParams<Id> extends { organization_id: string }
@@ -49,19 +45,18 @@ export interface Context<Id extends RouteId = RouteId> {
       : Requester
   routeId: RouteId
   requestId: string
-  /** Where the request comes from, by the rules of trusted proxies. */
+  /** The client's address; X-Forwarded-For counts if a trusted proxy sent it. */
   address: string
-  /** What the client calls itself. */
   userAgent: string
-  /** 401, 404 or 403 if the caller has lost the right meanwhile: before a held answer is sent. */
+  /** Throws 401, 404 or 403 if the caller lost access during a long wait. */
   requireStill(): Promise<void>
-  /** 402 unless the payment method works: for what costs money. */
+  /** Throws 402 unless the payment method works. */
   requirePayment(): void
   request: FastifyRequest
   reply: FastifyReply
 }
 
-/** An answer that is not JSON, such as CSV. */
+/** A response that is not JSON, such as CSV. */
 export class RawResponse {
   readonly contentType: string
   readonly content: string
@@ -78,21 +73,25 @@ export type Handler<Id extends RouteId> = (
   context: Context<Id>,
 ) => Promise<RouteResponse<Id> | JsonText<RouteResponse<Id>> | RawResponse | typeof answered>
 
-export type Handlers<Ids extends RouteId> = { [Id in Ids]: Handler<Id> }
+export type Handlers = { [Id in RouteId]: Handler<Id> }
 
-/** The organizations that a caller can see. */
+/** The response of a route that has nothing to tell but its success. */
+export async function emptyResponse(work: Promise<unknown>): Promise<Record<string, never>> {
+  await work
+  return {}
+}
+
 export function organizationsOf(caller: Caller): string[] {
   if (caller.kind === 'user') return [...caller.memberships.keys()]
   return caller.kind === 'access_key' ? [caller.organizationId] : []
 }
 
-/** The user to whom a key belongs that this caller makes. */
+/** Returns the user who owns a key that this caller creates: the caller, or the creator of the caller's key. */
 export function makerOf(context: Context): string | null {
   const caller = requireCaller(context)
   return caller.kind === 'user' ? caller.id : caller.createdBy
 }
 
-/** Who invites, by which credential and by which right. */
 export function inviterOf(context: Context, madeAs: Inviter['madeAs']): Inviter {
   const caller = requireCaller(context)
   const names = { access_key: 'an access key', operator_key: 'an operator' }
@@ -111,6 +110,6 @@ export function requireUser(context: Context): Extract<Caller, { kind: 'user' }>
 }
 
 export function requireCaller(context: Context): NonNullable<Context['caller']> {
-  if (!context.caller) throw new Failure('unauthenticated', 'This needs a credential.')
+  if (!context.caller) throw new Failure('unauthenticated', 'This needs an access key or token.')
   return context.caller
 }

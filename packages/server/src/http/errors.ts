@@ -3,38 +3,32 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { isDatabaseAway, isWorthAnotherTry, sqlState } from '../postgres/database.ts'
 
-/** Turns whatever was thrown into what the client sees; nothing internal ever shows. */
+/** Turns any error into the failure that the client sees, without internal details. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (isDatabaseAway(error))
-    return new Failure('unavailable', 'The database is away for the moment: try again shortly.', {
-      cause: error,
-    })
+    return new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause: error })
   if (isWorthAnotherTry(error))
-    return new Failure('unavailable', 'Others wanted the same at the same moment: try again.', {
-      cause: error,
-    })
-  // Data that PostgreSQL cannot read as what it should be, such as a forged page token: the caller's, not ours.
+    return new Failure('unavailable', 'Conflict with a concurrent request. Try again.', { cause: error })
+  // Class 22 is a value that PostgreSQL cannot convert, such as one from a forged page token.
   if (sqlState(error)?.startsWith('22'))
-    return new Failure('invalid_argument', 'A value in the request is not acceptable.', { cause: error })
+    return new Failure('invalid_argument', 'The request contains an invalid value.', { cause: error })
   return (
     fromFastify(error as Partial<FastifyError>) ??
-    new Failure('internal_error', 'Something went wrong on our side: it is safe to try again.', {
-      cause: error,
-    })
+    new Failure('internal_error', 'Internal error. It is safe to try again.', { cause: error })
   )
 }
 
+const fastifyFailures: Record<string, [ErrorCode, string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['request_too_large', 'The body is larger than the limit.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_argument', 'The body does not match its Content-Length.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_argument', 'The body does not match its Content-Length.'],
+}
+
 function fromFastify(error: Partial<FastifyError>): Failure | undefined {
-  switch (error.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Failure('request_too_large', 'The body is over the limit: send less at a time.')
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Failure('unsupported_media_type', 'Send the body as application/json.')
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new Failure('invalid_argument', 'The body does not match its Content-Length.')
-  }
+  const known = fastifyFailures[error.code ?? '']
+  if (known) return new Failure(...known)
   if (typeof error.statusCode === 'number' && error.statusCode >= 400 && error.statusCode < 500)
     return new Failure('invalid_argument', 'The request is malformed.', { cause: error })
   return undefined

@@ -3,26 +3,23 @@ import { isUuid } from '../domain/ids.ts'
 import { oneOf } from '../domain/nearest.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { listLocations } from '../store/fleet/locations.ts'
-import { invalid } from './validation.ts'
+import { invalidParameter } from './validation.ts'
 
-/** A comma-separated filter; null when it names nothing, which is the same as not given. */
+/** Splits a comma-separated filter; null if it is not given or empty. */
 export function commaList(text: string | undefined): string[] | null {
   const parts = (text ?? '').split(',').filter((part) => part !== '')
   return parts.length === 0 ? null : parts
 }
 
-/** A filter by labels, of a form that has been checked. */
 export const labelFilter = (query: { label_selector?: string }): LabelSelector | null =>
   query.label_selector === undefined ? null : parseLabelSelector(query.label_selector)
 
-/** A comma-separated filter of ids. */
 export function idList(field: string, text: string | undefined): string[] | null {
   const ids = commaList(text)
-  if (ids && !ids.every(isUuid)) throw invalid([{ field, message: 'must be UUIDs, comma-separated' }])
+  if (ids && !ids.every(isUuid)) throw invalidParameter(field, 'must be a comma-separated list of UUIDs')
   return ids
 }
 
-/** A comma-separated filter of values from a closed set. */
 export function choiceList(
   field: string,
   text: string | undefined,
@@ -30,20 +27,17 @@ export function choiceList(
 ): string[] | null {
   const given = commaList(text)
   const unknown = given?.find((value) => !choices.includes(value))
-  if (unknown !== undefined) throw invalid([{ field, message: oneOf(unknown, choices) }])
+  if (unknown !== undefined) throw invalidParameter(field, oneOf(unknown, choices))
   return given
 }
 
-/** A comma-separated filter of locations; which there are is looked up only if it is given. */
-export async function locationList(db: Queryable, text: string | undefined): Promise<string[] | null> {
-  return commaList(text) && choiceList('locations', text, await locationNames(db))
-}
+export const locationList = async (db: Queryable, text: string | undefined): Promise<string[] | null> =>
+  commaList(text) && choiceList('locations', text, await locationNames(db))
 
-/** A filter of one location. */
 export async function locationFilter(db: Queryable, name: string | undefined): Promise<string | null> {
   if (name === undefined) return null
   const known = await locationNames(db)
-  if (!known.includes(name)) throw invalid([{ field: 'location', message: oneOf(name, known) }])
+  if (!known.includes(name)) throw invalidParameter('location', oneOf(name, known))
   return name
 }
 

@@ -4,11 +4,10 @@ import { Failure } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Services } from '../services.ts'
 import { listEngineAnswers } from '../store/fleet/locations.ts'
-import { sendFailure } from './errors.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
-/** For load balancers and monitoring. Only /metrics needs a token, and not from loopback. */
+/** For load balancers and monitoring. Only /metrics needs a token, except from loopback. */
 export function mountHealth(
   app: FastifyInstance,
   services: Services,
@@ -20,16 +19,12 @@ export function mountHealth(
   }
   app.get('/healthz', async () => ({ status: 'ok' }))
 
-  // An engine that is away takes its location down, not the API.
-  app.get('/readyz', limited, async (request, reply) => {
+  // An engine that is unavailable affects its location, not the API.
+  app.get('/readyz', limited, async () => {
     try {
       return { status: 'ready', engines: await listEngineAnswers(services.database) }
     } catch (cause) {
-      return sendFailure(
-        new Failure('unavailable', 'The database does not answer.', { cause }),
-        request,
-        reply,
-      )
+      throw new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause })
     }
   })
 
@@ -39,13 +34,13 @@ export function mountHealth(
     if (!hasToken && !isLocal(request)) {
       const message =
         'Send the bearer token in the variable that [server] metrics_token_env names, or send the request from loopback without a forwarding header.'
-      return sendFailure(new Failure('unauthenticated', message), request, reply)
+      throw new Failure('unauthenticated', message)
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })
 }
 
-/** A request with a forwarding header came through a proxy on this machine, possibly from elsewhere. */
+/** A request with a forwarding header came through a proxy on this machine, possibly from another one. */
 function isLocal({ raw, headers }: FastifyRequest): boolean {
   const peer = raw.socket.remoteAddress ?? ''
   const isLoopback = peer === '::1' || /^(::ffff:)?127\./.test(peer)

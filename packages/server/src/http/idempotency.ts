@@ -19,16 +19,13 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
   return header
 }
 
-/** What is sent, and whether it was remembered. */
 export interface StoredResponse {
   text: string
+  /** True if an earlier request with the same key produced it. */
   isReplay: boolean
 }
 
-/**
- * Has `work` answer the request unless its answer is remembered. The row that remembers an answer is part of the same
- * transaction as the change: either both are there or neither.
- */
+/** Returns the stored response of the key, or runs `work` and stores its response in the same transaction as the change. */
 export async function onceOnly(
   tx: Tx,
   request: IdempotentRequest | undefined,
@@ -37,27 +34,31 @@ export async function onceOnly(
   if (!request) return { text: await work(), isReplay: false }
   const { caller, key } = request
   const { keyHash, requestHash } = hashesOf(request)
-  const remembered = rememberedAnswer(key, requestHash, await openIdempotencyKey(tx, { caller, keyHash }))
-  if (remembered) return remembered
+  const stored = storedResponse(key, requestHash, await openIdempotencyKey(tx, { caller, keyHash }))
+  if (stored) return stored
   const text = await work()
   await rememberAnswer(tx, { caller, keyHash, requestHash, answerSealed: seal(key, text) })
   return { text, isReplay: false }
 }
 
-function rememberedAnswer(
+function storedResponse(
   key: string,
   requestHash: Buffer,
   { isOurs, answer }: KeyState,
 ): StoredResponse | undefined {
   if (!isOurs)
-    throw new Failure('conflict', 'The first request with this Idempotency-Key is still under way.', {
-      retryAfterSeconds: 1,
-    })
+    throw new Failure(
+      'conflict',
+      'The first request with this Idempotency-Key is still in progress. Try again.',
+      {
+        retryAfterSeconds: 1,
+      },
+    )
   if (!answer) return undefined
   if (!answer.request_hash.equals(requestHash))
     throw new Failure(
       'idempotency_key_reused',
-      'This Idempotency-Key was used with another request: take a new one.',
+      'This Idempotency-Key was used with a different request. Use a new key.',
     )
   return { text: open(key, answer.answer_sealed), isReplay: true }
 }
@@ -69,13 +70,13 @@ const hashesOf = ({ key, method, path, body }: IdempotentRequest) => ({
     .digest(),
 })
 
-/** The same request has the same URL, whatever the letter case of its ids and with or without a slash at the end. */
+/** Normalizes the letter case of ids and a trailing slash, so that equal requests have equal hashes. */
 export function plainUrl(url: string): string {
   const [path = '', ...query] = url.split('?')
   return [path.toLowerCase().replace(/\/$/, ''), ...query].join('?')
 }
 
-/** The same JSON value gives the same text, whatever the order of its members. */
+/** Sorts members, so that equal JSON values have equal hashes. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   if (typeof value === 'object' && value !== null)

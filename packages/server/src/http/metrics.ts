@@ -4,7 +4,7 @@ import type { Database } from '../postgres/database.ts'
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** How the requests of one route were answered. The library would look up its labels for each of them. */
+/** Request counts of one route. Counting with the library would look up its labels for each request. */
 class RouteCounts {
   readonly byStatus = new Map<number, number>()
   readonly #withinBound = bounds.map(() => 0)
@@ -18,7 +18,6 @@ class RouteCounts {
     this.#seconds += seconds
   }
 
-  /** The lines of a histogram. */
   linesOf(metric: string, route: string) {
     const line = (what: string, value: number, le?: number | '+Inf') => ({
       metricName: `${metric}_${what}`,
@@ -34,7 +33,6 @@ class RouteCounts {
   }
 }
 
-/** What /metrics shows of this process. */
 export class Metrics {
   readonly registry = new Registry()
   readonly #routes = new Map<string, RouteCounts>()
@@ -42,7 +40,7 @@ export class Metrics {
   constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
     this.#showRoutes()
     collectDefaultMetrics({ register: this.registry })
-    // Gauges that are named like counters. Each is the sum of the gauge without the suffix.
+    // These gauges are named like counters, and repeat the gauges without the suffix.
     for (const name of ['handles', 'requests', 'resources'])
       this.registry.removeSingleMetric(`nodejs_active_${name}_total`)
     const { pool, traffic } = database
@@ -61,7 +59,7 @@ export class Metrics {
     this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => pool.waitingCount)
     this.#gauge(
       'slipway_operations_in_progress',
-      'Operations under way.',
+      'Operations in progress.',
       async () => (await counts()).inProgress,
     )
     this.#gauge(
@@ -120,7 +118,7 @@ export class Metrics {
       help,
       registers: [this.registry],
       async collect() {
-        // Metrics must not fail with the database: the last known value stands.
+        // Metrics stay readable without the database: the value is then NaN.
         this.set(await Promise.resolve(read()).catch(() => Number.NaN))
       },
     })

@@ -5,7 +5,7 @@ import type { Tx } from '../postgres/database.ts'
 import { JsonText } from '../postgres/json.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
-import { type Access, bearerOf, type Grant, type MaybePromise, paymentRequired, soon } from './access.ts'
+import { type Access, bearerOf, type Grant, paymentRequired } from './access.ts'
 import {
   answered,
   type Context,
@@ -17,40 +17,41 @@ import {
 import { sendFailure, toFailure } from './errors.ts'
 import { type IdempotentRequest, plainUrl, readIdempotencyKey, type StoredResponse } from './idempotency.ts'
 import { RateLimiter } from './rate-limit.ts'
+import { chain, type MaybePromise } from './short-cache.ts'
 import { compileValidators } from './validation.ts'
 import { writerOf } from './writes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null for what is not in the route table. */
+    /** Null for a path outside the route table. */
     routeId: RouteId | null
     grant: Grant | null
   }
 }
 
-/** Who has no credential yet says little, and nobody pays for reading it. */
+/** Body limit for requests before sign-in. */
 export const authBodyBytes = 8 * 1024
 
-/** As Fastify would complete it. */
+/** With the charset, so that Fastify does not have to add it. */
 const jsonType = 'application/json; charset=utf-8'
 
 type AnyHandler = Handler<RouteId>
 
-/** Puts every route of the table on the server. Access, checks, idempotency and audit happen here, once. */
+/** Mounts every route of the table. Access, checks, idempotency and audit are done here, once for all routes. */
 export function mountRoutes(
   app: FastifyInstance,
   services: HttpServices,
   limiter: RateLimiter,
-  handlers: Handlers<RouteId>,
+  handlers: Handlers,
 ): void {
   const { access, database } = services
-  // A credential that is not known to be good is looked up in the database: few are, and guesses are many.
+  // An unknown bearer token needs a database query, so attempts to guess one have a limit of their own.
   const perSecond = services.config.limits.unknownBearersPerSecond
-  const guesses = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
+  const unknownBearers = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
   app.decorateRequest('routeId', null)
   app.decorateRequest('grant', null)
 
-  /** Whom access remembers passes at once. */
+  /** Synchronous for cached callers. */
   function enter(route: Route, request: FastifyRequest, reply: FastifyReply): MaybePromise<void> {
     const params = lowerIds(request.params)
     if (route.noStore) reply.header('cache-control', 'no-store')
@@ -58,13 +59,13 @@ export function mountRoutes(
     const bearer = bearerOf(request)
     const authorize = (caller: Caller) => {
       limiter.take(caller.key, reply)
-      return soon(access.authorize(route, caller, params), (grant) => {
+      return chain(access.authorize(route, caller, params), (grant) => {
         request.grant = grant
       })
     }
-    const remembered = access.recall(bearer, request.ip)
-    if (remembered) return authorize(remembered)
-    if (bearer && !access.isProven(bearer)) guesses.takeAddress(request.ip, reply)
+    const cached = access.findCached(bearer, request.ip)
+    if (cached) return authorize(cached)
+    if (bearer && !access.wasRecentlyValid(bearer)) unknownBearers.takeAddress(request.ip, reply)
     const refuse = (error: unknown) => {
       limiter.takeAddress(request.ip, reply)
       throw error
@@ -77,24 +78,22 @@ export function mountRoutes(
     const validators = compileValidators(route)
     const handler = handlers[id] as unknown as AnyHandler
     const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
-    const read = route.auditsReadOf
-      ? audited(handler as AnyHandler, route.auditsReadOf)
-      : (handler as AnyHandler)
+    const read = route.auditsReadOf ? audited(handler, route.auditsReadOf) : handler
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
       ...(route.path.startsWith('/v0.1/auth/') && { bodyLimit: authBodyBytes }),
-      // Before the body is read: 401, 404, 403 and 402 come before 400.
+      // Runs before the body is read, so that 401, 404, 403 and 402 come before 400.
       onRequest: (request, reply, done) => {
         request.routeId = id
         const entered = enter(route, request, reply)
         if (entered instanceof Promise) entered.then(() => done(), done)
         else done()
       },
-      // A body may be long in coming: whoever lost the right meanwhile changes nothing.
+      // The caller may have lost access while the body was being received.
       ...(route.method !== 'GET' && {
         preHandler: async (request: FastifyRequest) => {
-          if (request.grant && request.body !== undefined) await stillGranted(access, route, request)
+          if (request.grant && request.body !== undefined) await checkAgain(access, route, request)
         },
       }),
       handler: (request, reply) => {
@@ -102,26 +101,26 @@ export function mountRoutes(
         validators.query(request.query as Record<string, unknown>)
         request.body = validators.body(request.body)
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
-        const answer = write
+        const responded = write
           ? write({ contextIn, once: onceOf(route, request) }).then((written) => sendWritten(written, reply))
           : read(contextIn(database.withoutTransaction)).then((result) => send(result, reply))
-        answer.catch((error) => sendFailure(toFailure(error), request, reply))
+        responded.catch((error) => sendFailure(toFailure(error), request, reply))
       },
     })
   }
 }
 
-/** As the table has it, but for what the operator closes to those without a credential. */
+/** Returns the route of the table. The operator can restrict the catalogue to callers with a credential. */
 function mountedRoute(id: RouteId, { config }: HttpServices): Route {
   const isClosed = id === 'catalogueList' && !config.server.publicCatalogue
   return isClosed ? { ...routeOf(id), access: 'caller' } : routeOf(id)
 }
 
-async function stillGranted(access: Access, route: Route, request: FastifyRequest): Promise<void> {
+async function checkAgain(access: Access, route: Route, request: FastifyRequest): Promise<void> {
   request.grant = await access.grant(route, request)
 }
 
-/** On record before anything is shown. */
+/** Writes the audit events before the handler reads anything. */
 const audited =
   (handle: AnyHandler, members: readonly string[]): AnyHandler =>
   async (context) => {
@@ -135,7 +134,7 @@ function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest |
   return { key, caller: request.grant!.caller.key, method, path: plainUrl(request.url), body: request.body }
 }
 
-/** Ids are accepted in any letter case, and known in lower case. */
+/** Ids are accepted in any letter case; the store has them in lower case. */
 function lowerIds(given: unknown): Record<string, string> {
   const params = given as Record<string, string>
   for (const name in params) {
@@ -169,7 +168,7 @@ function sendWritten({ text, isReplay }: StoredResponse, reply: FastifyReply): v
   reply.type(jsonType).send(text)
 }
 
-/** One for each request, so it is made of little: what few handlers want is worked out when they ask. */
+/** Created per request: keep it small. What few handlers need is a getter. */
 class RequestContext implements Context {
   readonly routeId: RouteId
   readonly services: HttpServices
@@ -220,7 +219,7 @@ class RequestContext implements Context {
       projectId: grant?.project?.projectId ?? null,
       organizationId: grant?.organizationId ?? null,
     }
-    // A path with a project or an organization in it has been granted for one.
+    // For a path with a project or an organization, the grant has its id.
     return requester as Context['by']
   }
 
@@ -237,7 +236,7 @@ class RequestContext implements Context {
   }
 
   requireStill() {
-    return stillGranted(this.services.access, routeOf(this.routeId), this.request)
+    return checkAgain(this.services.access, routeOf(this.routeId), this.request)
   }
 
   requirePayment() {

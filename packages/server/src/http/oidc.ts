@@ -13,15 +13,15 @@ const path = '/v0.1/auth/oidc'
 const cookieName = 'slipway_oidc'
 const flowSeconds = 600
 
-/** Sealed into a cookie, so that only the browser that began can come back, and can read nothing of it. */
+/** Encrypted in a cookie, so that only the browser that began the sign-in can finish it. */
 interface Pending extends OidcFlow {
   provider: string
-  /** The user who links an identity; '' for a sign-in. */
+  /** The user who links an identity; empty for a sign-in. */
   userId: string
   until: number
 }
 
-/** The two pages of single sign-on, which a browser visits: they answer with redirects, not with JSON. */
+/** The two pages of single sign-on, which respond with redirects instead of JSON. */
 export function mountOidc(app: FastifyInstance, services: Services, limiter: RateLimiter): void {
   app.register(async (scope) => {
     await scope.register(fastifyCookie)
@@ -41,21 +41,19 @@ export function mountOidc(app: FastifyInstance, services: Services, limiter: Rat
       try {
         return reply.redirect(await finishFlow(services, request, reply, provider))
       } catch (error) {
-        // Why is for the log: a visitor learns only that it did not work, and an attacker nothing.
-        const isOurs = error instanceof Failure
+        // The reason is only in the log, so that an attacker learns nothing.
+        const isTaken = error instanceof Failure && error.code === 'already_exists'
         services.log.warn(
           { err: error, provider: provider.name, request: request.id },
           'single sign-on refused',
         )
-        return reply.redirect(
-          `/sign-in?sso=${isOurs && error.code === 'already_exists' ? 'taken' : 'refused'}`,
-        )
+        return reply.redirect(`/sign-in?sso=${isTaken ? 'taken' : 'refused'}`)
       }
     })
   })
 }
 
-/** Returns where the browser has to go; the reply carries the cookie that it comes back with. */
+/** Returns the URL of the provider, and sets the cookie for the way back. */
 export async function beginFlow(
   services: Services,
   reply: FastifyReply,
@@ -64,7 +62,7 @@ export async function beginFlow(
 ): Promise<string> {
   const provider = findProvider(services, name)
   const { url, flow } = await beginOidc(provider, redirectUri(services, provider)).catch((error) => {
-    throw new Failure('unavailable', 'The provider of single sign-on does not answer: try again.', {
+    throw new Failure('unavailable', 'The single sign-on provider does not respond. Try again.', {
       cause: error,
     })
   })
@@ -74,7 +72,7 @@ export async function beginFlow(
   return url
 }
 
-/** Returns the page to go to. */
+/** Returns the path of the next page. */
 async function finishFlow(
   services: Services,
   request: FastifyRequest,
@@ -83,7 +81,7 @@ async function finishFlow(
 ): Promise<string> {
   const pending = readPending(services, request.cookies[cookieName] ?? '')
   if (pending.provider !== provider.name || pending.until < Date.now())
-    throw new Failure('invalid_grant', 'This sign-in began elsewhere, or too long ago.')
+    throw new Failure('invalid_grant', 'This sign-in began in another browser or too long ago.')
   const returned = new URL(redirectUri(services, provider))
   returned.search = new URL(request.url, returned).search
   const identity = await finishOidc(provider, returned, pending)
@@ -109,9 +107,9 @@ function readPending(services: Services, sealed: string): Pending {
   }
 }
 
-function findProvider(services: Services, name: string): OidcConfig {
+export function findProvider(services: Services, name: string): OidcConfig {
   const provider = services.config.oidc.find((each) => each.name === name)
-  if (!provider) throw new Failure('not_found', 'There is no provider of this name.')
+  if (!provider) throw new Failure('not_found', `There is no single sign-on provider ${name}.`)
   return provider
 }
 
@@ -123,7 +121,7 @@ const flowCookie = (services: Services, value: string, maxAge: number) =>
     path,
     maxAge,
     httpOnly: true,
-    // The provider sends the browser back from another site: a strict cookie would stay behind.
+    // The browser comes back from another site, which would not send a strict cookie.
     sameSite: 'lax',
     secure: services.publicUrl().startsWith('https:'),
   })

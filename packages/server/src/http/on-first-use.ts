@@ -1,4 +1,4 @@
-/** What takes long to make and is not always needed is made when it is, once: a start does not wait for it. */
+/** Makes a value once, when it is first needed, so that the start of the server does not wait for it. */
 export function onFirstUse<T>(make: () => T): () => T {
   let made: { value: T } | undefined
   return () => {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Sort } from '@slipway/contract'
-import { Failure } from '../domain/failure.ts'
 import { isUuid } from '../domain/ids.ts'
 import { JsonText } from '../postgres/json.ts'
 import type { SortedPage, SortedRow } from '../postgres/sorted.ts'
 import type { Context } from './context.ts'
+import { invalidParameter } from './validation.ts'
 
 const defaultLimit = 100
 
@@ -20,8 +20,8 @@ type ListContext = Pick<Context, 'routeId' | 'params'> & {
 }
 
 /**
- * One page of a list. `read` gets the cursor of the page before (null for the first page) and how many rows to read;
- * `cursorOf` says where the next page begins after a row.
+ * Reads one page of a list. `read` gets the cursor of the previous page, null for the first, and the number of rows to
+ * read. `cursorOf` returns the cursor after a row.
  */
 export async function page<Row, Item>(
   context: ListContext,
@@ -33,29 +33,29 @@ export async function page<Row, Item>(
   return { items: rows.map(view), next_page_token: nextPageToken }
 }
 
-/** A list in the order of ids, newest first, as most are. */
+/** Reads one page of a list in the order of ids, newest first. */
 export const pageById = <Row extends { id: string }, Item>(
   context: ListContext,
   read: Read<Row>,
   view: (row: Row) => Item,
 ): Promise<Page<Item>> => page(context, read, view, ({ id }) => id)
 
-/** The same of records that the store has written as JSON. */
+/** Like `pageById`, for records that the store returns as JSON. */
 export const pageOfRecords = <Item>(context: ListContext, read: Read<{ id: string; record: string }>) =>
   recordsOf<{ id: string; record: string }, Item>(context, read, ({ id }) => id)
 
-/** The same in an order that the caller chose. */
+/** Like `pageOfRecords`, in the order that the caller chose. */
 export const pageOfSorted = <Item>(context: ListContext, read: Read<SortedRow & { record: string }>) =>
   recordsOf<SortedRow & { record: string }, Item>(context, read, cursorOf)
 
 const cursorOf = ({ id, sort_key }: SortedRow) => `${id}:${sort_key}`
 
-/** Where a sorted list goes on after the row of a cursor. */
+/** Reads the cursor of a sorted list. */
 export function afterCursor(sort: Sort = '-created_at', cursor: string | null): Omit<SortedPage, 'limit'> {
   if (cursor === null) return { sort, afterId: null, afterKey: null }
   const [afterId, afterKey] = [cursor.slice(0, 36), cursor.slice(37)]
-  const isKey = sort.endsWith('usd_per_hour') ? /^(-?\d+(\.\d+)?|Infinity)$/.test(afterKey) : true
-  if (!isUuid(afterId) || !isKey) throw notOfThisList()
+  const isKey = !sort.endsWith('usd_per_hour') || /^(-?\d+(\.\d+)?|Infinity)$/.test(afterKey)
+  if (!isUuid(afterId) || !isKey) throw wrongPageToken()
   return { sort, afterId, afterKey }
 }
 
@@ -73,7 +73,7 @@ async function readPage<Row>(context: ListContext, read: Read<Row>, cursorOf: (r
   const sort = context.query?.sort
   const list = [context.routeId, ...Object.values(context.params), ...(sort ? [sort] : [])].join(' ')
   const limit = context.query?.limit ?? defaultLimit
-  // One more than asked for tells whether there is a next page.
+  // One row more than requested shows whether there is a next page.
   const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
   if (rows.length <= limit) return { rows, nextPageToken: '' }
   const shown = rows.slice(0, limit)
@@ -81,22 +81,16 @@ async function readPage<Row>(context: ListContext, read: Read<Row>, cursorOf: (r
   return { rows: shown, nextPageToken: last === undefined ? '' : pageToken(list, cursorOf(last)) }
 }
 
-/**
- * Page tokens are opaque and belong to one list: they carry a digest of the list's name, so that a garbled one, or one
- * of another list, is refused.
- */
+/** Page tokens contain a digest of the list, so that a changed token and one of another list are refused. */
 function readPageToken(list: string, token: string | undefined): string | null {
   if (token === undefined || token === '') return null
   const [, cursor] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
-  // Made again and compared whole: decoding overlooks what is not base64.
-  if (cursor === undefined || token !== pageToken(list, cursor)) throw notOfThisList()
+  // Compared as a whole, because decoding skips characters that are not base64.
+  if (cursor === undefined || token !== pageToken(list, cursor)) throw wrongPageToken()
   return cursor
 }
 
-const notOfThisList = () =>
-  new Failure('invalid_argument', 'page_token is not one of this list.', {
-    details: [{ field: 'page_token', message: 'is not one of this list' }],
-  })
+const wrongPageToken = () => invalidParameter('page_token', 'is not a token of this list')
 
 const pageToken = (list: string, cursor: string) =>
   Buffer.from(`${digestOf(list, cursor)} ${cursor}`).toString('base64url')

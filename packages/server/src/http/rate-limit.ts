@@ -3,7 +3,7 @@ import { clientOf } from '../domain/client-address.ts'
 import { Failure } from '../domain/failure.ts'
 
 const mostBuckets = 50_000
-/** How often a bucket in use is marked as such. */
+/** A bucket in use moves to the end of the eviction order at most this often. */
 const markMs = 1_000
 
 const addressKey = (address: string) => `address:${clientOf(address)}`
@@ -11,11 +11,11 @@ const addressKey = (address: string) => `address:${clientOf(address)}`
 interface Bucket {
   tokens: number
   at: number
-  /** When it last went to the end of the line of those to be forgotten. */
+  /** When it last moved to the end of the eviction order. */
   markedAt: number
 }
 
-/** A token bucket per caller: `requestsPerSecond` in the long run, `burst` at once. */
+/** A token bucket per caller, which holds `burst` tokens and gets `requestsPerSecond` new ones. */
 export class RateLimiter {
   readonly #perSecond: number
   readonly #burst: number
@@ -26,12 +26,12 @@ export class RateLimiter {
     this.#burst = limits.burst
   }
 
-  /** Counts one request without a caller, by where it comes from. */
+  /** Counts one request without a caller. */
   takeAddress(address: string, reply: FastifyReply): void {
     this.take(addressKey(address), reply)
   }
 
-  /** Counts one request of the caller: 429 if that is one too many. */
+  /** Counts one request of the caller; throws 429 above the limit. */
   take(key: string, reply: FastifyReply): void {
     const now = performance.now()
     const bucket = this.#bucketOf(key, now)
@@ -39,10 +39,10 @@ export class RateLimiter {
     const isAllowed = tokens >= 1
     bucket.tokens = isAllowed ? tokens - 1 : tokens
     bucket.at = now
-    this.#tell(bucket.tokens, reply)
+    this.#setHeaders(bucket.tokens, reply)
     if (isAllowed) return
     const retryAfter = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
-    throw new Failure('rate_limited', `Too many requests: try again in ${retryAfter} s.`, {
+    throw new Failure('rate_limited', `Too many requests. Try again in ${retryAfter} s.`, {
       retryAfterSeconds: retryAfter,
     })
   }
@@ -51,13 +51,13 @@ export class RateLimiter {
     this.show(addressKey(address), reply)
   }
 
-  /** Tells how the caller stands, on an answer that does not count. */
+  /** Adds the headers to a response that does not count. */
   show(key: string, reply: FastifyReply): void {
     const bucket = this.#buckets.get(key)
-    this.#tell(bucket ? this.#tokensIn(bucket, performance.now()) : this.#burst, reply)
+    this.#setHeaders(bucket ? this.#tokensIn(bucket, performance.now()) : this.#burst, reply)
   }
 
-  /** The least recently used bucket goes: whoever comes often is not forgotten for those who come once. */
+  /** At the limit, the least recently used bucket is removed. */
   #bucketOf(key: string, now: number): Bucket {
     const known = this.#buckets.get(key)
     if (known && now - known.markedAt < markMs) return known
@@ -73,7 +73,7 @@ export class RateLimiter {
     return Math.min(this.#burst, tokens + ((now - at) / 1000) * this.#perSecond)
   }
 
-  #tell(left: number, reply: FastifyReply): void {
+  #setHeaders(left: number, reply: FastifyReply): void {
     reply.header('ratelimit-limit', String(this.#burst))
     reply.header('ratelimit-remaining', String(Math.floor(left)))
     reply.header('ratelimit-reset', String(Math.ceil((this.#burst - left) / this.#perSecond)))

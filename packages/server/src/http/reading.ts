@@ -1,6 +1,6 @@
 import type { TSchema } from '@slipway/contract'
 
-/** The keywords that say how a value is to be read. */
+/** The keywords that decide how a value is normalized. */
 interface Schema {
   type?: string
   format?: string
@@ -10,10 +10,7 @@ interface Schema {
   anyOf?: Schema[]
 }
 
-/**
- * Brings a parsed value into the form that the rest of the service knows, before it is checked: an optional member that
- * is null counts as absent, and ids are in lower case. Changes the value in place and returns it.
- */
+/** Normalizes a parsed value in place, before it is validated: removes null from optional members, lowers the case of ids. */
 export const readAs = (schema: TSchema, value: unknown): unknown => read(schema as Schema, value)
 
 function read(schema: Schema, value: unknown): unknown {
@@ -38,7 +35,7 @@ const isId = ({ format }: Schema) => format === 'uuid' || format === 'uuid-or-em
 
 const allowsNull = ({ type, anyOf }: Schema): boolean => type === 'null' || (anyOf?.some(allowsNull) ?? false)
 
-/** In a union every member can be left out, in favour of those of another form. */
+/** In a union every member is optional, because another form may not have it. */
 function propertyOf(
   { properties, required, anyOf }: Schema,
   name: string,

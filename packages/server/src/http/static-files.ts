@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { packageRoot } from '../package-root.ts'
 import { onFirstUse } from './on-first-use.ts'
 
-/** Nothing from elsewhere, nothing inline, nothing evaluated. */
+/** No content from other origins, no inline scripts, no eval. */
 const securityPolicy = [
   "default-src 'self'",
   "object-src 'none'",
@@ -29,11 +29,11 @@ interface StaticFile {
   gzipped: (() => Buffer) | null
   type: string
   etag: string
-  /** Its name has a digest of its content in it. */
+  /** True if the name contains a digest of the content. */
   isImmutable: boolean
 }
 
-/** Serves the built console: its files, and its page for every address that the console itself understands. */
+/** Serves the files of the built console, and its page for the paths of its router. */
 export function mountStaticFiles(app: FastifyInstance): void {
   const files = readFiles(join(packageRoot(), 'dist/console'))
   app.route({
@@ -51,14 +51,13 @@ export function mountStaticFiles(app: FastifyInstance): void {
   })
 }
 
-/** Where the console's router has pages; people open these links with other programs than browsers, too. */
+/** Paths of the console's router. Programs other than browsers open them too, without Accept: text/html. */
 const pagePath = /^\/(?:(?:sign-in|setup|accept|reset|forgot|catalogue|account|projects|fleet)(?:\/|$)|$)/
 
-/** Who asks for HTML gets the page everywhere; on its own paths, everyone who does not ask for JSON. */
 const wantsPage = (path: string, accept: string): boolean =>
   accept.includes('text/html') || (pagePath.test(path) && !accept.includes('json'))
 
-/** A few hundred kilobytes: held in memory, and compressed once, for whoever asks first. */
+/** Reads a few hundred kilobytes into memory. A file is compressed once, at its first request. */
 function readFiles(directory: string): Map<string, StaticFile> {
   const files = new Map<string, StaticFile>()
   if (!existsSync(directory)) return files

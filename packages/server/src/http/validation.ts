@@ -1,29 +1,29 @@
 import type { Route, TSchema } from '@slipway/contract'
 import { Ajv, type ValidateFunction } from 'ajv'
 import addFormatsModule from 'ajv-formats'
-import { Failure, type FieldProblem } from '../domain/failure.ts'
+import { Failure } from '../domain/failure.ts'
 import { formats } from '../domain/formats.ts'
 import { isUuid } from '../domain/ids.ts'
 import { oneOf } from '../domain/nearest.ts'
 import { requireCleanText } from './body.ts'
 import { onFirstUse } from './on-first-use.ts'
 import { readAs } from './reading.ts'
-import { describe, type Part } from './wording.ts'
+import { describe, type Part, type Problem, unknownName } from './wording.ts'
 
 const addFormats = addFormatsModule as unknown as (ajv: Ajv) => Ajv
 const common = { allErrors: false, strict: false, messages: true, verbose: true } as const
-/** Bodies: nothing is coerced, stripped or filled in. */
+/** Bodies are checked as they are: nothing is converted, removed or filled in. */
 const exact = addFormats(new Ajv(common))
-/** Query strings are text: numbers and booleans are read from it. */
+/** Query strings are text, from which numbers and booleans are read. */
 const fromText = addFormats(new Ajv({ ...common, coerceTypes: true }))
 for (const ajv of [exact, fromText])
   for (const [name, problem] of Object.entries(formats)) ajv.addFormat(name, (text) => problem(text) === null)
 
 export interface RouteValidators {
   params(values: Record<string, string>): void
-  /** Leaves out what is empty. */
+  /** Removes empty parameters. */
   query(values: Record<string, unknown>): void
-  /** Returns the body as it is to be understood: without nulls, with ids in lower case. */
+  /** Returns the body without nulls of optional members, with ids in lower case. */
   body(value: unknown): unknown
 }
 
@@ -35,13 +35,12 @@ export function compileValidators(route: Route): RouteValidators {
   const ids = Array.from(route.path.matchAll(/\{(\w+_id)\}/g), ([, name]) => name!)
   return {
     params(values) {
-      for (const name of ids)
-        if (!isUuid(values[name]!)) throw invalid([{ field: name, message: 'must be a UUID' }])
+      for (const name of ids) if (!isUuid(values[name]!)) throw invalidParameter(name, 'must be a UUID')
     },
     query(values) {
       for (const name in values) {
         const value = values[name]
-        if (Array.isArray(value)) throw invalid([{ field: name, message: 'must be given once' }])
+        if (Array.isArray(value)) throw invalidParameter(name, 'must be given once')
         requireCleanText(String(value))
         if (value === '') delete values[name]
       }
@@ -49,9 +48,7 @@ export function compileValidators(route: Route): RouteValidators {
         readAs(querySchema, values)
         check(query(), values, 'query')
       } else if (Object.keys(values).length > 0)
-        throw invalid(
-          Object.keys(values).map((field) => ({ field, message: 'is not a parameter of this call' })),
-        )
+        throw invalid(Object.keys(values).map((name) => unknownName(name, name, [])))
     },
     body(value) {
       if (body) {
@@ -60,7 +57,7 @@ export function compileValidators(route: Route): RouteValidators {
         return read
       }
       if (value !== undefined && value !== null && !isEmptyObject(value))
-        throw invalid([{ field: '', message: 'this call takes no body' }])
+        throw invalidParameter('', 'This endpoint takes no body')
       return value
     },
   }
@@ -69,14 +66,14 @@ export function compileValidators(route: Route): RouteValidators {
 const isEmptyObject = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 
-/** A form of a union, and the members that tell it from the others: the first that it requires, or else any. */
 interface Form {
   properties: Record<string, { const?: unknown }>
+  /** The members that distinguish the form: the first required one, or all if none is required. */
   heads: string[]
   validate: ValidateFunction
 }
 
-/** Errors of a union are told for the form that was meant, not for all at once. */
+/** For a union, reports the errors of the form that the caller probably meant, not of all forms. */
 function compileBody(schema: TSchema): (value: unknown) => void {
   const members = (
     schema as { anyOf?: (TSchema & { properties: Form['properties']; required?: string[] })[] }
@@ -98,7 +95,7 @@ function compileBody(schema: TSchema): (value: unknown) => void {
   }
 }
 
-/** Says what there is to choose from when nothing tells which form is meant, or two things do. */
+/** Throws if the body has the members of no form, or of more than one. */
 function requireOneForm(forms: Form[], value: object): void {
   const heads = [...new Set(forms.flatMap((form) => form.heads))]
   const given = [
@@ -108,12 +105,11 @@ function requireOneForm(forms: Form[], value: object): void {
   if (heads.length === 1 && only !== undefined) {
     const choices = forms.map(({ properties }) => String(properties[only]?.const))
     const content = (value as Record<string, unknown>)[only]
-    if (!choices.includes(content as string))
-      throw invalid([{ field: `/${only}`, message: oneOf(content, choices) }])
+    if (!choices.includes(content as string)) throw invalidParameter(`/${only}`, oneOf(content, choices))
   } else if (given.length === 0) throw new Failure('invalid_argument', `Send ${choiceOf(forms)}.`)
   else if (given.length > 1) {
     const message = `must not be sent with ${given.slice(1).join(' and ')}: send ${choiceOf(forms)}`
-    throw invalid([{ field: `/${given[0]}`, message }])
+    throw invalidParameter(`/${given[0]}`, message)
   }
 }
 
@@ -137,14 +133,18 @@ function overlap({ properties }: Form, value: unknown): number {
 
 function check(validate: ValidateFunction, value: unknown, part: Part): void {
   if (validate(value)) return
-  // Of a bad member name the keyword itself says nothing that its own finding did not.
+  // A bad member name gives two errors; the one of propertyNames repeats the other.
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames')
   throw invalid(errors.map((error) => describe(error, part)))
 }
 
-export function invalid(details: FieldProblem[]): Failure {
-  const [first] = details
+/** `message` continues a sentence that begins with the field. */
+export const invalidParameter = (field: string, message: string): Failure => invalid([{ field, message }])
+
+function invalid(problems: Problem[]): Failure {
+  const details = problems.map(({ field, message }) => ({ field, message }))
+  const [first] = problems
   const where = first?.field ? `${first.field.replace(/^\//, '')} ` : ''
-  const text = `${where}${first?.message ?? 'The request is malformed'}`
+  const text = first?.sentence ?? `${where}${first?.message ?? 'The request is malformed'}`
   return new Failure('invalid_argument', /[.?]$/.test(text) ? text : `${text}.`, { details })
 }

@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv'
 import type { FieldProblem } from '../domain/failure.ts'
 import { formats } from '../domain/formats.ts'
-import { didYouMean, nearest, oneOf } from '../domain/nearest.ts'
+import { nearest, oneOf } from '../domain/nearest.ts'
 
 export type Part = 'query' | 'body'
 
@@ -16,7 +16,7 @@ interface Keywords {
 }
 
 const kinds: Record<string, string> = {
-  string: 'a text',
+  string: 'a string',
   integer: 'a whole number',
   number: 'a number',
   boolean: 'true or false',
@@ -25,29 +25,35 @@ const kinds: Record<string, string> = {
   null: 'null',
 }
 
-/** What a schema found wrong, in words: what is wanted instead, and the nearest value that would do. */
-export function describe(error: ErrorObject, part: Part): FieldProblem {
+/** A problem whose message continues a sentence that begins with the field. */
+export interface Problem extends FieldProblem {
+  /** The whole sentence, where it does not begin with the field. */
+  sentence?: string
+}
+
+/** Says what a schema expects instead of the rejected value, with the nearest accepted value if there is one. */
+export function describe(error: ErrorObject, part: Part): Problem {
   const at = part === 'query' ? error.instancePath.slice(1) : error.instancePath
   const inside = (name: string) => (part === 'query' ? name : `${at}/${pointerPart(name)}`)
   if (error.keyword === 'required')
     return { field: inside(error.params.missingProperty), message: 'is required' }
   if (error.keyword === 'additionalProperties') {
     const name: string = error.params.additionalProperty
-    const known = Object.keys((error.parentSchema as Keywords).properties ?? {})
-    return { field: inside(name), message: unknownMember(name, known) }
+    return unknownName(inside(name), name, Object.keys((error.parentSchema as Keywords).properties ?? {}))
   }
-  // A name of a member that may not be one.
-  if (error.propertyName !== undefined)
-    return { field: inside(error.propertyName), message: problemOf(error) }
-  return { field: at, message: problemOf(error) }
+  const field = error.propertyName === undefined ? at : inside(error.propertyName)
+  return { field, message: problemOf(error) }
 }
 
-export function unknownMember(name: string, known: string[]): string {
-  if (known.length === 0) return 'is not known here'
-  const likely = nearest(name, known)
-  return likely
-    ? `is not known here${didYouMean(likely)}`
-    : `is not known here; known are ${known.join(', ')}`
+/** A query parameter, or a member of the body, that the endpoint does not have. */
+export function unknownName(field: string, name: string, supported: string[]): Problem {
+  const kind = field.startsWith('/') ? 'member' : 'parameter'
+  const likely = nearest(name, supported)
+  const hint = likely
+    ? `did you mean ${likely}?`
+    : `supported: ${supported.length > 0 ? supported.join(', ') : 'none'}`
+  const sentence = `Unknown ${kind} ${field.replace(/^\//, '')}. ${hint[0]!.toUpperCase()}${hint.slice(1)}`
+  return { field, message: `is unknown; ${hint}`, sentence }
 }
 
 function problemOf({ keyword, params, data, message, parentSchema }: ErrorObject): string {
@@ -64,7 +70,7 @@ function problemOf({ keyword, params, data, message, parentSchema }: ErrorObject
         .join(' or ')}`
     case 'pattern':
     case 'format':
-      return formProblem(schema, String(data))
+      return formatProblem(schema, String(data))
     case 'minimum':
     case 'maximum':
     case 'exclusiveMinimum':
@@ -77,30 +83,32 @@ function problemOf({ keyword, params, data, message, parentSchema }: ErrorObject
     case 'maxLength':
       return `must have at most ${schema.maxLength} characters`
     case 'minItems':
-      return params.limit === 1 ? 'must name at least one' : `must name at least ${params.limit}`
+      return params.limit === 1 ? 'must not be empty' : `must have at least ${params.limit} items`
     case 'maxItems':
-      return `must name at most ${params.limit}`
+      return `must have at most ${params.limit} items`
     case 'minProperties':
-      return 'must name at least one member'
+      return 'must have at least one member'
     case 'maxProperties':
       return `must have at most ${params.limit} members`
     case 'uniqueItems':
-      return 'must not name anything twice'
+      return 'must not contain duplicates'
     default:
-      return message ?? 'is not acceptable'
+      return message ?? 'is not valid'
   }
 }
 
-const standardForms: Record<string, string> = {
+const standardFormats: Record<string, string> = {
   date: 'must be a date, such as 2026-11-14',
-  'date-time': 'must be a time with its zone, such as 2026-12-31T00:00:00Z',
+  'date-time': 'must be a time with a time zone, such as 2026-12-31T00:00:00Z',
 }
 
-/** Never the pattern itself: few people read them. */
-function formProblem({ format = '', examples }: Keywords, text: string): string {
-  const known = formats[format]?.(text) ?? standardForms[format]
+/** Describes the format in words, never by its regular expression. */
+function formatProblem({ format = '', examples }: Keywords, text: string): string {
+  const known = formats[format]?.(text) ?? standardFormats[format]
   if (known) return known
-  return examples?.length ? `must have another form, such as ${examples[0]}` : 'must have another form'
+  return examples?.length
+    ? `has an invalid format; expected, for example, ${examples[0]}`
+    : 'has an invalid format'
 }
 
 function range({ minimum, maximum }: Keywords): string {

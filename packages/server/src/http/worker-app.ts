@@ -7,7 +7,7 @@ import { mountHealth } from './health.ts'
 import { Metrics } from './metrics.ts'
 import { RateLimiter } from './rate-limit.ts'
 
-/** What a worker shows of itself to monitoring on its own machine: it has no API. */
+/** Health and metrics of a worker, for monitoring on its own machine. */
 export function buildWorkerApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
   const app = fastify({
     loggerInstance: log,
@@ -17,7 +17,7 @@ export function buildWorkerApp(services: Services, log: FastifyBaseLogger): Fast
   })
   app.setErrorHandler((error, request, reply) => sendFailure(toFailure(error), request, reply))
   app.setNotFoundHandler((request, reply) =>
-    sendFailure(new Failure('not_found', 'There is nothing at this path.'), request, reply),
+    sendFailure(new Failure('not_found', 'No such endpoint.'), request, reply),
   )
   const metrics = new Metrics(services.database, () => countOperations(services.database))
   mountHealth(app, services, metrics, new RateLimiter(services.config.limits))

@@ -12,14 +12,14 @@ import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempot
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
-  /** If it has an Idempotency-Key. */
+  /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
 }
 
-/** The most requests in one transaction: it holds its locks for no longer than these take. */
-const mostTogether = 32
+/** Limits how long the transaction of a batch holds its locks. */
+const mostInBatch = 32
 
-/** Returns what answers the requests of a route: each in its own transaction, or those that come together in one. */
+/** Returns the function that runs the writes of a route, each in a transaction of its own or in batches. */
 export function writerOf(
   id: RouteId,
   route: Route,
@@ -27,33 +27,32 @@ export function writerOf(
   services: HttpServices,
 ): (write: Write) => Promise<StoredResponse> {
   const { database } = services
-  const answer = (tx: Tx, { contextIn, once }: Write) =>
+  const respond = (tx: Tx, { contextIn, once }: Write) =>
     onceOnly(tx, once, async () => {
-      const context = contextIn(tx)
-      const result = await answerIfAllowed(tx, context)
+      const result = await runIfAllowed(tx, contextIn(tx))
       if (route.isAudited && !tx.hasSignalled('events')) throw new Error(`${id} wrote no audit event`)
       return jsonTextOf(result)
     })
-  async function answerIfAllowed(tx: Tx, context: Context) {
+  async function runIfAllowed(tx: Tx, context: Context) {
     const check = requireStill(tx, route, context)
-    // The answer of a batch waits for the check only in the end: its callers were let in a moment ago.
+    // In a batch, handler and check run at the same time: the callers were authorized a moment ago.
     if (route.isBatched) return (await allSettledThenThrow([check, handler(context)]))[1]
     await check
     return handler(context)
   }
-  if (!route.isBatched) return (write) => database.transaction((tx) => answer(tx, write))
+  if (!route.isBatched) return (write) => database.transaction((tx) => respond(tx, write))
 
   const batches = new Batches<Write, StoredResponse>({
-    most: mostTogether,
+    most: mostInBatch,
     work: (writes, isAlone) =>
-      transactTogether(database, writes, isAlone, answer, (answers) => areDone(services, answers)),
+      transactTogether(database, writes, isAlone, respond, (results) => areDone(services, results)),
   })
   return (write) => batches.submit(write)
 }
 
 /**
- * Checks again whether the caller may do this, by what the transaction sees: a caller that was suspended or lost a key, a
- * role or the payment method before it began changes nothing.
+ * Checks access again with the data of the transaction: a caller who was suspended, or who lost a key, a role or the payment
+ * method before the transaction began, must not change anything.
  */
 async function requireStill(tx: Tx, route: Route, { caller, request }: Context): Promise<void> {
   if (!caller) return
@@ -62,13 +61,13 @@ async function requireStill(tx: Tx, route: Route, { caller, request }: Context):
   await access.grant(route, request)
 }
 
-/** The requests of a batch read their callers together. */
+/** Shared by the requests of a batch, which read their callers together. */
 const accesses = new WeakMap<Tx, Access>()
 
-/** After a commit whose outcome is unknown: if the operations can be seen, it took place. */
-async function areDone({ database }: HttpServices, answers: BatchResult<StoredResponse>[]): Promise<boolean> {
-  const ids = answers.flatMap((answer) =>
-    answer instanceof Error || answer.isReplay ? [] : operationIdOf(answer),
+/** After a commit with an unknown outcome, returns whether it took place: then the operations exist. */
+async function areDone({ database }: HttpServices, results: BatchResult<StoredResponse>[]): Promise<boolean> {
+  const ids = results.flatMap((result) =>
+    result instanceof Error || result.isReplay ? [] : operationIdOf(result),
   )
   const found = await Promise.all(ids.map((id) => findAnyOperation(database, id))).catch(() => [undefined])
   return found.every((operation) => operation !== undefined)

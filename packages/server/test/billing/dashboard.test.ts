@@ -83,7 +83,7 @@ test('the link to the billing dashboard works for 15 minutes and is useless afte
     await post(`${path}/card/remove`),
   ]) {
     expect(response.status).toBe(404)
-    expect(await response.text()).toContain('does not work any more')
+    expect(await response.text()).toContain('no longer works')
   }
   expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)
 })
@@ -230,7 +230,7 @@ test('the payment method opens the API when the first one is set, in every proce
       [service.url, other.url].map(async (url) => (await fetch(`${url}${list}`, { headers })).status),
     )
   await expect.poll(statuses).toEqual([402, 402])
-  expect(await (await open(path)).text()).toContain('The API opens once a payment method is set.')
+  expect(await (await open(path)).text()).toContain('Add a payment method to use the API.')
 
   for (const [number, problem] of [
     ['4000 0000 0000 0002', 'declined'],
@@ -285,7 +285,7 @@ test('the payment method is removed only when nothing runs; then what exists can
   expect((await get()).status).toBe(200)
   const deletion = await service.ok('vmDelete', { params: { vm_id } })
   await service.ended(deletion.operation.operation_id)
-  expect(await (await open(path)).text()).toContain('None is set.')
+  expect(await (await open(path)).text()).toContain('No payment method.')
 })
 
 test('the payment method is declined when an invoice is due that the card does not pay, and a better card pays it', async () => {

@@ -190,7 +190,7 @@ test('a creation whose commit was not heard is told as unknown, and is made when
   const again = await eventually(async () => {
     const answer = await ask('POST', inProject('/vms'), body, headers)
     // Any other conflict would mean that something of it was written.
-    if (answer.status === 409) expect(answer.body.message).toContain('is still under way')
+    if (answer.status === 409) expect(answer.body.message).toContain('is still in progress')
     return answer.status !== 409 && answer
   })
   expect(again.status).toBe(200)

@@ -21,7 +21,7 @@ describe('a refusal', () => {
     ['vmCreate', { ttl_seconds: 5 }, '/ttl_seconds', /must be from 300 to 2592000/],
     ['vmCreate', { public_ip: 'static' }, '/public_ip', /must be one of dynamic, none/],
     ['vmCreate', { ssh_public_key: 'ssh-ed25519 AAAA' }, '/ssh_public_key', /not a valid public key/],
-    ['vmCreate', { sshpublic_key: 'x' }, '/sshpublic_key', /did you mean ssh_public_key\?/],
+    ['vmCreate', { sshpublic_key: 'x' }, '/sshpublic_key', /did you mean ssh_public_key\?/i],
     ['vmCreate', { subnet_id: 'mine' }, '/subnet_id', /must be a UUID/],
     ['diskCreate', { size: '100GB' }, '/size', /whole number followed by GiB or TiB.*did you mean 100GiB\?/],
     ['diskCreate', { size: '0.5TiB' }, '/size', /did you mean 512GiB\?/],

@@ -105,8 +105,8 @@ test.each([
   [{ '': 'x' }, '/labels/', /lower-case letters/],
   [{ team: 'm l' }, '/labels/team', /letters, digits/],
   [{ team: 'v'.repeat(64) }, '/labels/team', /at most 63/],
-  [{ team: 5 }, '/labels/team', /must be a text/],
-  [{ team: null }, '/labels/team', /must be a text/],
+  [{ team: 5 }, '/labels/team', /must be a string/],
+  [{ team: null }, '/labels/team', /must be a string/],
   [Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`k${n}`, ''])), '/labels', /at most 32/],
   [['team=ml'], '/labels', /an object/],
 ])('labels such as %j are refused at their place', async (given, field, message) => {

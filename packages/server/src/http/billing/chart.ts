@@ -11,7 +11,7 @@ const top = 12
 const bottom = 24
 const mostSeries = 8
 
-/** The products of a month, the dearest first, each with its colour; beyond the palette they share the last one. */
+/** Returns the products of a month, most expensive first, with colours. Products beyond the palette share the last colour. */
 export const seriesOf = (rows: MonthRow[]) =>
   usdByProduct(rows).map(({ product_name, usd }, index) => ({
     product_name,
@@ -19,7 +19,7 @@ export const seriesOf = (rows: MonthRow[]) =>
     colour: `s${Math.min(index, mostSeries - 1)}`,
   }))
 
-/** Stacked bars, a day each, drawn here so that the page needs no script. */
+/** Draws stacked bars, one per day, as SVG, so that the page needs no script. */
 export function dailyChart(rows: MonthRow[], month: string): Html {
   const series = seriesOf(rows)
   const days = daysBetween(month, addMonths(month, 1))
@@ -41,8 +41,8 @@ export function dailyChart(rows: MonthRow[], month: string): Html {
       base += part
       return html`<rect class="${colour}" x="${number(left + index * step + step * 0.12)}" y="${number(y(base))}" width="${number(step * 0.76)}" height="${number(y(base - part) - y(base))}"/>`
     })
-    const told = usd === 0 ? 'nothing' : `${money(usd.toFixed(2))} USD`
-    return html`<g><title>${day}: ${told}</title>${parts}</g>`
+    const cost = usd === 0 ? 'nothing' : `${money(usd.toFixed(2))} USD`
+    return html`<g><title>${day}: ${cost}</title>${parts}</g>`
   })
   const lines = [0, 0.5, 1].map((share) => {
     const at = number(y(ceiling * share))
@@ -57,7 +57,7 @@ export function dailyChart(rows: MonthRow[], month: string): Html {
   return html`<div class="chart" tabindex="0" role="group" aria-label="Daily costs, chart"><svg viewBox="0 0 ${width} ${height}" role="img" aria-label="Costs of each day by product, in USD">${lines}${drawn}${labels}</svg></div>`
 }
 
-/** A round number at or above the value. */
+/** Returns a round number at or above the value. */
 function niceCeiling(value: number): number {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))

@@ -11,14 +11,14 @@ import { dailyChart, seriesOf } from './chart.ts'
 import { type Html, html, money, page, pageHeader } from './html.ts'
 
 export interface Dashboard {
-  /** The path of this link, under which everything is. */
+  /** The path of this link; all other paths are below it. */
   base: string
-  /** The page of the console that leads here. */
+  /** The console page that links to the dashboard. */
   consolePath: string
   minutesLeft: number
   today: string
   organization: OrganizationRow
-  /** Whose figures these are, when the link is that of a project; then a payment method is only added. */
+  /** Set for the link of a project: shows its costs only, and can add a payment method but not replace one. */
   project: ProjectRow | null
   provider: 'builtin' | 'stripe'
   method: PaymentMethodRow | undefined
@@ -30,58 +30,58 @@ export interface Dashboard {
   notice: keyof typeof notices | undefined
 }
 
-/** What a form did, by name: an address cannot put words on this page. */
+/** Results of forms. The URL has only the name, so that a link cannot put its own text on the page. */
 export const notices = {
-  saved: { tone: 'good', text: 'The payment method is set.' },
-  removed: { tone: 'good', text: 'The payment method is removed.' },
+  saved: { tone: 'good', text: 'Payment method saved.' },
+  removed: { tone: 'good', text: 'Payment method removed.' },
   unknown: {
     tone: 'bad',
-    text: 'This number is not a test card. Real cards are refused here: use one listed below.',
+    text: 'This number is not a test card. Real cards are not accepted: use a card listed below.',
   },
   declined: { tone: 'bad', text: 'The card was declined. Nothing was changed.' },
   expired: { tone: 'bad', text: 'The card has expired. Nothing was changed.' },
-  'bad-expiry': { tone: 'bad', text: 'Write the expiry as month and year, such as 11/29.' },
+  'bad-expiry': { tone: 'bad', text: 'Enter the expiry as month and year, such as 11/29.' },
   active: {
     tone: 'bad',
-    text: 'A payment method is active already. An owner of the organization replaces it.',
+    text: 'A payment method is already active. Only an owner of the organization can replace it.',
   },
-  running: { tone: 'bad', text: 'The last payment method stays while VMs run or disks exist.' },
-  unavailable: { tone: 'bad', text: 'The payment provider does not answer. Try again shortly.' },
+  running: { tone: 'bad', text: 'The last payment method cannot be removed while VMs run or disks exist.' },
+  unavailable: { tone: 'bad', text: 'The payment provider does not respond. Try again shortly.' },
 } as const
 
-/** The words and marks are those of the console. */
-const paymentLooks: Record<OrganizationRow['payment_state'], Look> = {
+/** Texts and colours match the console. */
+const paymentBadges: Record<OrganizationRow['payment_state'], Badge> = {
   active: ['good', 'active'],
   never: ['off', 'no card yet'],
   removed: ['near', 'card removed'],
   declined: ['bad', 'card declined'],
 }
 
-type Look = [tone: 'good' | 'busy' | 'near' | 'bad' | 'off', word: string]
+type Badge = [tone: 'good' | 'busy' | 'near' | 'bad' | 'off', word: string]
 
-const stateBadge = ([tone, word]: Look) =>
+const stateBadge = ([tone, word]: Badge) =>
   html`<span class="state ${tone}"><span class="mark" aria-hidden="true"></span>${word}</span>`
 
 const gateTexts: Record<OrganizationRow['payment_state'], string | null> = {
   active: null,
-  never: 'The API opens once a payment method is set.',
+  never: 'Add a payment method to use the API.',
   removed:
-    'Nothing that costs money can be created or started until a payment method is set. What exists can be seen, stopped and deleted.',
+    'Nothing that costs money can be created or started until you add a payment method. Existing resources can be viewed, stopped and deleted.',
   declined:
     'The payment method was declined. Nothing that costs money can be created or started until it is replaced.',
 }
 
 export function dashboardPage(board: Dashboard): string {
   const { organization, project, notice, consolePath, minutesLeft } = board
-  const told = notice && notices[notice]
+  const result = notice && notices[notice]
   const gate = gateTexts[organization.payment_state]
   return page(
     `Billing · ${organization.name}`,
     html`${pageHeader(html`<a href="${consolePath}">← Console</a><span class="until">This link works for ${plural(minutesLeft, 'more minute')}</span>`)}
 <main>
 <h1 class="wide">${organization.name}${project ? ` / ${project.name}` : ''}</h1>
-${told ? html`<p class="notice ${told.tone}" role="status">${told.text}</p>` : null}
-${gate ? html`<p class="notice ${paymentLooks[organization.payment_state][0]}">${gate}</p>` : null}
+${result ? html`<p class="notice ${result.tone}" role="status">${result.text}</p>` : null}
+${gate ? html`<p class="notice ${paymentBadges[organization.payment_state][0]}">${gate}</p>` : null}
 ${monthSection(board)}
 ${project ? additionSection(board) : methodSection(board)}
 ${chartSection(board)}
@@ -91,7 +91,7 @@ ${project ? null : invoiceSection(board)}
 }
 
 const usd = (value: number) => money(value.toFixed(2))
-/** Prices below a cent keep the digits that matter, as in the console. */
+/** Small prices keep four decimals, as in the console. */
 const hourly = (value: number) => money(value.toFixed(value !== 0 && value < 0.1 ? 4 : 2))
 
 const monthSection = ({ costs, today }: Dashboard) => html`<section>
@@ -103,22 +103,22 @@ const monthSection = ({ costs, today }: Dashboard) => html`<section>
 function methodSection(board: Dashboard): Html {
   const { method, organization, provider, base } = board
   return html`<section>
-<div class="heading"><h2>Payment method</h2>${stateBadge(paymentLooks[organization.payment_state])}</div>
-${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4}</span><span class="muted">${String(method.expires_month).padStart(2, '0')}/${method.expires_year}</span></div>` : html`<p class="muted">None is set.</p>`}
+<div class="heading"><h2>Payment method</h2>${stateBadge(paymentBadges[organization.payment_state])}</div>
+${method ? html`<div class="card"><span>${method.brand} ending in ${method.last4}</span><span class="muted">${String(method.expires_month).padStart(2, '0')}/${method.expires_year}</span></div>` : html`<p class="muted">No payment method.</p>`}
 ${method ? html`<form id="remove" method="post" action="${base}/card/remove"></form>` : null}
 ${provider === 'stripe' ? stripeForm(board) : cardForm(board)}
 ${provider === 'builtin' ? testCardList(method !== undefined) : null}
 </section>`
 }
 
-/** Nothing of the method that is there is shown to a project's key. */
+/** A project's key does not see the existing payment method. */
 function additionSection(board: Dashboard): Html {
   const form = board.provider === 'stripe' ? stripeForm : cardForm
   return html`<section>
-<div class="heading"><h2>Payment method</h2>${stateBadge(paymentLooks[board.organization.payment_state])}</div>
+<div class="heading"><h2>Payment method</h2>${stateBadge(paymentBadges[board.organization.payment_state])}</div>
 ${
   board.organization.payment_state === 'active'
-    ? html`<p class="muted">An owner of the organization sees and replaces it.</p>`
+    ? html`<p class="muted">Only an owner of the organization can see and replace it.</p>`
     : html`${form({ ...board, method: undefined })}${board.provider === 'builtin' ? testCardList(false) : null}`
 }
 </section>`
@@ -140,15 +140,15 @@ function removeButton({ method, running: { vms, disks } }: Dashboard): Html | nu
   if (!method) return null
   const isBlocked = vms + disks > 0
   return html`<button class="quiet" type="submit" form="remove" formnovalidate${isBlocked ? html` disabled` : null}>Remove</button>
-${isBlocked ? html`<span class="muted">${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}: the last method stays until they are gone.</span>` : null}`
+${isBlocked ? html`<span class="muted">Cannot be removed: ${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}.</span>` : null}`
 }
 
 const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`
 
 const testCardList = (isFolded: boolean) => html`<details${isFolded ? null : html` open`}>
-<summary>Test cards: no money moves</summary>
+<summary>Test cards (no real payments)</summary>
 <table><tbody>${testCards.map(({ number, meaning }) => html`<tr><td><code>${number.replace(/(\d{4})(?=\d)/g, '$1 ')}</code></td><td>${meaning}</td></tr>`)}</tbody></table>
-<p class="muted">Any expiry that is still to come; a card stops working when its month has passed. Other numbers are refused and never stored.</p>
+<p class="muted">Use any expiry in the future; a card stops working after its expiry month. Other numbers are refused and never stored.</p>
 </details>`
 
 function chartSection({ base, month, rows, today }: Dashboard): Html {
@@ -159,7 +159,7 @@ function chartSection({ base, month, rows, today }: Dashboard): Html {
 <div class="heading"><h2>Daily cost in ${monthTitle(month)}</h2><nav aria-label="Month">${link(addMonths(month, -1), `← ${monthTitle(addMonths(month, -1))}`)}${isCurrent ? null : link(addMonths(month, 1), `${monthTitle(addMonths(month, 1))} →`)}</nav></div>
 ${
   series.length === 0
-    ? html`<p class="muted">Nothing was used in this month.</p>`
+    ? html`<p class="muted">No usage in this month.</p>`
     : html`${dailyChart(rows, month)}
 <table><thead><tr><th>Product</th><th class="number">USD</th></tr></thead>
 <tbody>${series.map(({ product_name, usd, colour }) => html`<tr><td><svg class="swatch" viewBox="0 0 10 10" aria-hidden="true"><rect class="${colour}" width="10" height="10" rx="2"/></svg>${product_name}</td><td class="number">${money(usd)}</td></tr>`)}</tbody>
@@ -168,19 +168,19 @@ ${
 </section>`
 }
 
-const invoiceLooks: Record<InvoiceRow['state'], Look> = {
+const invoiceBadges: Record<InvoiceRow['state'], Badge> = {
   open: ['busy', 'open'],
   issued: ['near', 'due'],
   paid: ['good', 'paid'],
 }
 
-export const invoiceState = (state: InvoiceRow['state']): Html => stateBadge(invoiceLooks[state])
+export const invoiceState = (state: InvoiceRow['state']): Html => stateBadge(invoiceBadges[state])
 
 const invoiceSection = ({ base, invoices }: Dashboard) => html`<section class="wide">
 <h2>Invoices</h2>
 ${
   invoices.length === 0
-    ? html`<p class="muted">The first one comes on the first of the month after something was used.</p>`
+    ? html`<p class="muted">The first invoice is issued on the first day of the month after the first usage.</p>`
     : html`<table><thead><tr><th>Month</th><th>State</th><th class="number">USD</th><th class="number optional">Lines</th><th class="number"><span class="unseen">Document</span></th></tr></thead>
 <tbody>${invoices.map(
         (invoice) =>

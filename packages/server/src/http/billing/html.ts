@@ -1,4 +1,6 @@
-/** Markup that needs no escaping any more. */
+import { escapeHtml } from '../escape-html.ts'
+
+/** Markup, which must not be escaped again. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -8,27 +10,19 @@ export class Html {
 
 type Piece = Html | string | number | null | false | Piece[]
 
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
 function render(piece: Piece): string {
   if (piece === null || piece === false) return ''
   if (Array.isArray(piece)) return piece.map(render).join('')
   if (piece instanceof Html) return piece.text
-  return String(piece).replace(/[&<>"']/g, (character) => entities[character] ?? '')
+  return escapeHtml(piece)
 }
 
-/** Everything put into the template is escaped, unless it is markup itself. */
+/** A template tag that escapes everything but markup. */
 export function html(strings: TemplateStringsArray, ...pieces: Piece[]): Html {
   return new Html(String.raw({ raw: strings }, ...pieces.map(render)))
 }
 
-/** Nothing but our own style sheet, typeface and mark is loaded, no script runs, and forms go to us, or on to the payment provider. */
+/** Pages load their own style sheet, fonts and logo, run no script, and send forms to this service or the payment provider. */
 export const pageSecurityPolicy =
   "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " +
   "form-action 'self' https://checkout.stripe.com https://billing.stripe.com"
@@ -55,7 +49,7 @@ ${content}
 export const pageHeader = (content: Html): Html =>
   html`<header><div><strong><img src="/favicon.svg" alt="" width="20" height="20">slipway</strong>${content}</div></header>`
 
-/** `76.1` as `76.10`, thousands apart. */
+/** Adds commas between thousands. */
 export function money(text: string): string {
   const [whole = '0', cents = ''] = text.split('.')
   return `${whole.replace(/\B(?=(\d{3})+$)/g, ',')}${cents === '' ? '' : `.${cents}`}`

@@ -14,7 +14,7 @@ interface InvoiceView {
 const units = { vm_hour: 'VM hours', gb_hour: 'GiB hours' } as const
 const cents = (text: string) => money(centsToUsd(BigInt(text)))
 
-/** One sheet: what the browser prints is this page without its frame. */
+/** Printed without the page header, as a document. */
 export function invoicePage({ base, organizationName, projectNames, invoice }: InvoiceView): string {
   const projects = [...new Set(invoice.lines.map((line) => line.project_id))]
   const table = (projectId: string): Html => html`<h2>${projectNames.get(projectId) ?? projectId}</h2>
@@ -33,7 +33,7 @@ export function invoicePage({ base, organizationName, projectNames, invoice }: I
 <dl>
 <dt>For</dt><dd>${organizationName}</dd>
 <dt>Period</dt><dd>${invoice.month} to ${addDays(addMonths(invoice.month, 1), -1)}, UTC</dd>
-<dt>Issued</dt><dd>${invoice.issued_at ? invoice.issued_at.toISOString().slice(0, 10) : 'not yet: the month is under way'}</dd>
+<dt>Issued</dt><dd>${invoice.issued_at ? invoice.issued_at.toISOString().slice(0, 10) : 'not yet, the month has not ended'}</dd>
 <dt>Number</dt><dd><code>${invoice.id}</code></dd>
 </dl>
 ${projects.map(table)}
@@ -44,7 +44,6 @@ ${projects.map(table)}
   )
 }
 
-/** A page that says one thing. */
 const notePage = (title: string, text: Html) =>
   page(
     'Billing',
@@ -54,14 +53,14 @@ const notePage = (title: string, text: Html) =>
 
 export const missingPage = () =>
   notePage(
-    'This link does not work any more',
+    'This link no longer works',
     html`A link to the billing dashboard works for 15 minutes. An owner of the organization gets a new one from the console, or with <code>GET /v0.1/organizations/{organization_id}/billing</code>.`,
   )
 
 export const returnedPage = () =>
   notePage(
     'Back from the payment provider',
-    html`It tells us of the change within moments. This page can be closed.`,
+    html`The change takes effect in a few moments. You can close this page.`,
   )
 
-export const failedPage = (message: string) => notePage('That did not work', html`${message}`)
+export const failedPage = (message: string) => notePage('The request failed', html`${message}`)

@@ -28,15 +28,15 @@ const invoicesShown = 60
 interface Session {
   base: string
   organizationId: string
-  /** Of a link that shows one project and only adds a payment method; null: the whole organization. */
+  /** Set for a link that shows one project and can only add a payment method; null for the whole organization. */
   projectId: string | null
   actor: string
   minutesLeft: number
 }
 
 /**
- * The billing dashboard. The link's token in the path is the only key: it is never logged, never sent on as a referrer,
- * and no other site knows it, so that none can make a browser post one of these forms.
+ * The billing dashboard. The token in the path is the only credential. It is never logged or sent as a referrer, and other
+ * sites do not know it, so they cannot make a browser post these forms.
  */
 export function mountBilling(app: FastifyInstance, services: Services, limiter: RateLimiter): void {
   app.get(stylePath, async (_request, reply) =>
@@ -64,11 +64,9 @@ function mountPages(scope: FastifyInstance, services: Services): void {
   scope.get(returnedPath, async (_request, reply) => sendPage(reply, returnedPage()))
   scope.get(
     '/billing/:token',
-    withSession(services, async (session, request, reply) => {
-      const query = request.query as Record<string, unknown>
-      const board = await readDashboard(services, session, query)
-      return sendPage(reply, dashboardPage(board))
-    }),
+    withSession(services, async (session, request, reply) =>
+      sendPage(reply, dashboardPage(await readDashboard(services, session, request.query as Query))),
+    ),
   )
   scope.get(
     '/billing/:token/invoices/:invoiceId',
@@ -76,14 +74,11 @@ function mountPages(scope: FastifyInstance, services: Services): void {
       const { invoiceId } = request.params as { invoiceId: string }
       const invoice =
         !session.projectId && isUuid(invoiceId) && (await readInvoice(services, session, invoiceId))
-      if (!invoice) return sendPage(reply.code(404), failedPage('There is no such invoice.'))
-      const organization = await findOrganization(database, session.organizationId)
-      const projectNames = await listProjectNames(database, session.organizationId)
-      const { base } = session
-      return sendPage(
-        reply,
-        invoicePage({ base, organizationName: organization!.name, projectNames, invoice }),
-      )
+      if (!invoice) return sendPage(reply.code(404), failedPage('There is no invoice with this id.'))
+      const { base, organizationId } = session
+      const { name } = (await findOrganization(database, organizationId))!
+      const projectNames = await listProjectNames(database, organizationId)
+      return sendPage(reply, invoicePage({ base, organizationName: name, projectNames, invoice }))
     }),
   )
 }
@@ -92,13 +87,14 @@ function mountForms(scope: FastifyInstance, services: Services): void {
   const { database, config } = services
   const done = (reply: FastifyReply, { base }: Session, notice: keyof typeof notices) =>
     reply.redirect(`${base}?notice=${notice}`, 303)
-  const payer = ({ organizationId, actor }: Session, request: FastifyRequest) => ({
+  const requesterOf = ({ organizationId, actor }: Session, request: FastifyRequest) => ({
     organizationId,
+    projectId: null,
     actor,
     requestId: request.id,
     clientAddress: request.ip,
   })
-  /** What somebody else did meanwhile is told on the page. */
+  /** Shows a conflict with a concurrent change as a notice on the page. */
   const onConflict =
     (reply: FastifyReply, session: Session, notice: keyof typeof notices) => (error: unknown) => {
       if (error instanceof Failure && error.code === 'conflict') return done(reply, session, notice)
@@ -115,7 +111,7 @@ function mountForms(scope: FastifyInstance, services: Services): void {
       if (!reading.ok) return done(reply, session, reading.problem)
       const put = session.projectId ? addCard : setCard
       return database
-        .transaction((tx) => put(tx, payer(session, request), reading.card))
+        .transaction((tx) => put(tx, requesterOf(session, request), reading.card))
         .then(() => done(reply, session, 'saved'))
         .catch(onConflict(reply, session, 'active'))
     }),
@@ -125,11 +121,8 @@ function mountForms(scope: FastifyInstance, services: Services): void {
     '/billing/:token/card/remove',
     withSession(services, async (session, request, reply) => {
       if (session.projectId)
-        throw new Failure(
-          'permission_denied',
-          'Only an owner of the organization removes its payment method.',
-        )
-      const by = payer(session, request)
+        throw new Failure('permission_denied', 'Only an owner can remove the payment method.')
+      const by = requesterOf(session, request)
       const removed =
         config.billing.provider === 'stripe'
           ? removeProviderMethod(services, by)
@@ -141,19 +134,19 @@ function mountForms(scope: FastifyInstance, services: Services): void {
   scope.post(
     '/billing/:token/provider',
     withSession(services, async (session, request, reply) => {
-      // The token stays here: the provider sends people back to a page that needs none.
+      // The provider must not see the token: it sends the browser back to a page without one.
       const returnUrl = `${services.publicUrl()}${returnedPath}`
       const { organizationId, projectId } = session
-      const find = async () => {
+      const findUrl = async () => {
         if (!projectId) return providerLink(services, organizationId, returnUrl)
         await requireNoActiveMethod(database, organizationId)
         return setUpLink(services, organizationId, returnUrl)
       }
-      return find()
+      return findUrl()
         .then((url) => reply.redirect(url, 303))
         .catch(onConflict(reply, session, 'active'))
         .catch((error) => {
-          request.log.warn({ request: request.id, err: error }, 'payment provider does not answer')
+          request.log.warn({ request: request.id, err: error }, 'payment provider does not respond')
           return done(reply, session, 'unavailable')
         })
     }),
@@ -165,11 +158,12 @@ async function readInvoice({ database }: Services, { organizationId }: Session, 
   return open?.id === id ? open : findInvoice(database, organizationId, id)
 }
 
+type Query = Record<string, unknown>
 type PageHandler = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function withSession({ database, config }: Services, answer: PageHandler) {
+function withSession({ database, config }: Services, handle: PageHandler) {
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    // A browser says where a form comes from; ours come from our own pages.
+    // Browsers say where a form comes from. Only forms of our own pages are accepted.
     const site = request.headers['sec-fetch-site']
     if (request.method === 'POST' && site !== undefined && site !== 'same-origin')
       throw new Failure('permission_denied', 'This form was sent from another site.')
@@ -184,14 +178,14 @@ function withSession({ database, config }: Services, answer: PageHandler) {
       actor: row.user_id ? `user:${row.user_id}` : `access_key:${row.access_key_id}`,
       minutesLeft: row.minutes_left,
     }
-    return answer(session, request, reply)
+    return handle(session, request, reply)
   }
 }
 
 async function readDashboard(
   { database, config }: Services,
   { organizationId, projectId, base, minutesLeft }: Session,
-  query: Record<string, unknown>,
+  query: Query,
 ): Promise<Dashboard> {
   const ids = projectId ? [projectId] : await listProjectIds(database, organizationId)
   const { today } = await usageState(database)

@@ -6,8 +6,8 @@ import { Failure } from '../../domain/failure.ts'
 import type { Services } from '../../services.ts'
 import { isProviderEventKnown, rememberProviderEvent } from '../../store/billing/payments.ts'
 
-/** Those after which a customer may pay differently. */
-const telling = new Set([
+/** Events after which the payment method or the payment state may have changed. */
+const relevantTypes = new Set([
   'checkout.session.completed',
   'customer.deleted',
   'customer.updated',
@@ -21,7 +21,7 @@ const telling = new Set([
   'setup_intent.succeeded',
 ])
 
-/** Signatures are over the bytes as they came, so that this route reads no JSON before it has checked them. */
+/** Signatures cover the raw bytes, so this route verifies them before it parses JSON. */
 export function mountStripeWebhook(app: FastifyInstance, services: Services): void {
   if (services.config.billing.provider !== 'stripe') return
   app.register(async (scope) => {
@@ -33,8 +33,8 @@ export function mountStripeWebhook(app: FastifyInstance, services: Services): vo
       const event = await verify(services, request.body as Buffer, request.headers['stripe-signature'])
       if (!(await isProviderEventKnown(services.database, event.id))) {
         await handle(services, event).catch((error) => {
-          // The provider sends it again.
-          throw new Failure('unavailable', 'The event could not be dealt with yet.', { cause: error })
+          // The provider retries after an error.
+          throw new Failure('unavailable', 'The event could not be processed. Try again.', { cause: error })
         })
         await rememberProviderEvent(services.database, event.id)
       }
@@ -52,19 +52,19 @@ async function verify(
   try {
     return webhooks.constructEvent(raw, signature ?? '', services.config.billing.stripeWebhookSecret)
   } catch (error) {
-    throw new Failure('invalid_argument', 'The signature does not fit.', { cause: error })
+    throw new Failure('invalid_argument', 'The signature does not match.', { cause: error })
   }
 }
 
 async function handle(services: Services, event: Stripe.Event): Promise<void> {
-  if (!telling.has(event.type)) return
+  if (!relevantTypes.has(event.type)) return
   const customerId = customerOf(event)
   if (!customerId) return
   if (event.type === 'invoice.paid') await notePaidInvoice(services, customerId, event.data.object.period_end)
   await syncCustomer(services, customerId)
 }
 
-/** A detached method has lost its customer: the event tells whose it was. */
+/** A detached payment method has no customer; the event has the previous one. */
 function customerOf({ data }: Stripe.Event): string | null {
   const object = data.object as { object?: string; id?: string; customer?: string | { id: string } | null }
   if (object.object === 'customer') return object.id ?? null

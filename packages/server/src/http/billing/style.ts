@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { packageRoot } from '../../package-root.ts'
 import { onFirstUse } from '../on-first-use.ts'
 
-/** The console's style of type, from the console's own files, whose names have a digest in them. */
+/** The fonts of the console. Their file names contain a digest. */
 function typefaces(): string {
   const folder = join(packageRoot(), 'dist/console/assets')
   const files = existsSync(folder) ? readdirSync(folder) : []
@@ -18,7 +18,7 @@ function typefaces(): string {
 
 export const billingStyle = onFirstUse(() => typefaces() + rules)
 
-/** Both themes from the same tokens; one column on narrow screens; paper is always light. */
+/** Both themes from the same tokens, one column on narrow screens, always light in print. */
 const rules = `
 :root {
   color-scheme: light dark;

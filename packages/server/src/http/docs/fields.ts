@@ -1,4 +1,6 @@
-/** Schemas of the OpenAPI document as tables of fields. */
+/** Tables of fields for the schemas of the OpenAPI document. */
+
+import { escapeHtml } from '../escape-html.ts'
 
 export interface Schema {
   $ref?: string
@@ -21,16 +23,13 @@ export interface Schema {
 }
 export type Schemas = Record<string, Schema>
 
-export const escapeHtml = (text: unknown) =>
-  String(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
-
-/** Text of the document: back-ticked words become code, all else is shown as it stands. */
+/** Escapes text of the document; words in back-ticks become code. */
 export const inline = (text = '') => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 const nameOf = (ref: string) => ref.slice(ref.lastIndexOf('/') + 1)
 export const schemaId = (name: string) => `record-${name}`
 
-/** The item of a list record, which readers know as "list of …" rather than by the list's own name. */
+/** Returns the item schema of a list record, which the page shows as "list of …". */
 export function listItem(schema: Schema | undefined): Schema | undefined {
   const { items, ...others } = schema?.properties ?? {}
   return Object.keys(others).every((name) => name === 'next_page_token') ? items?.items : undefined
@@ -74,11 +73,11 @@ export interface Field {
   name: string
   schema: Schema
   isRequired: boolean
-  /** How many unnamed objects it lies in. */
+  /** The number of unnamed objects around it. */
   depth?: number
 }
 
-/** Members, each followed by those of the unnamed object that it holds. */
+/** Returns the members, each followed by the members of the unnamed object in it. */
 function flatten(schema: Schema, depth = 0): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => [
     { name, schema: member, isRequired: schema.required?.includes(name) ?? false, depth },
@@ -96,18 +95,18 @@ export function fieldTable(fields: Field[], schemas: Schemas, marksRequired: boo
   return `<table class="fields"><thead><tr><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
 }
 
-/** The shapes of a request body, which are shown in place rather than among the records. */
-export function inlined(schema: Schema, schemas: Schemas): Schema[] {
+/** Returns the alternatives of a request body, which the page shows in place. */
+export function alternativesOf(schema: Schema, schemas: Schemas): Schema[] {
   const resolved = schema.$ref ? (schemas[nameOf(schema.$ref)] as Schema) : schema
-  return resolved.anyOf ? resolved.anyOf.flatMap((choice) => inlined(choice, schemas)) : [resolved]
+  return resolved.anyOf ? resolved.anyOf.flatMap((choice) => alternativesOf(choice, schemas)) : [resolved]
 }
 
 export const bodyFields = (schema: Schema, schemas: Schemas) =>
-  inlined(schema, schemas)
+  alternativesOf(schema, schemas)
     .map((shape) => fieldTable(flatten(shape), schemas, true))
     .join('<p class="or">or</p>')
 
-/** Named records that the given schemas lead to, lists seen through to their items. */
+/** Returns the names of the records that the schemas refer to, with the items instead of their lists. */
 export function reachableRecords(roots: Schema[], schemas: Schemas): string[] {
   const seen = new Set<string>()
   const visit = (node: unknown): void => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { buildOpenApi } from '@slipway/contract/openapi'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { onFirstUse } from '../on-first-use.ts'
 import type { RateLimiter } from '../rate-limit.ts'
 import { docsPage, docsSecurityPolicy } from './page.ts'
 import { docsStyle } from './style.ts'
@@ -8,11 +9,11 @@ import { docsScript } from './try.ts'
 
 export interface DocsOptions {
   version: string
-  /** Asked at the first request, when the port is known. */
+  /** Called at the first request, when the port is known. */
   serverUrl: () => string
 }
 
-/** `/openapi.json` and the page that is made of it: built once, at the first request, and revalidated by ETag. */
+/** Serves `/openapi.json` and the reference page, both built at the first request and revalidated by ETag. */
 export function mountDocs(
   app: FastifyInstance,
   { version, serverUrl }: DocsOptions,
@@ -20,7 +21,7 @@ export function mountDocs(
 ): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) =>
     limiter.takeAddress(request.ip, reply)
-  const openApi = once(() => buildOpenApi({ version, serverUrl: serverUrl() }))
+  const openApi = onFirstUse(() => buildOpenApi({ version, serverUrl: serverUrl() }))
   const documents = {
     '/openapi.json': document('application/json', () => JSON.stringify(openApi())),
     '/docs': document('text/html; charset=utf-8', () => docsPage(openApi())),
@@ -31,7 +32,7 @@ export function mountDocs(
 }
 
 function document(type: string, make: () => string) {
-  const made = once(() => {
+  const made = onFirstUse(() => {
     const text = make()
     return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` }
   })
@@ -41,13 +42,5 @@ function document(type: string, make: () => string) {
     if (type.startsWith('text/html')) reply.header('Content-Security-Policy', docsSecurityPolicy)
     if (request.headers['if-none-match'] === etag) return reply.code(304).send()
     return reply.type(type).send(text)
-  }
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
   }
 }

@@ -1,9 +1,9 @@
+import { escapeHtml } from '../escape-html.ts'
 import {
+  alternativesOf,
   bodyFields,
-  escapeHtml,
   fieldTable,
   inline,
-  inlined,
   reachableRecords,
   recordSection,
   type Schema,
@@ -12,7 +12,7 @@ import {
 } from './fields.ts'
 import { type Webhooks, webhookSection } from './webhooks.ts'
 
-/** The page loads nothing but its own style sheet and script, which speaks with this service alone. */
+/** The page loads its own style sheet and script only, and connects to this service only. */
 export const docsSecurityPolicy =
   "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -60,7 +60,6 @@ interface Endpoint extends Operation {
   path: string
 }
 
-/** The readable reference: a pure function of the OpenAPI document. */
 export function docsPage(openApi: object): string {
   const document = openApi as OpenApi
   const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -78,7 +77,9 @@ export function docsPage(openApi: object): string {
   const records = reachableRecords(
     endpoints.flatMap((endpoint) => [
       ...Object.values(mediaOf(endpoint)).map((media) => media.schema),
-      ...Object.values(endpoint.requestBody?.content ?? {}).flatMap(({ schema }) => inlined(schema, schemas)),
+      ...Object.values(endpoint.requestBody?.content ?? {}).flatMap(({ schema }) =>
+        alternativesOf(schema, schemas),
+      ),
     ]),
     schemas,
   )
@@ -101,7 +102,7 @@ export function docsPage(openApi: object): string {
 <div class="intro"><h1>${escapeHtml(title)}</h1><p class="lead">${inline(summary)}</p>${guideText(description)}</div>
 ${groups.map((group) => groupSection(group, document)).join('\n')}
 ${webhookSection(document.webhooks)}
-<section class="group" id="records"><h2>Records</h2><p>What the answers are made of. Every member is always there, unless it is marked otherwise.</p></section>
+<section class="group" id="records"><h2>Records</h2><p>The records in responses. Every member is always present, unless it is marked otherwise.</p></section>
 ${records.map((name) => recordSection(name, schemas)).join('\n')}
 </main>
 </body>
@@ -143,7 +144,7 @@ ${endpoints.map((endpoint) => endpointSection(endpoint, document)).join('\n')}`
 function endpointSection(endpoint: Endpoint, document: OpenApi): string {
   const { schemas } = document.components
   const body = endpoint.requestBody?.content['application/json']
-  const answers = Object.entries(mediaOf(endpoint))
+  const responses = Object.entries(mediaOf(endpoint))
   const path = escapeHtml(endpoint.path)
     .replaceAll('/', '<wbr>/')
     .replace(/\{\w+\}/g, '<i>$&</i>')
@@ -154,18 +155,18 @@ function endpointSection(endpoint: Endpoint, document: OpenApi): string {
 <p>${inline(endpoint.description)}</p>
 ${parameterTable(endpoint, document)}
 ${body ? `<h4>Request body</h4>${bodyFields(body.schema, schemas)}` : ''}
-<h4>Response</h4><ul class="answers">${answers
+<h4>Response</h4><ul class="answers">${responses
     .map(([type, { schema }]) => `<li>${typeLabel(schema, schemas)} <span class="quiet">${type}</span></li>`)
     .join('')}</ul>
 ${errorTable(endpoint, document)}
 </div><div class="samples">
 ${sample('Request', curl(endpoint, document.servers[0]?.url ?? ''))}
-${answers.map(([type, { example }]) => (example === undefined ? '' : sample(`Response · ${type}`, shown(example)))).join('')}
+${responses.map(([type, { example }]) => (example === undefined ? '' : sample(`Response · ${type}`, shown(example)))).join('')}
 </div></div>
 </section>`
 }
 
-/** What the script needs to know of an endpoint. */
+/** Returns the attributes that the script reads. */
 function tryData(endpoint: Endpoint, document: OpenApi): string {
   const query = (endpoint.parameters ?? [])
     .map((entry) => resolved(entry, document.components.parameters))
@@ -191,23 +192,23 @@ const sample = (title: string, text: string) =>
 const resolved = <T extends { $ref?: string }>(entry: T, from: Record<string, T>): T =>
   entry.$ref ? (from[entry.$ref.slice(entry.$ref.lastIndexOf('/') + 1)] as T) : entry
 
-const places = { path: 'Path', query: 'Query', header: 'Headers' }
+const parameterKinds = { path: 'Path', query: 'Query', header: 'Headers' }
 
 function parameterTable(endpoint: Endpoint, document: OpenApi): string {
   const parameters = (endpoint.parameters ?? []).map((entry) =>
     resolved(entry, document.components.parameters),
   )
-  return Object.entries(places)
-    .map(([place, title]) => {
+  return Object.entries(parameterKinds)
+    .map(([kind, title]) => {
       const fields = parameters
-        .filter((parameter) => parameter.in === place && parameter.name !== 'X-Request-Id')
+        .filter((parameter) => parameter.in === kind && parameter.name !== 'X-Request-Id')
         .map(({ name, schema, description, required }) => ({
           name,
           schema: { ...schema, ...(description ? { description } : {}) },
           isRequired: required ?? false,
         }))
       if (fields.length === 0) return ''
-      return `<h4>${title}</h4>${fieldTable(fields, document.components.schemas, place === 'query')}`
+      return `<h4>${title}</h4>${fieldTable(fields, document.components.schemas, kind === 'query')}`
     })
     .join('')
 }
@@ -215,8 +216,8 @@ function parameterTable(endpoint: Endpoint, document: OpenApi): string {
 function errorTable(endpoint: Endpoint, document: OpenApi): string {
   const rows = Object.entries(endpoint.responses)
     .filter(([status]) => status !== '200')
-    .map(([status, answer]) => {
-      const { description } = resolved(answer, document.components.responses)
+    .map(([status, response]) => {
+      const { description } = resolved(response, document.components.responses)
       return `<tr><th scope="row">${status}</th><td>${inline(description)}</td></tr>`
     })
   return `<details class="errors"><summary>Errors</summary><table><tbody>${rows.join('')}</tbody></table></details>`

@@ -1,6 +1,6 @@
 /**
- * The script of the reference: puts a form under every endpoint that sends the request with the reader's own key. The
- * key lives in its field and nowhere else, cookies stay out of it, and what comes back is shown as text.
+ * The script of the reference adds a form to every endpoint, which sends the request with the reader's own key. The key is
+ * only in its input field, cookies are not sent, and responses are shown as text.
  */
 export const docsScript = `
 const key = document.getElementById('key')
@@ -24,10 +24,10 @@ const send = (method, path, body) =>
     ...(body && { body }),
   })
 
-// Whoever gives a key means its project, unless they say otherwise.
+// Fills in the project of the key where the fields are empty.
 key.addEventListener('change', async () => {
-  const answer = await send('GET', '/v0.1/projects').catch(() => undefined)
-  const [project] = answer?.ok ? (await answer.json()) : []
+  const response = await send('GET', '/v0.1/projects').catch(() => undefined)
+  const [project] = response?.ok ? (await response.json()) : []
   if (!project) return
   known.set('project_id', project.id).set('organization_id', project.organization_id)
   for (const field of document.querySelectorAll('.try input')) if (!field.value) field.value = known.get(field.name) ?? ''
@@ -41,37 +41,37 @@ const fieldOf = (name, isNeeded) => {
 }
 
 function formOf({ method, path, query, body }) {
-  const places = Array.from(path.matchAll(/\\{(\\w+)\\}/g), ([, name]) => name)
+  const parameters = Array.from(path.matchAll(/\\{(\\w+)\\}/g), ([, name]) => name)
   const names = query ? query.split(',') : []
   const text = body && element('textarea', { name: 'body', value: body, rows: Math.min(16, body.split('\\n').length), spellcheck: false })
   const button = element('button', { type: 'submit', textContent: 'Send' })
   const status = element('output', { className: 'status' })
   const shown = element('pre', { tabIndex: 0, hidden: true })
   const form = element('form', { className: 'try' },
-    ...places.map((name) => fieldOf(name, true)),
+    ...parameters.map((name) => fieldOf(name, true)),
     ...names.map((name) => fieldOf(name, false)),
     ...(text ? [element('label', {}, element('span', { textContent: 'body' }), text)] : []),
     element('p', {}, button, status),
     shown,
   )
-  if (method !== 'GET') button.before(element('span', { className: 'quiet', textContent: 'This really happens. ' }))
+  if (method !== 'GET') button.before(element('span', { className: 'quiet', textContent: 'This sends a real request. ' }))
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
     const given = new FormData(form)
     const value = (name) => String(given.get(name)).trim()
-    const asked = new URLSearchParams(names.filter((name) => value(name)).map((name) => [name, value(name)]))
-    const target = path.replace(/\\{(\\w+)\\}/g, (_, name) => encodeURIComponent(value(name))) + (asked.size ? '?' + asked : '')
+    const search = new URLSearchParams(names.filter((name) => value(name)).map((name) => [name, value(name)]))
+    const target = path.replace(/\\{(\\w+)\\}/g, (_, name) => encodeURIComponent(value(name))) + (search.size ? '?' + search : '')
     button.disabled = true
-    status.textContent = 'Sent, waiting.'
+    status.textContent = 'Waiting for the response.'
     try {
-      const answer = await send(method, target, text?.value)
-      const said = await answer.text()
-      const isJson = answer.headers.get('content-type')?.startsWith('application/json')
-      status.textContent = [answer.status, answer.statusText, answer.headers.get('x-request-id')].filter(Boolean).join(' · ')
-      shown.textContent = (isJson ? JSON.stringify(JSON.parse(said), null, 2) : said).slice(0, mostShown)
+      const response = await send(method, target, text?.value)
+      const content = await response.text()
+      const isJson = response.headers.get('content-type')?.startsWith('application/json')
+      status.textContent = [response.status, response.statusText, response.headers.get('x-request-id')].filter(Boolean).join(' · ')
+      shown.textContent = (isJson ? JSON.stringify(JSON.parse(content), null, 2) : content).slice(0, mostShown)
       shown.hidden = false
     } catch {
-      status.textContent = 'There was no answer.'
+      status.textContent = 'No response.'
     } finally {
       button.disabled = false
     }

@@ -1,4 +1,5 @@
-import { escapeHtml, inline } from './fields.ts'
+import { escapeHtml } from '../escape-html.ts'
+import { inline } from './fields.ts'
 
 export interface Webhooks {
   [type: string]: {
@@ -9,7 +10,7 @@ export interface Webhooks {
   }
 }
 
-/** Every type of event that a webhook is sent, with an example of what it carries; the first is shown whole. */
+/** Lists every event type that webhooks receive, with an example of its data; one example is shown whole. */
 export function webhookSection(webhooks: Webhooks, shownWhole = 'vm.running'): string {
   const exampleOf = (type: string) => webhooks[type]!.post.requestBody.content['application/json']!.example
   const json = (value: unknown) =>
@@ -18,7 +19,7 @@ export function webhookSection(webhooks: Webhooks, shownWhole = 'vm.running'): s
     ([type, { post }]) =>
       `<tr><th scope="row"><code>${escapeHtml(type).replace(/[._]/g, '$&<wbr>')}</code></th><td>${inline(post.description)}<details><summary>data</summary>${json(exampleOf(type).data.data)}</details></td></tr>`,
   )
-  return `<section class="group" id="webhooks"><h2><a class="anchor" href="#webhooks">Webhooks</a></h2><p>Every event that a project’s webhooks can be sent. The guide above says how they are signed and tried again.</p></section>
+  return `<section class="group" id="webhooks"><h2><a class="anchor" href="#webhooks">Webhooks</a></h2><p>Every event that a project’s webhooks can receive. The guide above explains signatures and retries.</p></section>
 <section class="endpoint" id="webhook-events"><div class="columns"><div class="facts"><table class="events"><tbody>${rows.join('')}</tbody></table></div>
-<div class="samples"><figure><figcaption>What is posted · ${shownWhole}</figcaption>${json(exampleOf(shownWhole))}</figure></div></div></section>`
+<div class="samples"><figure><figcaption>Request body · ${shownWhole}</figcaption>${json(exampleOf(shownWhole))}</figure></div></div></section>`
 }

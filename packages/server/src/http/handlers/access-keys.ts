@@ -12,67 +12,51 @@ import {
   operatorScope,
 } from '../../store/identity/access-keys.ts'
 import { accessKeyView } from '../../views/identity.ts'
-import { standingIn } from '../access.ts'
-import { type Handlers, makerOf, requireCaller } from '../context.ts'
+import { findRole } from '../access.ts'
+import { emptyResponse, type Handlers, makerOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-type Verb = 'List' | 'Create' | 'Delete'
-type KeyRoutes = `accessKey${Verb}` | `organizationKey${Verb}` | `adminKey${Verb}`
-
-/** The only answer that has the secret. */
-const created = ({ row, secret }: { row: AccessKeyRow; secret: string }) => ({
+/** The only response that contains the secret. */
+const viewWithSecret = ({ row, secret }: { row: AccessKeyRow; secret: string }) => ({
   ...accessKeyView(row),
   secret,
 })
 
-export const accessKeyHandlers: Handlers<KeyRoutes> = {
-  accessKeyList(context) {
-    const { tx, params } = context
-    const read = (before: string | null, limit: number) =>
-      listAccessKeys(tx, params.project_id, before, limit)
-    return pageById(context, read, accessKeyView)
-  },
+export const accessKeyHandlers = {
+  accessKeyList: (context) =>
+    pageById(
+      context,
+      (...page) => listAccessKeys(context.tx, context.params.project_id, ...page),
+      accessKeyView,
+    ),
 
-  async accessKeyCreate(context) {
-    const { tx, by, body } = context
-    return created(await createProjectKey(tx, by, makerOf(context), body))
-  },
+  accessKeyCreate: async (context) =>
+    viewWithSecret(await createProjectKey(context.tx, context.by, makerOf(context), context.body)),
 
-  async accessKeyDelete({ tx, by, params }) {
-    await revokeKey(tx, by, { projectId: by.projectId, organizationId: null }, params.key_id)
-    return {}
-  },
+  accessKeyDelete: ({ tx, by, params }) =>
+    emptyResponse(revokeKey(tx, by, { projectId: by.projectId, organizationId: null }, params.key_id)),
 
-  organizationKeyList(context) {
-    const { tx, organizationId } = context
-    const read = (before: string | null, limit: number) =>
-      listOrganizationKeys(tx, organizationId, before, limit)
-    return pageById(context, read, accessKeyView)
-  },
+  organizationKeyList: (context) =>
+    pageById(
+      context,
+      (...page) => listOrganizationKeys(context.tx, context.organizationId, ...page),
+      accessKeyView,
+    ),
 
   async organizationKeyCreate(context) {
     const { tx, by, body, organizationId } = context
-    const { role } = standingIn(requireCaller(context), organizationId)!
-    return created(await createOrganizationKey(tx, by, makerOf(context), role!, body))
+    const { role } = findRole(requireCaller(context), organizationId)!
+    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role!, body))
   },
 
-  async organizationKeyDelete({ tx, by, organizationId, params }) {
-    await revokeKey(tx, by, { projectId: null, organizationId }, params.key_id)
-    return {}
-  },
+  organizationKeyDelete: ({ tx, by, organizationId, params }) =>
+    emptyResponse(revokeKey(tx, by, { projectId: null, organizationId }, params.key_id)),
 
-  adminKeyList(context) {
-    const read = (before: string | null, limit: number) => listOperatorKeys(context.tx, before, limit)
-    return pageById(context, read, accessKeyView)
-  },
+  adminKeyList: (context) =>
+    pageById(context, (...page) => listOperatorKeys(context.tx, ...page), accessKeyView),
 
-  async adminKeyCreate(context) {
-    const { tx, by, body } = context
-    return created(await createOperatorKey(tx, by, makerOf(context), body))
-  },
+  adminKeyCreate: async (context) =>
+    viewWithSecret(await createOperatorKey(context.tx, context.by, makerOf(context), context.body)),
 
-  async adminKeyDelete({ tx, by, params }) {
-    await revokeKey(tx, by, operatorScope, params.key_id)
-    return {}
-  },
-}
+  adminKeyDelete: ({ tx, by, params }) => emptyResponse(revokeKey(tx, by, operatorScope, params.key_id)),
+} satisfies Partial<Handlers>

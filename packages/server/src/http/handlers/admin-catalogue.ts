@@ -1,4 +1,3 @@
-import type { adminCatalogueRoutes, adminTenantRoutes } from '@slipway/contract'
 import { changeQuotas, readQuotas } from '../../accounts/quotas.ts'
 import { changePrices } from '../../billing/prices.ts'
 import { changeImageLocations, createImage, deleteImage } from '../../fleet/images.ts'
@@ -6,14 +5,9 @@ import { listPrices } from '../../store/billing/prices.ts'
 import { listImages } from '../../store/fleet/images.ts'
 import { listLocations } from '../../store/fleet/locations.ts'
 import { adminLocationView, imageView, priceViews, quotaViews } from '../../views/catalogue.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers } from '../context.ts'
 
-type AdminCatalogueRoutes =
-  | keyof typeof adminCatalogueRoutes
-  | Extract<keyof typeof adminTenantRoutes, `adminQuota${string}`>
-  | 'adminLocationList'
-
-export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
+export const adminCatalogueHandlers = {
   adminImageList: async ({ tx }) => ({ items: (await listImages(tx)).map(imageView) }),
 
   adminImageCreate: async ({ tx, by, body }) => imageView(await createImage(tx, by, body)),
@@ -21,10 +15,7 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
   adminImageUpdate: async ({ tx, by, params, body }) =>
     imageView(await changeImageLocations(tx, by, params.image_id, body.locations)),
 
-  async adminImageDelete({ tx, by, params }) {
-    await deleteImage(tx, by, params.image_id)
-    return {}
-  },
+  adminImageDelete: ({ tx, by, params }) => emptyResponse(deleteImage(tx, by, params.image_id)),
 
   adminLocationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(adminLocationView) }),
 
@@ -41,4 +32,4 @@ export const adminCatalogueHandlers: Handlers<AdminCatalogueRoutes> = {
     await changeQuotas(tx, by, body.project_id, body.items)
     return { items: quotaViews(await readQuotas(tx, body.project_id)) }
   },
-}
+} satisfies Partial<Handlers>

@@ -21,9 +21,7 @@ const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
 const namedView = async (db: Queryable, row: OperationRow) =>
   adminOperationView((await withResourceNames(db, [row]))[0]!)
 
-export const adminOperationHandlers: Handlers<
-  'adminOperationList' | 'adminOperationRetry' | 'adminOperationAbandon'
-> = {
+export const adminOperationHandlers = {
   adminOperationList(context) {
     const { tx, query } = context
     const filter = { isStuck: query.stuck ?? null, state: query.state ?? null }
@@ -40,4 +38,4 @@ export const adminOperationHandlers: Handlers<
 
   adminOperationAbandon: async ({ tx, by, params }) =>
     namedView(tx, await abandonStuck(tx, by, params.operation_id)),
-}
+} satisfies Partial<Handlers>

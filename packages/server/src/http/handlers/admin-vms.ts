@@ -1,4 +1,4 @@
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { admitVmDelete } from '../../operations/vm/delete.ts'
 import { admitVmStop } from '../../operations/vm/stop.ts'
 import { time } from '../../postgres/time.ts'
@@ -15,7 +15,7 @@ const view = ({ created_at, host_id, ...row }: TenantVmRow) => ({
   created_at: time(created_at),
 })
 
-export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmDelete'> = {
+export const adminVmHandlers = {
   adminVmList(context) {
     const { tx, query } = context
     const filter = { organizationId: query.organization_id ?? null, ids: idList('ids', query.ids) }
@@ -31,11 +31,9 @@ export const adminVmHandlers: Handlers<'adminVmList' | 'adminVmStop' | 'adminVmD
     const vm = await locked(context)
     return started(await admitVmDelete(context.tx, { ...context.by, projectId: vm.project_id }, vm))
   },
-}
+} satisfies Partial<Handlers>
 
 async function locked({ tx, params }: Context<'adminVmStop' | 'adminVmDelete'>): Promise<VmRow> {
   const known = await findAnyVm(tx, params.vm_id)
-  const vm = known && (await lockVm(tx, { projectId: known.project_id, id: known.id }))
-  if (!vm) throw notFound('VM')
-  return vm
+  return requireFound('VM', known && (await lockVm(tx, { projectId: known.project_id, id: known.id })))
 }

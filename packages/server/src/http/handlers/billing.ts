@@ -1,7 +1,7 @@
 import { changeBudget, readBudget } from '../../billing/budgets.ts'
 import { costsOf, openInvoice } from '../../billing/costs.ts'
 import { createBillingLink } from '../../billing/links.ts'
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { time } from '../../postgres/time.ts'
 import { listInvoices } from '../../store/billing/invoices.ts'
 import { findPaymentMethod } from '../../store/billing/payments.ts'
@@ -12,17 +12,7 @@ import { invoiceView, paymentMethodView } from '../../views/billing.ts'
 import { type Handlers, requireCaller } from '../context.ts'
 import { page } from '../pages.ts'
 
-type BillingRoutes =
-  | 'organizationBilling'
-  | 'organizationPaymentMethod'
-  | 'organizationCosts'
-  | 'organizationInvoices'
-  | 'projectCosts'
-  | 'projectResourceCost'
-  | 'budgetGet'
-  | 'budgetSet'
-
-export const billingHandlers: Handlers<BillingRoutes> = {
+export const billingHandlers = {
   async organizationBilling(context) {
     const { services, tx, by } = context
     const token = await createBillingLink(tx, by, requireCaller(context), services.config.billing)
@@ -39,12 +29,11 @@ export const billingHandlers: Handlers<BillingRoutes> = {
   projectCosts: ({ tx, project }) => costsOf(tx, [project.projectId]),
 
   async projectResourceCost({ tx, project, params: { resource_id } }) {
-    const cost = await findResourceCost(tx, project.projectId, resource_id)
-    if (!cost) throw notFound('resource')
+    const cost = requireFound('resource', await findResourceCost(tx, project.projectId, resource_id))
     return { resource_id, usd: Number(cost.usd), as_of: time(cost.now) }
   },
 
-  /** The month under way comes before those that were issued. */
+  /** The invoice of the current month comes first. */
   organizationInvoices(context) {
     const { tx, organizationId } = context
     const read = async (before: string | null, limit: number) => {
@@ -61,4 +50,4 @@ export const billingHandlers: Handlers<BillingRoutes> = {
     await changeBudget(tx, by, body.monthly_usd, body.hard_stop ?? false)
     return readBudget(tx, by.projectId)
   },
-}
+} satisfies Partial<Handlers>

@@ -1,11 +1,4 @@
-import {
-  type catalogueRoutes,
-  families,
-  type OfferQuery,
-  type RouteQuery,
-  type RouteResponse,
-  vmTypes,
-} from '@slipway/contract'
+import { families, type OfferQuery, type RouteQuery, type RouteResponse, vmTypes } from '@slipway/contract'
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
 import { oneOf } from '../../domain/nearest.ts'
@@ -21,9 +14,9 @@ import { listLocations } from '../../store/fleet/locations.ts'
 import { imageView, locationView, priceViews, quotaViews, specView } from '../../views/catalogue.ts'
 import type { Handlers } from '../context.ts'
 import { choiceList } from '../filters.ts'
-import { invalid } from '../validation.ts'
+import { invalidParameter } from '../validation.ts'
 
-export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
+export const catalogueHandlers = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
   availabilityList: ({ tx, query }) => availabilities(tx, query),
@@ -57,11 +50,11 @@ export const catalogueHandlers: Handlers<keyof typeof catalogueRoutes> = {
     if (disk && !vm) return estimateDisk(tx, by, disk)
     throw new Failure('invalid_argument', 'Send exactly one of vm and disk.')
   },
-}
+} satisfies Partial<Handlers>
 
 type AvailabilityList = RouteResponse<'availabilityList'>
 
-/** Programs that wait for a GPU ask often, and many at once. */
+/** Shared, because many programs poll for a free GPU at the same time. */
 const availabilities = sharedRead(
   async (
     db,
@@ -72,7 +65,7 @@ const availabilities = sharedRead(
   },
 )
 
-/** All without a filter; none for an unknown name. */
+/** Without a name, every VM type; for an unknown name, none. */
 const typesNamed = (name: string | undefined) =>
   name === undefined ? vmTypes : vmTypes.filter((type) => type.name === name)
 
@@ -84,7 +77,7 @@ function chosen<Row extends Offered>(
   isAvailable: (row: Row) => boolean,
 ): Row[] {
   const models = gpu_model === undefined ? null : modelsNamed(gpu_model, gpuModels)
-  if (models?.length === 0) throw invalid([{ field: 'gpu_model', message: oneOf(gpu_model, gpuModels) }])
+  if (models?.length === 0) throw invalidParameter('gpu_model', oneOf(gpu_model, gpuModels))
   const places = choiceList('locations', locations, [...new Set(rows.map(({ location }) => location))])
   return chooseOffers(rows, { ...query, models, locations: places }, isAvailable)
 }

@@ -1,25 +1,20 @@
-import { type Disk, type diskRoutes, diskTypes } from '@slipway/contract'
-import { notFound } from '../../domain/failure.ts'
+import { type Disk, diskTypes } from '@slipway/contract'
+import { requireFound } from '../../domain/failure.ts'
 import { protectionOf } from '../../operations/annotations.ts'
 import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
 import { admitDiskResize } from '../../operations/disk/resize.ts'
-import { type DiskRow, findDiskView, listDiskViews, lockDisks } from '../../store/compute/disks.ts'
+import { findDiskView, listDiskViews, lockDisks } from '../../store/compute/disks.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
 import { started } from './operations.ts'
 
-async function locked({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>): Promise<DiskRow> {
-  const [disk] = await lockDisks(tx, by.projectId, [params.disk_id])
-  if (!disk) throw notFound('disk')
-  return disk
-}
+const lockedDisk = async ({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>) =>
+  requireFound('disk', (await lockDisks(tx, by.projectId, [params.disk_id]))[0])
 
-type DiskRouteId = Exclude<keyof typeof diskRoutes, 'diskOperationList' | 'diskOperationGet'>
-
-export const diskHandlers: Handlers<DiskRouteId> = {
+export const diskHandlers = {
   diskCreate: async ({ tx, by, body }) => started(await admitDiskCreate(tx, by, body)),
 
   async diskList(context) {
@@ -38,24 +33,21 @@ export const diskHandlers: Handlers<DiskRouteId> = {
     )
   },
 
-  async diskGet({ tx, project, params }) {
-    const disk = await findDiskView(tx, project.projectId, params.disk_id)
-    if (!disk) throw notFound('disk')
-    return disk
-  },
+  diskGet: async ({ tx, project, params }) =>
+    requireFound('disk', await findDiskView(tx, project.projectId, params.disk_id)),
 
   async diskUpdate(context) {
     const { tx, by, body } = context
-    if (!('size' in body)) return started(await annotate(tx, by, await locked(context), body))
-    // What costs money is refused before anything is looked for.
+    if (!('size' in body)) return started(await annotate(tx, by, await lockedDisk(context), body))
+    // The payment method is checked before the disk is looked up, as on routes that always need one.
     context.requirePayment()
-    return started(await admitDiskResize(tx, by, await locked(context), body))
+    return started(await admitDiskResize(tx, by, await lockedDisk(context), body))
   },
 
   async diskDelete(context) {
-    const disk = await locked(context)
+    const disk = await lockedDisk(context)
     const refusal = protectionOf('disk', disk)
     if (refusal) throw refusal
     return started(await admitDiskDelete(context.tx, context.by, disk))
   },
-}
+} satisfies Partial<Handlers>

@@ -15,7 +15,7 @@ import { wantsStream } from '../streams/streams.ts'
 
 type EventRoutes = 'eventList' | 'organizationEventList' | 'adminEventList'
 
-export const eventHandlers: Handlers<EventRoutes> = {
+export const eventHandlers = {
   eventList: (context) =>
     listOrStream(context, { projectId: context.project.projectId, organizationId: null }, eventView),
   organizationEventList: (context) =>
@@ -25,7 +25,7 @@ export const eventHandlers: Handlers<EventRoutes> = {
     const scope = { projectId: project_id ?? null, organizationId: organization_id ?? null }
     return listOrStream(context, scope, adminEventView)
   },
-}
+} satisfies Partial<Handlers>
 
 async function listOrStream<View>(
   context: Context<EventRoutes>,
@@ -33,18 +33,18 @@ async function listOrStream<View>(
   view: (row: EventRow, showsClient: boolean) => View,
 ) {
   const { tx, query, services, request } = context
-  if (wantsStream(request.headers.accept)) {
-    await services.streams.open(context, scope)
-    return answered
-  }
-  // What is committed shows at once, without waiting for the stamper's turn.
-  await stampEvents(services.database, true)
   const filter = {
     ...scope,
     resourceId: query.resource_id ?? null,
     type: query.type ?? null,
     actor: query.actor ?? null,
   }
+  if (wantsStream(request.headers.accept)) {
+    await services.streams.open(context, filter)
+    return answered
+  }
+  // Stamped here, so that the list has every event that was committed before the request.
+  await stampEvents(services.database, true)
   const { after } = query
   if (after !== undefined) await requireKept(context, after)
   const read = (cursor: string | null, limit: number) =>
@@ -60,11 +60,11 @@ async function listOrStream<View>(
   )
 }
 
-/** Who goes on from a position must not miss what came after it; zero asks for all that is kept. */
+/** A client that continues from a position must not miss events. `after=0` asks for all that are left. */
 async function requireKept({ tx }: Context<EventRoutes>, after: number): Promise<void> {
   if (after > 0 && after < (await findEventBounds(tx)).pruned)
     throw new Failure(
       'invalid_argument',
-      'Events after this position are no longer all kept (90 days): ask with after=0 for those that are.',
+      'Some events after this position were deleted after 90 days. Use after=0 to list the remaining ones.',
     )
 }

@@ -1,5 +1,4 @@
 import { isIPv4 } from 'node:net'
-import type { findingRoutes } from '@slipway/contract'
 import { isUuid } from '../../domain/ids.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { listAlerts, listOperatorAlerts } from '../../store/finding/alerts.ts'
@@ -10,7 +9,7 @@ import type { Handlers } from '../context.ts'
 
 const mostAlerts = 500
 
-export const findingHandlers: Handlers<keyof typeof findingRoutes> = {
+export const findingHandlers = {
   alertList: async ({ tx, project }) => ({
     items: (await listAlerts(tx, project.organizationId, [project.projectId], mostAlerts)).map(alertView),
   }),
@@ -31,4 +30,4 @@ export const findingHandlers: Handlers<keyof typeof findingRoutes> = {
     const wanted = { q, id: isUuid(q) ? q : null, address: isIPv4(q) ? q : null }
     return { items: (await searchEverywhere(tx, wanted)).map(searchResultView) }
   },
-}
+} satisfies Partial<Handlers>

@@ -1,5 +1,5 @@
 import type { FirewallRule } from '@slipway/contract'
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { admitFirewallRuleCreate } from '../../operations/firewall/create.ts'
 import { admitFirewallRuleDelete } from '../../operations/firewall/delete.ts'
 import { testFirewall } from '../../operations/firewall/test.ts'
@@ -12,39 +12,28 @@ import { started } from './operations.ts'
 
 type ChangeRoutes = 'firewallRuleUpdate' | 'firewallRuleDelete'
 
-async function locked({ tx, by, params }: Context<ChangeRoutes>): Promise<RuleRow> {
-  const rule = await lockRule(tx, by.projectId, params.rule_id)
-  if (!rule) throw notFound('firewall rule')
-  return rule
-}
+const lockedRule = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<RuleRow> =>
+  requireFound('firewall rule', await lockRule(tx, by.projectId, params.rule_id))
 
-export const firewallRuleHandlers: Handlers<
-  'firewallRuleCreate' | 'firewallRuleList' | 'firewallRuleGet' | 'firewallRuleTest' | ChangeRoutes
-> = {
+export const firewallRuleHandlers = {
   firewallRuleCreate: async ({ tx, by, body }) => started(await admitFirewallRuleCreate(tx, by, body)),
 
   firewallRuleList(context) {
-    const { tx, project, query } = context
-    const filter = { projectId: project.projectId, labels: labelFilter(query) }
-    const read = (before: string | null, limit: number) => listRuleViews(tx, filter, before, limit)
-    return pageOfRecords<FirewallRule>(context, read)
+    const filter = { projectId: context.project.projectId, labels: labelFilter(context.query) }
+    return pageOfRecords<FirewallRule>(context, (...page) => listRuleViews(context.tx, filter, ...page))
   },
 
-  async firewallRuleGet({ tx, project, params }) {
-    const rule = await findRuleView(tx, project.projectId, params.rule_id)
-    if (!rule) throw notFound('firewall rule')
-    return rule
-  },
+  firewallRuleGet: async ({ tx, project, params }) =>
+    requireFound('firewall rule', await findRuleView(tx, project.projectId, params.rule_id)),
 
   async firewallRuleUpdate(context) {
     const { tx, by, body } = context
     checkFirewallRuleUpdate(body)
-    return started(await admitFirewallRuleUpdate(tx, by, await locked(context), body))
+    return started(await admitFirewallRuleUpdate(tx, by, await lockedRule(context), body))
   },
 
-  async firewallRuleDelete(context) {
-    return started(await admitFirewallRuleDelete(context.tx, context.by, await locked(context)))
-  },
+  firewallRuleDelete: async (context) =>
+    started(await admitFirewallRuleDelete(context.tx, context.by, await lockedRule(context))),
 
   firewallRuleTest: ({ tx, by, body }) => testFirewall(tx, by.projectId, body),
-}
+} satisfies Partial<Handlers>

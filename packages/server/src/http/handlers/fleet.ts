@@ -1,4 +1,3 @@
-import type { adminFleetRoutes } from '@slipway/contract'
 import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
@@ -11,13 +10,11 @@ import {
 } from '../../fleet/hosts.ts'
 import { listHosts } from '../../store/fleet/fleet.ts'
 import { hostView } from '../../views/catalogue.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers } from '../context.ts'
 import { locationFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 
-type FleetRoutes = Exclude<keyof typeof adminFleetRoutes, 'adminLocationList'>
-
-export const fleetHandlers: Handlers<FleetRoutes> = {
+export const fleetHandlers = {
   async adminHostList(context) {
     const { tx, query } = context
     const filter = { location: await locationFilter(tx, query.location), state: query.state ?? null }
@@ -35,12 +32,9 @@ export const fleetHandlers: Handlers<FleetRoutes> = {
 
   adminHostForget: async ({ tx, by, params }) => hostView(await forgetHost(tx, by, params.host_id)),
 
-  async adminHostDelete({ tx, by, params }) {
-    await deleteHost(tx, by, params.host_id)
-    return {}
-  },
+  adminHostDelete: ({ tx, by, params }) => emptyResponse(deleteHost(tx, by, params.host_id)),
 
   adminGpuUpdate: ({ tx, by, params, body }) => changeGpuHold(tx, by, params.gpu_id, body.state),
 
   adminCapacityList: async ({ tx }) => ({ items: await readCapacity(tx) }),
-}
+} satisfies Partial<Handlers>

@@ -1,7 +1,7 @@
 import { hasTotp } from '../../store/identity/second-factors.ts'
 import { type Handlers, requireCaller } from '../context.ts'
 
-export const identityHandlers: Handlers<'rootGet'> = {
+export const identityHandlers = {
   async rootGet(context) {
     const caller = requireCaller(context)
     return {
@@ -20,4 +20,4 @@ export const identityHandlers: Handlers<'rootGet'> = {
       },
     }
   },
-}
+} satisfies Partial<Handlers>

@@ -1,13 +1,12 @@
 import { changeMember, inviteMember, inviteMemberAgain, removeMember } from '../../accounts/members.ts'
-import { listMembers } from '../../store/identity/members.ts'
+import type { Inviter } from '../../store/identity/invitations.ts'
+import { listMembers, type MemberRow } from '../../store/identity/members.ts'
 import { accessKeyView, memberView } from '../../views/identity.ts'
-import { type Handlers, inviterOf } from '../context.ts'
+import { type Context, type Handlers, inviterOf } from '../context.ts'
 import { page } from '../pages.ts'
 import { sendInvitation } from './users.ts'
 
-type MemberRoutes = 'memberList' | 'memberCreate' | 'memberInvite' | 'memberUpdate' | 'memberDelete'
-
-export const memberHandlers: Handlers<MemberRoutes> = {
+export const memberHandlers = {
   memberList(context) {
     const { tx, organizationId } = context
     const read = (before: string | null, limit: number) => {
@@ -19,24 +18,27 @@ export const memberHandlers: Handlers<MemberRoutes> = {
   },
 
   async memberCreate(context) {
-    const { tx, by, body } = context
     const inviter = inviterOf(context, 'owner')
-    const { member, code } = await inviteMember(tx, by, inviter, body)
-    return { ...memberView(member), invite_url: await sendInvitation(context, inviter, member.email, code) }
+    return sendMemberLink(context, inviter, await inviteMember(context.tx, context.by, inviter, context.body))
   },
 
   async memberInvite(context) {
     const { tx, by, params } = context
     const inviter = inviterOf(context, 'owner')
-    const { member, code } = await inviteMemberAgain(tx, by, inviter, params.user_id)
-    return { ...memberView(member), invite_url: await sendInvitation(context, inviter, member.email, code) }
+    return sendMemberLink(context, inviter, await inviteMemberAgain(tx, by, inviter, params.user_id))
   },
 
   memberUpdate: async ({ tx, by, params, body }) =>
     memberView(await changeMember(tx, by, params.user_id, body.role)),
 
   async memberDelete({ tx, by, params, query }) {
-    const left = await removeMember(tx, by, params.user_id, query.revoke_keys ?? false)
-    return { access_keys: left.map(accessKeyView) }
+    const keys = await removeMember(tx, by, params.user_id, query.revoke_keys ?? false)
+    return { access_keys: keys.map(accessKeyView) }
   },
-}
+} satisfies Partial<Handlers>
+
+const sendMemberLink = async (
+  context: Pick<Context, 'services' | 'tx'>,
+  inviter: Inviter,
+  { member, code }: { member: MemberRow; code: string },
+) => ({ ...memberView(member), invite_url: await sendInvitation(context, inviter, member.email, code) })

@@ -1,62 +1,35 @@
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { changeNetwork, createNetwork, deleteNetwork } from '../../networks/networks.ts'
 import { createSubnet, deleteSubnet } from '../../networks/subnets.ts'
 import { findNetwork, findSubnet, listNetworks, listSubnets } from '../../store/network/networks.ts'
 import { networkView, subnetView } from '../../views/network.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers } from '../context.ts'
 import { labelFilter } from '../filters.ts'
 import { pageById } from '../pages.ts'
 
-export const networkHandlers: Handlers<
-  | 'networkList'
-  | 'networkCreate'
-  | 'networkGet'
-  | 'networkUpdate'
-  | 'networkDelete'
-  | 'subnetList'
-  | 'subnetCreate'
-  | 'subnetGet'
-  | 'subnetDelete'
-> = {
+export const networkHandlers = {
   networkList(context) {
-    const { tx, project, query } = context
-    const filter = { projectId: project.projectId, labels: labelFilter(query) }
-    const read = (before: string | null, limit: number) => listNetworks(tx, filter, before, limit)
-    return pageById(context, read, networkView)
+    const filter = { projectId: context.project.projectId, labels: labelFilter(context.query) }
+    return pageById(context, (...page) => listNetworks(context.tx, filter, ...page), networkView)
   },
 
   networkCreate: async ({ tx, by, body }) => networkView(await createNetwork(tx, by, body)),
 
-  async networkGet({ tx, project, params }) {
-    const network = await findNetwork(tx, project.projectId, params.network_id)
-    if (!network) throw notFound('network')
-    return networkView(network)
-  },
+  networkGet: async ({ tx, project, params }) =>
+    networkView(requireFound('network', await findNetwork(tx, project.projectId, params.network_id))),
 
   networkUpdate: async ({ tx, by, params, body }) =>
     networkView(await changeNetwork(tx, by, params.network_id, body)),
 
-  async networkDelete({ tx, by, params }) {
-    await deleteNetwork(tx, by, params.network_id)
-    return {}
-  },
+  networkDelete: ({ tx, by, params }) => emptyResponse(deleteNetwork(tx, by, params.network_id)),
 
-  subnetList(context) {
-    const { tx, project } = context
-    const read = (before: string | null, limit: number) => listSubnets(tx, project.projectId, before, limit)
-    return pageById(context, read, subnetView)
-  },
+  subnetList: (context) =>
+    pageById(context, (...page) => listSubnets(context.tx, context.project.projectId, ...page), subnetView),
 
   subnetCreate: async ({ tx, by, body }) => subnetView(await createSubnet(tx, by, body)),
 
-  async subnetGet({ tx, project, params }) {
-    const subnet = await findSubnet(tx, project.projectId, params.subnet_id)
-    if (!subnet) throw notFound('subnet')
-    return subnetView(subnet)
-  },
+  subnetGet: async ({ tx, project, params }) =>
+    subnetView(requireFound('subnet', await findSubnet(tx, project.projectId, params.subnet_id))),
 
-  async subnetDelete({ tx, by, params }) {
-    await deleteSubnet(tx, by, params.subnet_id)
-    return {}
-  },
-}
+  subnetDelete: ({ tx, by, params }) => emptyResponse(deleteSubnet(tx, by, params.subnet_id)),
+} satisfies Partial<Handlers>

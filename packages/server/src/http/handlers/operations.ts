@@ -1,5 +1,5 @@
 import type { Operation, OperationStep, OperationType, RouteId } from '@slipway/contract'
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { stepNames } from '../../operations/index.ts'
 import { JsonText } from '../../postgres/json.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
@@ -7,13 +7,12 @@ import { findOperationRecord, operationView } from '../../store/compute/operatio
 import { findOperation, listOperations } from '../../store/compute/operations.ts'
 import { type Context, type Handlers, requireCaller } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
-import type { Ending } from '../streams/endings.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
   Exclude<RouteId, `admin${string}`>
 type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
-/** The answer of whatever begins an operation. */
+/** The response of every route that begins an operation. */
 export const started = (operation: BegunOperation) => ({ operation: operationView(operation) })
 
 function list(context: Context<ListId>, type: OperationType | null) {
@@ -30,41 +29,25 @@ function list(context: Context<ListId>, type: OperationType | null) {
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
-  const { tx, project, params, query, services } = context
-  const find = async () => {
-    const found = await findOperationRecord(tx, project.projectId, params.operation_id, type)
-    if (!found) throw notFound('operation')
-    return found
-  }
+  const { tx, project, params, query, services, reply } = context
+  const find = async () =>
+    requireFound('operation', await findOperationRecord(tx, project.projectId, params.operation_id, type))
   if (!query.wait) return new JsonText((await find()).record)
-  const ending = services.endings.listen(params.operation_id)
+  const wait = services.operationWaits.begin(params.operation_id)
   try {
     const now = await find()
     if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
-    const ended = await wait(context, ending, query.wait * 1000)
+    const ended = await wait.within(query.wait * 1000, requireCaller(context).key, reply.raw)
     await context.requireStill()
     return new JsonText(ended ?? (await find()).record)
   } finally {
-    ending.close()
-  }
-}
-
-async function wait(context: Context, ending: Ending, ms: number): Promise<string | undefined> {
-  const release = context.services.waits.hold(requireCaller(context).key)
-  const hangUp = new AbortController()
-  const onClose = () => hangUp.abort()
-  context.reply.raw.once('close', onClose)
-  try {
-    return await ending.within(ms, hangUp.signal)
-  } finally {
-    context.reply.raw.off('close', onClose)
-    release()
+    wait.close()
   }
 }
 
 async function steps(context: Context<'operationSteps'>) {
-  const row = await findOperation(context.tx, context.project.projectId, context.params.operation_id, null)
-  if (!row) throw notFound('operation')
+  const { tx, project, params } = context
+  const row = requireFound('operation', await findOperation(tx, project.projectId, params.operation_id, null))
   const begun = new Map(row.step_log.map((entry) => [entry.name, entry]))
   const names = stepNames.get(row.kind) ?? []
   const items = names.map(
@@ -73,7 +56,7 @@ async function steps(context: Context<'operationSteps'>) {
   return { items }
 }
 
-export const operationHandlers: Handlers<ListId | GetId | 'operationSteps'> = {
+export const operationHandlers = {
   operationList: (context) => list(context, null),
   operationGet: (context) => get(context, null),
   operationSteps: steps,
@@ -83,4 +66,4 @@ export const operationHandlers: Handlers<ListId | GetId | 'operationSteps'> = {
   diskOperationGet: (context) => get(context, 'disk'),
   firewallRuleOperationList: (context) => list(context, 'firewall_rule'),
   firewallRuleOperationGet: (context) => get(context, 'firewall_rule'),
-}
+} satisfies Partial<Handlers>

@@ -4,7 +4,7 @@ import {
   updateOrganization,
 } from '../../accounts/organizations.ts'
 import { changeOrganizationQuotas, readOrganizationQuotas } from '../../accounts/quotas.ts'
-import { Failure, notFound } from '../../domain/failure.ts'
+import { Failure, requireFound } from '../../domain/failure.ts'
 import {
   findOrganization,
   findOrganizationAccount,
@@ -16,28 +16,14 @@ import { adminOrganizationView, organizationView } from '../../views/identity.ts
 import { type Handlers, organizationsOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-type OrganizationRoutes =
-  | 'organizationList'
-  | 'organizationGet'
-  | 'organizationUpdate'
-  | 'organizationQuotaList'
-  | 'adminOrganizationList'
-  | 'adminOrganizationCreate'
-  | 'adminOrganizationUpdate'
-  | 'adminOrganizationQuotaList'
-  | 'adminOrganizationQuotaSet'
-
-export const organizationHandlers: Handlers<OrganizationRoutes> = {
+export const organizationHandlers = {
   async organizationList(context) {
     const ids = organizationsOf(requireCaller(context))
     return (await listOrganizationsByIds(context.tx, ids)).map(organizationView)
   },
 
-  async organizationGet({ tx, organizationId }) {
-    const row = await findOrganization(tx, organizationId)
-    if (!row) throw notFound('organization')
-    return organizationView(row)
-  },
+  organizationGet: async ({ tx, organizationId }) =>
+    organizationView(requireFound('organization', await findOrganization(tx, organizationId))),
 
   async organizationUpdate(context) {
     const { services, tx, by, body } = context
@@ -45,14 +31,14 @@ export const organizationHandlers: Handlers<OrganizationRoutes> = {
     if (body.require_totp && !(caller.kind === 'user' && caller.hasSecondFactor))
       throw new Failure(
         'totp_enrolment_required',
-        'Only an owner who is signed in with a second factor can demand one of others.',
+        'Only an owner who is signed in with a second factor can require one from all members.',
       )
     const reserved = services.config.oidc.map(({ organization }) => organization)
     return organizationView(await updateOrganization(tx, by, body, reserved))
   },
 
   adminOrganizationList: (context) =>
-    pageById(context, (before, limit) => listOrganizations(context.tx, before, limit), adminOrganizationView),
+    pageById(context, (...page) => listOrganizations(context.tx, ...page), adminOrganizationView),
 
   adminOrganizationCreate: async ({ services, tx, by, body }) =>
     organizationView(await createOrganization(tx, by, body.name, services.config.quotas)),
@@ -74,4 +60,4 @@ export const organizationHandlers: Handlers<OrganizationRoutes> = {
     await changeOrganizationQuotas(tx, by, params.organization_id, body.items)
     return { items: organizationQuotaViews(await readOrganizationQuotas(tx, params.organization_id)) }
   },
-}
+} satisfies Partial<Handlers>

@@ -1,48 +1,31 @@
-import type { signInRoutes } from '@slipway/contract'
 import { forgotPassword, resetPassword } from '../../accounts/reset.ts'
 import { confirmSecondFactor, removeSecondFactor, setUpTotp } from '../../accounts/second-factor.ts'
 import { endOtherSessions, endOwnSession } from '../../accounts/sign-in.ts'
 import { unlinkIdentity } from '../../accounts/single-sign-on.ts'
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { listIdentities } from '../../store/identity/identities.ts'
 import { listSessions } from '../../store/identity/sessions.ts'
 import { identityView, sessionView } from '../../views/identity.ts'
-import { type Handlers, requireUser } from '../context.ts'
-import { beginFlow } from '../oidc.ts'
+import { emptyResponse, type Handlers, requireUser } from '../context.ts'
+import { beginFlow, findProvider } from '../oidc.ts'
 
-export const signInHandlers: Handlers<keyof typeof signInRoutes> = {
-  async authReset(context) {
-    await resetPassword(context.services, context, context.body)
-    return {}
+export const signInHandlers = {
+  authReset: (context) => emptyResponse(resetPassword(context.services, context, context.body)),
+
+  authForgot: (context) => emptyResponse(forgotPassword(context.services, context, context.body.email)),
+
+  async authTotpCreate(context) {
+    const { services, body } = context
+    return { otpauth_uri: await setUpTotp(services, context, requireUser(context), body.current_password) }
   },
 
-  async authForgot(context) {
-    await forgotPassword(context.services, context, context.body.email)
-    return {}
+  async authTotpConfirm(context) {
+    const { services, body } = context
+    return { recovery_codes: await confirmSecondFactor(services, context, requireUser(context), body.code) }
   },
 
-  authTotpCreate: async (context) => ({
-    otpauth_uri: await setUpTotp(
-      context.services,
-      context,
-      requireUser(context),
-      context.body.current_password,
-    ),
-  }),
-
-  authTotpConfirm: async (context) => ({
-    recovery_codes: await confirmSecondFactor(
-      context.services,
-      context,
-      requireUser(context),
-      context.body.code,
-    ),
-  }),
-
-  async authTotpRemove(context) {
-    await removeSecondFactor(context.services, context, requireUser(context), context.body.code)
-    return {}
-  },
+  authTotpRemove: (context) =>
+    emptyResponse(removeSecondFactor(context.services, context, requireUser(context), context.body.code)),
 
   authOidcList: async ({ services }) => ({ items: services.config.oidc.map(({ name }) => ({ name })) }),
 
@@ -51,11 +34,8 @@ export const signInHandlers: Handlers<keyof typeof signInRoutes> = {
   }),
 
   async authOidcUnlink(context) {
-    const { services, params } = context
-    const provider = services.config.oidc.find(({ name }) => name === params.provider)
-    if (!provider) throw notFound('provider')
-    await unlinkIdentity(services, context, provider, requireUser(context).id)
-    return {}
+    const provider = findProvider(context.services, context.params.provider)
+    return emptyResponse(unlinkIdentity(context.services, context, provider, requireUser(context).id))
   },
 
   async authIdentityList(context) {
@@ -71,18 +51,16 @@ export const signInHandlers: Handlers<keyof typeof signInRoutes> = {
 
   async authSessionGet(context) {
     const { id, familyId } = requireUser(context)
-    const found = (await listSessions(context.tx, id)).find((row) => row.id === context.params.session_id)
-    if (!found) throw notFound('session')
-    return sessionView(found, familyId)
+    const sessions = await listSessions(context.tx, id)
+    const found = sessions.find((row) => row.id === context.params.session_id)
+    return sessionView(requireFound('session', found), familyId)
   },
 
   async authSessionDelete(context) {
-    await endOwnSession(context.services, context, requireUser(context), context.params.session_id)
-    return {}
+    const { services, params } = context
+    return emptyResponse(endOwnSession(services, context, requireUser(context), params.session_id))
   },
 
-  async authSessionDeleteAll(context) {
-    await endOtherSessions(context.services, context, requireUser(context))
-    return {}
-  },
-}
+  authSessionDeleteAll: (context) =>
+    emptyResponse(endOtherSessions(context.services, context, requireUser(context))),
+} satisfies Partial<Handlers>

@@ -1,20 +1,14 @@
 import { createSshKey, removeSshKey } from '../../accounts/ssh-keys.ts'
 import { listSshKeys } from '../../store/compute/ssh-keys.ts'
 import { sshKeyView } from '../../views/identity.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-export const sshKeyHandlers: Handlers<'sshKeyList' | 'sshKeyCreate' | 'sshKeyDelete'> = {
-  sshKeyList(context) {
-    const { tx, project } = context
-    const read = (before: string | null, limit: number) => listSshKeys(tx, project.projectId, before, limit)
-    return pageById(context, read, sshKeyView)
-  },
+export const sshKeyHandlers = {
+  sshKeyList: (context) =>
+    pageById(context, (...page) => listSshKeys(context.tx, context.project.projectId, ...page), sshKeyView),
 
   sshKeyCreate: async ({ tx, by, body }) => sshKeyView(await createSshKey(tx, by, body)),
 
-  async sshKeyDelete({ tx, by, params }) {
-    await removeSshKey(tx, by, params.ssh_key_id)
-    return {}
-  },
-}
+  sshKeyDelete: ({ tx, by, params }) => emptyResponse(removeSshKey(tx, by, params.ssh_key_id)),
+} satisfies Partial<Handlers>

@@ -2,27 +2,18 @@ import { acceptWithNewAccount, joinByInvitation, readInvitation } from '../../ac
 import { changePassword, refresh, setUpOperator, signIn, signOut } from '../../accounts/sign-in.ts'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { readBearer } from '../access.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers, requireUser } from '../context.ts'
 
-type TokenRoutes = 'authToken' | 'authRevoke' | 'authPassword' | 'authSetup' | 'authAccept' | 'authInvitation'
-
-export const tokenHandlers: Handlers<TokenRoutes> = {
+export const tokenHandlers = {
   authToken: (context) =>
     context.body.grant_type === 'refresh_token'
       ? refresh(context.services, context, context.body.refresh_token)
       : signIn(context.services, context, context.body),
 
-  async authRevoke(context) {
-    await signOut(context.services, context, context.body.refresh_token)
-    return {}
-  },
+  authRevoke: (context) => emptyResponse(signOut(context.services, context, context.body.refresh_token)),
 
-  async authPassword(context) {
-    const { services, caller, body } = context
-    if (caller?.kind !== 'user') throw new Error('only users have passwords')
-    await changePassword(services, context, caller, body)
-    return {}
-  },
+  authPassword: (context) =>
+    emptyResponse(changePassword(context.services, context, requireUser(context), context.body)),
 
   authSetup: (context) => setUpOperator(context.services, context, context.body),
 
@@ -38,7 +29,6 @@ export const tokenHandlers: Handlers<TokenRoutes> = {
     const caller = await services.access.authenticate(readBearer(request.headers), address)
     if (caller.kind !== 'user')
       throw new Failure('permission_denied', 'Only a signed-in user may accept an invitation.')
-    await joinByInvitation(services, context, caller.id, code)
-    return {}
+    return emptyResponse(joinByInvitation(services, context, caller.id, code))
   },
-}
+} satisfies Partial<Handlers>

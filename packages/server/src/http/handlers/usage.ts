@@ -1,5 +1,4 @@
 import type { UsageItem } from '@slipway/contract'
-import { Failure } from '../../domain/failure.ts'
 import { addDays, daysBetween } from '../../domain/months.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { time } from '../../postgres/time.ts'
@@ -14,11 +13,12 @@ import {
 import { labelUsageView, resourceUsageView, usageView } from '../../views/billing.ts'
 import { type Context, type Handlers, RawResponse } from '../context.ts'
 import { locationFilter } from '../filters.ts'
+import { invalidParameter } from '../validation.ts'
 
 const defaultDays = 31
 const mostDays = 366
 const mostDaysByResource = 31
-/** Where counting days forwards and backwards stays within four digits of a year. */
+/** Within these limits, adding or subtracting days gives years of four digits. */
 const firstDay = '1970-01-01'
 const lastDay = '2999-12-31'
 
@@ -26,11 +26,11 @@ type UsageRoutes = 'organizationUsage' | 'projectUsage'
 
 export const usageHandlers = {
   organizationUsage: async (context) =>
-    answerUsage(context, await listProjectIds(context.tx, context.organizationId)),
-  projectUsage: (context) => answerUsage(context, [context.project.projectId]),
-} satisfies Handlers<UsageRoutes>
+    usageResponse(context, await listProjectIds(context.tx, context.organizationId)),
+  projectUsage: (context) => usageResponse(context, [context.project.projectId]),
+} satisfies Partial<Handlers>
 
-async function answerUsage(
+async function usageResponse(
   { tx, query, request }: Pick<Context<UsageRoutes>, 'tx' | 'query' | 'request'>,
   projectIds: string[],
 ) {
@@ -41,7 +41,7 @@ async function answerUsage(
   return { items, updated_at: time(closed_at) }
 }
 
-/** Both days included; without dates, the last 31 days. */
+/** The period includes both days. Without dates it is the last 31 days. */
 async function usageOf(
   db: Queryable,
   projectIds: string[],
@@ -51,21 +51,25 @@ async function usageOf(
   for (const field of ['start_date', 'end_date'] as const) {
     const day = query[field]
     if (day !== undefined && (day < firstDay || day > lastDay))
-      throw badDate(field, `must be from ${firstDay} to ${lastDay}`)
+      throw invalidParameter(field, `must be from ${firstDay} to ${lastDay}`)
   }
   const most = query.group_by === 'resource' ? mostDaysByResource : mostDays
   const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, most - 1) : today)
   const startDate = query.start_date ?? addDays(endDate, 1 - defaultDays)
   const days = daysBetween(startDate, endDate) + 1
-  if (days < 1) throw badDate('end_date', 'must not be before start_date')
-  if (days > most) throw badDate('start_date', `must be at most ${most} days before end_date: ask in parts`)
+  if (days < 1) throw invalidParameter('end_date', 'must not be before start_date')
+  if (days > most)
+    throw invalidParameter(
+      'start_date',
+      `must be at most ${most} days before end_date; send several requests for a longer period`,
+    )
   const items = await grouped(db, projectIds, query.group_by, {
     startDate,
     endDate,
     location: query.location ?? null,
     resourceType: query.resource_type ?? null,
   })
-  // A location that is gone is known by what was used there.
+  // Checked only without usage, so that the usage of a removed location can still be read.
   if (items.length === 0) await locationFilter(db, query.location)
   return items
 }
@@ -83,10 +87,7 @@ async function grouped(
   return (await listUsageByLabel(db, projectIds, key, filter)).map(labelUsageView)
 }
 
-const badDate = (field: string, message: string) =>
-  new Failure('invalid_argument', `${field} ${message}.`, { details: [{ field, message }] })
-
-/** JSON unless CSV is asked for by name, and not with less weight than JSON. */
+/** Returns whether Accept names CSV, with at least the weight of JSON. */
 function wantsCsv(accept: string | undefined): boolean {
   const weights = new Map(
     (accept ?? '').split(',').map((part): [string, number] => {
@@ -110,7 +111,7 @@ const columns = [
   'usd',
 ] as const
 
-/** RFC 4180: lines end with CRLF; an unknown price is an empty field. */
+/** RFC 4180: lines end with CRLF. An unknown price is an empty field. */
 function toCsv(items: UsageItem[], grouping: string | undefined): string {
   const all = [
     ...columns,
@@ -124,7 +125,7 @@ const groupColumns: Record<string, (keyof UsageItem)[]> = {
   resource: ['resource_id', 'resource_name', 'labels'],
 }
 
-/** Labels in one field: `stage=test;team=ml`. */
+/** Writes labels as one field: `stage=test;team=ml`. */
 const flat = (value: UsageItem[keyof UsageItem]): string | number | null =>
   typeof value !== 'object' || value === null
     ? (value ?? null)
@@ -138,5 +139,5 @@ function csvField(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Spreadsheets read 1e-7 as text. */
+/** Without an exponent, because spreadsheets read 1e-7 as text. */
 const plainNumber = (value: number) => value.toFixed(6).replace(/\.?0+$/, '')

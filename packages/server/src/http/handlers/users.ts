@@ -7,19 +7,11 @@ import { time } from '../../postgres/time.ts'
 import type { Inviter } from '../../store/identity/invitations.ts'
 import { listUsers } from '../../store/identity/users.ts'
 import { userView } from '../../views/identity.ts'
-import { type Context, type Handlers, inviterOf } from '../context.ts'
+import { type Context, emptyResponse, type Handlers, inviterOf } from '../context.ts'
 import { pageById } from '../pages.ts'
 
-type AdminUserRoutes =
-  | 'adminUserList'
-  | 'adminUserCreate'
-  | 'adminUserUpdate'
-  | 'adminUserReset'
-  | 'adminUserTotpDelete'
-
-export const userHandlers: Handlers<AdminUserRoutes> = {
-  adminUserList: (context) =>
-    pageById(context, (before, limit) => listUsers(context.tx, before, limit), userView),
+export const userHandlers = {
+  adminUserList: (context) => pageById(context, (...page) => listUsers(context.tx, ...page), userView),
 
   async adminUserCreate(context) {
     const { tx, by, body } = context
@@ -30,7 +22,7 @@ export const userHandlers: Handlers<AdminUserRoutes> = {
 
   async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
     if (suspended === undefined && is_operator === undefined)
-      throw new Failure('invalid_argument', 'Say what to change: suspended, or is_operator.')
+      throw new Failure('invalid_argument', 'Send at least one member to change: suspended or is_operator.')
     const unmarked = is_operator === false && (await removeOperatorMark(tx, by, params.user_id))
     const changed = suspended !== undefined && (await setUserSuspended(tx, by, params.user_id, suspended))
     return userView((changed || unmarked) as Exclude<typeof changed | typeof unmarked, false>)
@@ -41,13 +33,10 @@ export const userHandlers: Handlers<AdminUserRoutes> = {
     return { reset_url: resetUrl(services, code), expires_at: time(expiresAt) }
   },
 
-  async adminUserTotpDelete({ tx, by, params }) {
-    await removeSecondFactorOf(tx, by, params.user_id)
-    return {}
-  },
-}
+  adminUserTotpDelete: ({ tx, by, params }) => emptyResponse(removeSecondFactorOf(tx, by, params.user_id)),
+} satisfies Partial<Handlers>
 
-/** Returns the link, and mails it where there is mail. What follows `#` reaches no server, and so no log. */
+/** Returns the link, and mails it if mail is configured. Browsers do not send what follows `#`, so no log has the code. */
 export async function sendInvitation(
   { services, tx }: Pick<Context, 'services' | 'tx'>,
   { invitedBy }: Inviter,
@@ -58,7 +47,7 @@ export async function sendInvitation(
   await queueMail(services, tx, {
     to: email,
     subject: 'You are invited to Slipway',
-    text: `${invitedBy} invites you to Slipway. See to what, and accept, here:\n\n${url}\n\nThe link works once, for seven days.`,
+    text: `${invitedBy} invites you to Slipway. Open this link to see the invitation and accept it:\n\n${url}\n\nThe link works once and expires in seven days.`,
   })
   return url
 }

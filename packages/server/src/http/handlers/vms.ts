@@ -1,5 +1,5 @@
-import { type Vm, type VmUpdate, type vmRoutes, vmStates, vmTypeNames } from '@slipway/contract'
-import { notFound } from '../../domain/failure.ts'
+import { type Vm, type VmUpdate, vmStates, vmTypeNames } from '@slipway/contract'
+import { requireFound } from '../../domain/failure.ts'
 import { protectionOf } from '../../operations/annotations.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
@@ -22,15 +22,10 @@ import { choiceList, commaList, idList, labelFilter, locationList } from '../fil
 import { afterCursor, pageOfSorted } from '../pages.ts'
 import { started } from './operations.ts'
 
-async function locked({
-  tx,
-  by,
-  params,
-}: Context<'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'>): Promise<VmRow> {
-  const vm = await lockVm(tx, { projectId: by.projectId, id: params.vm_id })
-  if (!vm) throw notFound('VM')
-  return vm
-}
+type ChangeRoutes = 'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'
+
+const lockedVm = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<VmRow> =>
+  requireFound('VM', await lockVm(tx, { projectId: by.projectId, id: params.vm_id }))
 
 function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promise<BegunOperation> {
   const { tx, by } = context
@@ -47,7 +42,7 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   }
 }
 
-/** Consoles and scripts look at the same list again and again: those who wait for the same share a page, and its bytes. */
+/** Consoles and scripts poll the same list: requests that wait for the same page share its query and its JSON. */
 const vmPage = sharedRead(
   (
     db,
@@ -61,9 +56,7 @@ const vmPage = sharedRead(
     ),
 )
 
-type VmRouteId = Exclude<keyof typeof vmRoutes, 'vmOperationList' | 'vmOperationGet'>
-
-export const vmHandlers: Handlers<VmRouteId> = {
+export const vmHandlers = {
   vmCreate: async ({ services, tx, by, body }) =>
     started(await admitVmCreate(tx, services.catalogueMemory, by, body)),
 
@@ -80,20 +73,17 @@ export const vmHandlers: Handlers<VmRouteId> = {
     return vmPage(tx, { routeId, params, query, filter })
   },
 
-  async vmGet({ tx, project, params }) {
-    const vm = await findVmView(tx, project.projectId, params.vm_id)
-    if (!vm) throw notFound('VM')
-    return vm
-  },
+  vmGet: async ({ tx, project, params }) =>
+    requireFound('VM', await findVmView(tx, project.projectId, params.vm_id)),
 
   async vmUpdate(context) {
-    // What costs money is refused before anything is looked for.
+    // The payment method is checked before the VM is looked up, as on routes that always need one.
     if ('action' in context.body && context.body.action === 'START') context.requirePayment()
-    return started(await update(context, await locked(context), context.body))
+    return started(await update(context, await lockedVm(context), context.body))
   },
 
   async vmDelete(context) {
-    const vm = await locked(context)
+    const vm = await lockedVm(context)
     const refusal = protectionOf('VM', vm)
     if (refusal) throw refusal
     return started(await admitVmDelete(context.tx, context.by, vm))
@@ -102,18 +92,17 @@ export const vmHandlers: Handlers<VmRouteId> = {
   async vmAttachDisks(context) {
     const { tx, by, body } = context
     requireDistinct('attach_disks', body.attach_disks)
-    return started(await admitVmAttachDisks(tx, by, await locked(context), body))
+    return started(await admitVmAttachDisks(tx, by, await lockedVm(context), body))
   },
 
   async vmDetachDisks(context) {
     const { tx, by, body } = context
-    return started(await admitVmDetachDisks(tx, by, await locked(context), body))
+    return started(await admitVmDetachDisks(tx, by, await lockedVm(context), body))
   },
 
   async vmSerialLog({ tx, project, params, query, services }) {
-    const vm = await findVm(tx, project.projectId, params.vm_id)
-    if (!vm) throw notFound('VM')
+    const vm = requireFound('VM', await findVm(tx, project.projectId, params.vm_id))
     const { content, nextOffset } = await readSerialLog(services, vm, query.offset)
     return { content, next_offset: nextOffset }
   },
-}
+} satisfies Partial<Handlers>

@@ -1,7 +1,7 @@
-import { notFound } from '../../domain/failure.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { withResourceNames } from '../../store/compute/resource-names.ts'
 import { listDeliveries } from '../../store/events/webhook-deliveries.ts'
-import { findWebhook, listWebhooks } from '../../store/events/webhooks.ts'
+import { findWebhook, listWebhooks, type WebhookRow } from '../../store/events/webhooks.ts'
 import { deliveryView, webhookView } from '../../views/events.ts'
 import {
   changeWebhook,
@@ -11,54 +11,36 @@ import {
   rotateWebhookSecret,
   testWebhook,
 } from '../../webhooks/webhooks.ts'
-import type { Handlers } from '../context.ts'
+import { emptyResponse, type Handlers } from '../context.ts'
 import { page, pageById } from '../pages.ts'
 
-export const webhookHandlers: Handlers<
-  | 'webhookList'
-  | 'webhookCreate'
-  | 'webhookUpdate'
-  | 'webhookDelete'
-  | 'webhookTest'
-  | 'webhookRotateSecret'
-  | 'webhookDeliveryList'
-  | 'webhookDeliveryReplay'
-> = {
-  webhookList(context) {
-    const { tx, project } = context
-    const read = (before: string | null, limit: number) => listWebhooks(tx, project.projectId, before, limit)
-    return pageById(context, read, webhookView)
-  },
+const viewWithSecret = ({ row, secret }: { row: WebhookRow; secret: string }) => ({
+  ...webhookView(row),
+  secret,
+})
 
-  async webhookCreate({ tx, by, services, body }) {
-    const { row, secret } = await createWebhook(tx, by, services, body)
-    return { ...webhookView(row), secret }
-  },
+export const webhookHandlers = {
+  webhookList: (context) =>
+    pageById(context, (...page) => listWebhooks(context.tx, context.project.projectId, ...page), webhookView),
+
+  webhookCreate: async ({ tx, by, services, body }) =>
+    viewWithSecret(await createWebhook(tx, by, services, body)),
 
   webhookUpdate: async ({ tx, by, services, params, body }) =>
     webhookView(await changeWebhook(tx, by, services, params.webhook_id, body)),
 
-  async webhookDelete({ tx, by, params }) {
-    await deleteWebhook(tx, by, params.webhook_id)
-    return {}
-  },
+  webhookDelete: ({ tx, by, params }) => emptyResponse(deleteWebhook(tx, by, params.webhook_id)),
 
-  async webhookRotateSecret({ tx, by, services, params }) {
-    const { row, secret } = await rotateWebhookSecret(tx, by, services, params.webhook_id)
-    return { ...webhookView(row), secret }
-  },
+  webhookRotateSecret: async ({ tx, by, services, params }) =>
+    viewWithSecret(await rotateWebhookSecret(tx, by, services, params.webhook_id)),
 
   webhookTest: async ({ tx, by, params }) => deliveryView(await testWebhook(tx, by, params.webhook_id)),
 
   async webhookDeliveryList(context) {
     const { tx, project, params } = context
-    const webhook = await findWebhook(tx, project.projectId, params.webhook_id)
-    if (!webhook) throw notFound('webhook')
+    const { id } = requireFound('webhook', await findWebhook(tx, project.projectId, params.webhook_id))
     const read = async (before: string | null, limit: number) =>
-      withResourceNames(
-        tx,
-        await listDeliveries(tx, webhook.id, before === null ? null : Number(before), limit),
-      )
+      withResourceNames(tx, await listDeliveries(tx, id, before === null ? null : Number(before), limit))
     return page(context, read, deliveryView, (row) => String(row.seq))
   },
 
@@ -66,4 +48,4 @@ export const webhookHandlers: Handlers<
     const row = await replayDelivery(tx, by, params.webhook_id, params.delivery_id)
     return deliveryView((await withResourceNames(tx, [row]))[0]!)
   },
-}
+} satisfies Partial<Handlers>

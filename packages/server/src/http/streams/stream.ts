@@ -1,41 +1,37 @@
 import type { ServerResponse } from 'node:http'
-import type { EventRow, EventScope } from '../../store/events/events.ts'
+import type { EventFilter, EventRow } from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
 
-/** Far above a burst of events, far below what 500 idle readers could cost. */
+/** Far above a burst of events, and small enough that 500 clients that do not read fit into memory. */
 const mostBufferedBytes = 256 * 1024
-const lastWordsMs = 1_000
+const closeMs = 1_000
 
-export interface StreamFilter extends EventScope {
-  resourceId: string | null
-  type: string | null
-  actor: string | null
-}
+export type StreamFilter = Omit<EventFilter, 'limit'>
 
-/** One event as it goes over the wire. */
+/** Returns the event as a server-sent event. */
 export const frameOf = (row: EventRow, showsClient: boolean): string =>
   `id: ${row.position}\ndata: ${JSON.stringify(eventView(row, showsClient))}\n\n`
 
-/** One reader's answer. */
+/** The response to one client. */
 export class EventStream {
   readonly filter: StreamFilter
-  /** All up to here was sent, or is not for this reader. */
+  /** Every event up to here was sent, or does not match the filter. */
   position: number
-  /** Fed by the shared reader; until then it catches up by itself. */
+  /** True once the shared reader feeds this stream; until then it reads past events itself. */
   isLive = false
-  /** Whether its reader may see where callers were. */
+  /** True if the client may see the addresses that other callers used. */
   showsClient: boolean
-  readonly #answer: ServerResponse
+  readonly #response: ServerResponse
 
-  constructor(answer: ServerResponse, filter: StreamFilter, position: number, showsClient: boolean) {
-    this.#answer = answer
+  constructor(response: ServerResponse, filter: StreamFilter, position: number, showsClient: boolean) {
+    this.#response = response
     this.showsClient = showsClient
     this.filter = filter
     this.position = position
   }
 
   get isOpen(): boolean {
-    return !this.#answer.destroyed && !this.#answer.writableEnded
+    return !this.#response.destroyed && !this.#response.writableEnded
   }
 
   wants(row: EventRow): boolean {
@@ -50,34 +46,34 @@ export class EventStream {
     )
   }
 
-  /** Who does not read is dropped, and asks again from where it was. */
+  /** A client that does not read is disconnected; it can reconnect with Last-Event-ID. */
   write(text: string): void {
     if (!this.isOpen) return
-    if (this.#answer.writableLength > mostBufferedBytes) this.#answer.destroy()
-    else this.#answer.write(text)
+    if (this.#response.writableLength > mostBufferedBytes) this.#response.destroy()
+    else this.#response.write(text)
   }
 
-  /** Resolves when the reader has taken what was written, or is gone, or did not in time. */
+  /** Waits until the client has read what was written. Disconnects a client that takes longer than `withinMs`. */
   async drained(withinMs: number): Promise<void> {
-    if (!this.isOpen || !this.#answer.writableNeedDrain) return
+    if (!this.isOpen || !this.#response.writableNeedDrain) return
     await new Promise<void>((resolve) => {
       const done = () => {
         clearTimeout(timer)
-        this.#answer.off('drain', done).off('close', done)
+        this.#response.off('drain', done).off('close', done)
         resolve()
       }
       const timer = setTimeout(() => {
-        this.#answer.destroy()
+        this.#response.destroy()
         done()
       }, withinMs)
-      this.#answer.on('drain', done).on('close', done)
+      this.#response.on('drain', done).on('close', done)
     })
   }
 
-  /** What is on its way may arrive; a reader that does not take it gets no more time than that. */
+  /** Ends the response. What was written can still arrive, but not after `closeMs`. */
   end(): void {
     if (!this.isOpen) return
-    this.#answer.end()
-    setTimeout(() => this.#answer.destroy(), lastWordsMs).unref()
+    this.#response.end()
+    setTimeout(() => this.#response.destroy(), closeMs).unref()
   }
 }

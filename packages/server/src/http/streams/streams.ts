@@ -13,22 +13,21 @@ import {
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import { type Access, type Bearer, type Grant, readBearer, showsClientAddress } from '../access.ts'
-import { HeldAnswers } from './held.ts'
+import { HeldResponses } from './held-responses.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
 const pastBatch = 500
-/** Small, so that readers get a turn to take one before they are given the next. */
+/** Small, so that the event loop can send one batch before the next is read. */
 const liveBatch = 100
-/** A reader that catches up sets its own pace, within reason. */
+/** How long a client that reads past events may take to receive one. */
 const drainMs = 30_000
-/** Hints can be lost: a look at the table without one. */
-const lookMs = 1_000
-/** Credentials are looked at when one was revoked anywhere; this is for a hint that got lost. */
+/** Signals can be lost, so the table is also read at this interval. */
+const pollMs = 1_000
+/** Credentials are checked after every revocation; this interval covers a lost signal. */
 const recheckMs = 5_000
 
 const everything: EventScope = { projectId: null, organizationId: null }
 
-/** A request that asks for a stream, after its checks. */
 interface StreamRequest {
   query: NonNullable<RouteQuery<'eventList'>>
   request: FastifyRequest
@@ -47,28 +46,29 @@ interface Reader {
 }
 
 /**
- * The event streams of this process. One shared reader follows the table and hands each new event to those who want
- * it, so that their number costs no queries. Who asks for the past reads it alone and joins when it has caught up.
+ * The event streams of this process. One shared reader follows the table and writes each new event to the streams that
+ * match it, so more streams need no more queries. A stream of past events reads them by itself and joins the shared reader
+ * when it has caught up.
  */
 export class EventStreams {
   readonly #database: Database
   readonly #access: Access
   readonly #readers = new Set<Reader>()
-  readonly #held = new HeldAnswers('event streams')
-  readonly #handing = new CoalescedTask(() => this.#handOut())
+  readonly #held = new HeldResponses('event streams')
+  readonly #distributing = new CoalescedTask(() => this.#distribute())
   readonly #timers: NodeJS.Timeout[]
-  readonly #off: (() => void)[]
-  /** What the shared reader has handed out; undefined while nobody listens. */
+  readonly #unsubscribe: (() => void)[]
+  /** Position of the shared reader; undefined while there are no streams. */
   #tail: number | undefined
 
   constructor(database: Database, signals: Signals, access: Access, commentMs = 15_000) {
     this.#database = database
     this.#access = access
-    this.#off = [
+    this.#unsubscribe = [
       signals.on('stamped', () => void this.#wake().catch(() => {})),
       signals.on('access', () => this.#recheck(0)),
     ]
-    this.#timers = [setInterval(() => this.#look(), lookMs), setInterval(() => this.#comment(), commentMs)]
+    this.#timers = [setInterval(() => this.#poll(), pollMs), setInterval(() => this.#comment(), commentMs)]
     for (const timer of this.#timers) timer.unref()
   }
 
@@ -76,50 +76,40 @@ export class EventStreams {
     return this.#readers.size
   }
 
-  /** Takes over the reply. 400 for a position that is gone or never was. */
-  async open({ query, reply, request, caller }: StreamRequest, scope: EventScope): Promise<void> {
-    if (query.page_token !== undefined)
-      throw new Failure(
-        'invalid_argument',
-        'page_token is for lists: a stream continues after Last-Event-ID.',
-      )
-    if (query.after !== undefined)
-      throw new Failure('invalid_argument', 'after is for lists: a stream goes on after Last-Event-ID.')
-    const filter: StreamFilter = {
-      ...scope,
-      resourceId: query.resource_id ?? null,
-      type: query.type ?? null,
-      actor: query.actor ?? null,
-    }
+  /** Takes over the reply. Throws 400 for a position that is pruned or does not exist yet. */
+  async open({ query, reply, request, caller }: StreamRequest, filter: StreamFilter): Promise<void> {
+    for (const name of ['page_token', 'after'] as const)
+      if (query[name] !== undefined)
+        throw new Failure('invalid_argument', `${name} is for lists. Streams continue after Last-Event-ID.`)
     const wanted = readPosition(request.headers['last-event-id'])
-    // "From now on" begins after all that had happened when the request came.
+    // A stream without a position begins after every event that was committed before the request.
     if (wanted === null) await stampEvents(this.#database, true)
     const { last, pruned } = await findEventBounds(this.#database)
     if (wanted !== null && wanted < pruned)
       throw new Failure(
         'invalid_argument',
-        'Events after this Last-Event-ID are no longer kept (90 days): read what there is with a list, then stream from now on.',
+        'Events after this Last-Event-ID were deleted after 90 days. List the remaining events, then stream without Last-Event-ID.',
       )
     if (wanted !== null && wanted > last)
-      throw new Failure('invalid_argument', 'Last-Event-ID is a position that no event has yet.')
+      throw new Failure('invalid_argument', 'Last-Event-ID is beyond the newest event.')
     const release = this.#held.hold(caller?.key ?? request.ip)
 
     reply.hijack()
-    const answer = reply.raw
-    answer.writeHead(200, {
+    const response = reply.raw
+    response.writeHead(200, {
       ...(reply.getHeaders() as Record<string, string>),
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-cache, no-transform',
-      // For proxies that would wait for more.
+      // Tells nginx not to buffer the response.
       'X-Accel-Buffering': 'no',
     })
     if (request.method === 'HEAD') {
       release()
-      answer.end()
+      response.end()
       return
     }
     const reader: Reader = {
-      stream: new EventStream(answer, filter, wanted ?? last, showsClientAddress(request.grant)),
+      stream: new EventStream(response, filter, wanted ?? last, showsClientAddress(request.grant)),
       bearer: readBearer(request.headers),
       address: request.ip,
       routeId: request.routeId!,
@@ -132,17 +122,17 @@ export class EventStreams {
       release()
       this.#forget(reader)
     }
-    answer.on('close', leave).on('error', leave)
-    if (answer.destroyed) leave()
+    response.on('close', leave).on('error', leave)
+    if (response.destroyed) leave()
     this.#tail ??= last
-    // Without data it is no event, yet a reader that loses the connection now knows where to go on.
+    // An id without data is not an event, but a client that is disconnected now knows where to continue.
     reader.stream.write(`id: ${wanted ?? last}\n\n`)
     this.#catchUp(reader.stream).catch(() => reader.stream.end())
     this.#wake().catch(() => {})
   }
 
   close(): void {
-    for (const off of this.#off) off()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     for (const timer of this.#timers) clearInterval(timer)
     for (const { stream } of this.#readers) stream.end()
   }
@@ -152,7 +142,7 @@ export class EventStreams {
     if (this.#readers.size === 0) this.#tail = undefined
   }
 
-  /** Reads up to where the shared reader is. It goes live in the same turn in which it finds nothing in between. */
+  /** Sends past events until the stream is where the shared reader is. No event can come between that check and `isLive`. */
   async #catchUp(stream: EventStream): Promise<void> {
     while (stream.isOpen) {
       const upTo = this.#tail ?? stream.position
@@ -171,31 +161,31 @@ export class EventStreams {
   }
 
   #wake(): Promise<void> {
-    return this.#handing.run().catch((error) => {
+    return this.#distributing.run().catch((error) => {
       if (!isDatabaseAway(error)) throw error
     })
   }
 
   /** Returns whether there may be more. */
-  async #handOut(): Promise<boolean> {
+  async #distribute(): Promise<boolean> {
     const after = this.#tail
     if (after === undefined) return false
     const upTo = Number.MAX_SAFE_INTEGER
     const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
-    // Everybody left meanwhile, and perhaps somebody came.
+    // The last stream was closed during the query, and perhaps another one opened.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
     const live = [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
-    // An event costs as much as it has readers, however many others there are.
+    // Grouped, so that an event costs nothing for streams of other projects.
     const byScope = groupBy(live, ({ filter }) => filter.projectId ?? filter.organizationId)
     for (const row of rows) {
       const scopes = new Set([row.project_id ?? row.organization_id, null])
       const listeners = [...scopes]
         .flatMap((scope) => byScope.get(scope) ?? [])
         .filter((stream) => stream.wants(row))
-      // Made once for all who see the same of it.
-      for (const [showsClient, alike] of groupBy(listeners, (stream) => stream.showsClient)) {
+      // One text serves all streams with the same view.
+      for (const [showsClient, streams] of groupBy(listeners, (stream) => stream.showsClient)) {
         const frame = frameOf(row, showsClient)
-        for (const stream of alike) stream.write(frame)
+        for (const stream of streams) stream.write(frame)
       }
     }
     const tail = rows.at(-1)!.position
@@ -204,25 +194,25 @@ export class EventStreams {
     return rows.length === liveBatch
   }
 
-  #look(): void {
+  #poll(): void {
     if (this.#readers.size === 0) return
     this.#wake().catch(() => {})
     for (const reader of this.#readers) if (reader.expiresAt <= Date.now()) reader.stream.end()
     this.#recheck(recheckMs)
   }
 
-  /** Ends the streams of those who may no longer read them. */
+  /** Ends streams whose caller may no longer read them. */
   #recheck(olderThanMs: number): void {
     const now = performance.now()
-    // Many streams, few credentials: each is asked for once.
-    const answers = new Map<string, Promise<Grant | null | undefined>>()
+    // Many streams share few credentials: each is checked once.
+    const grants = new Map<string, Promise<Grant | null | undefined>>()
     for (const reader of this.#readers) {
       if (now - reader.checkedAt < olderThanMs) continue
       reader.checkedAt = now
       const key = JSON.stringify([reader.bearer?.digest, reader.address, reader.routeId, reader.params])
-      const answer = answers.get(key) ?? this.#findGrant(reader)
-      answers.set(key, answer)
-      answer.then((grant) => {
+      const found = grants.get(key) ?? this.#findGrant(reader)
+      grants.set(key, found)
+      found.then((grant) => {
         if (grant === null) reader.stream.end()
         if (!grant) return
         reader.expiresAt = grant.caller.expiresAt
@@ -231,7 +221,7 @@ export class EventStreams {
     }
   }
 
-  /** Null when the reader may no longer read; undefined while the database is away, when nothing is read either. */
+  /** Returns null if the caller lost access, and undefined while the database is unavailable. */
   async #findGrant(reader: Reader): Promise<Grant | null | undefined> {
     try {
       const caller = await this.#access.authenticate(reader.bearer, reader.address)
@@ -249,7 +239,10 @@ export class EventStreams {
 function readPosition(header: string | string[] | undefined): number | null {
   if (header === undefined || header === '') return null
   if (typeof header !== 'string' || !/^\d{1,15}$/.test(header))
-    throw new Failure('invalid_argument', 'Last-Event-ID must be the id of an event of this stream.')
+    throw new Failure(
+      'invalid_argument',
+      'Last-Event-ID must be the id of an event, a number of at most 15 digits.',
+    )
   return Number(header)
 }
 

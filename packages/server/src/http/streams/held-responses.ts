@@ -2,20 +2,20 @@ import { Failure } from '../../domain/failure.ts'
 
 const mostHeld = 64
 
-/** How many answers of one kind (waits, streams) a caller has us hold open. */
-export class HeldAnswers {
-  readonly #what: string
+/** Limits how many responses of one kind, such as event streams, each caller keeps open. */
+export class HeldResponses {
+  readonly #kind: string
   readonly #counts = new Map<string, number>()
 
-  constructor(what: string) {
-    this.#what = what
+  constructor(kind: string) {
+    this.#kind = kind
   }
 
-  /** Counts one more until the returned function is called: 429 if that is one too many. */
+  /** Counts one more until the returned function is called; throws 429 at the limit. */
   hold(caller: string): () => void {
     const count = this.#counts.get(caller) ?? 0
     if (count >= mostHeld)
-      throw new Failure('rate_limited', `Too many ${this.#what} at once: at most ${mostHeld}.`, {
+      throw new Failure('rate_limited', `Too many ${this.#kind} at once. Limit: ${mostHeld} per caller.`, {
         retryAfterSeconds: 1,
       })
     this.#counts.set(caller, count + 1)
