@@ -14,7 +14,7 @@ const maxUnwrittenBytes = 1_048_576
 const maxExitMs = 1_000
 const errorLevel = pino.levels.values.error!
 
-/** What became of this process's log lines, for /metrics. */
+/** Counted for /metrics. */
 export const logCounts = { dropped: 0 }
 
 /**

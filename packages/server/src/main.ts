@@ -55,7 +55,7 @@ function read(): Config {
   }
 }
 
-/** What an operator can do something about; anything else is a fault of ours and shows as such. */
+/** Returns the message for errors that an operator can fix. Other errors are bugs and show their stack. */
 function expectedReason(error: unknown, config: Config): string | undefined {
   const { server, database } = config
   const expected = [EmbeddedError, NewerSchemaError, OlderSchemaError, EngineError, AddressTaken]
@@ -65,7 +65,7 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
   if (database.url && (isDatabaseAway(error) || isDatabaseRefusal(error)))
-    return `the database that ${database.urlEnv} names cannot be used: ${error.message}`
+    return `the database in ${database.urlEnv} is not usable: ${error.message}`
   return undefined
 }
 
@@ -99,7 +99,7 @@ async function serve(config: Config, begun: number): Promise<void> {
   log.flush()
 }
 
-/** Runs a part of the start: one line on standard error says what it is, and how long it took. */
+/** Runs a part of the start, and prints its title and duration on standard error. */
 async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
   const begun = performance.now()
   process.stderr.write(`${title} … `)
@@ -113,7 +113,7 @@ async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What a newcomer needs to see. */
+/** Prints how to use the service. */
 async function introduce(config: Config, server: Server): Promise<void> {
   const url = server.services.publicUrl()
   const { dataDir } = config.server
@@ -140,7 +140,7 @@ async function introduce(config: Config, server: Server): Promise<void> {
   console.log(`
   Console     ${credentials.console_url}   (${people}, passwords in ${file})
   Project     ${credentials.project_id}`)
-  // What is printed ends up in the logs of supervisors: once is enough.
+  // Output ends up in the logs of supervisors, so the key is printed only once.
   if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)
   console.log(`  Access key  ${credentials.access_key}   (shown this once)
 

@@ -22,7 +22,7 @@ import { prepareSecrets } from './setup/secrets.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 
-/** How long requests under way may take once we stop. */
+/** How long requests in progress may take after the stop begins. */
 const drainMs = 2_000
 
 export interface Server {
@@ -35,7 +35,7 @@ export interface Server {
   close(): Promise<void>
 }
 
-/** One process of the service on a database: API, worker, or both. */
+/** Starts one process of the service: API, worker, or both. */
 export async function startServer(
   given: Config,
   databaseUrl: string,
@@ -66,7 +66,7 @@ export async function startServer(
     database,
     signals,
     due: new DueWorkWatch(database, [...engines.byLocation.keys()], (err) =>
-      log.warn({ err }, 'cannot look for due work'),
+      log.warn({ err }, 'due work not read; will retry'),
     ),
     engines: engines.byLocation,
     log,
@@ -82,7 +82,7 @@ export async function startServer(
   const mail = new MailDelivery(services)
   const isWorker = role !== 'api'
   if (isWorker) {
-    // The fleet is known before the first request asks for it.
+    // Read the fleet before the first request needs it.
     await reconciler.start()
     runner.start()
     offerSlots(database, runner)
@@ -101,18 +101,18 @@ export async function startServer(
     await closeStore()
   }
   if (app) {
-    const place = listensAt(config)
-    await app.listen(place).catch(async (error) => {
+    const address = listenAddress(config)
+    await app.listen(address).catch(async (error) => {
       const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
       const servers = isTaken ? await listServerUrls(database).catch(() => []) : []
       await close()
       throw isTaken ? new AddressTaken(config, servers) : error
     })
     const { port } = app.server.address() as AddressInfo
-    const host = place.host.includes(':') ? `[${place.host}]` : place.host
+    const host = address.host.includes(':') ? `[${address.host}]` : address.host
     const isTls = role !== 'worker' && config.server.tlsCertFile !== ''
     url = `${isTls ? 'https' : 'http'}://${host}:${port}`
-    if (!isTls) warnIfExposed(config, place.host, log)
+    if (!isTls) warnIfExposed(config, address.host, log)
     if (role !== 'worker') await signals.announce(services.publicUrl())
   }
 
@@ -127,21 +127,21 @@ export async function startServer(
   }
 }
 
-/** Something else listens at our address; `servers` run on the same database. */
+/** Another process uses the listen address. `servers` are the URLs of servers on the same database. */
 export class AddressTaken extends Error {
   constructor(config: Config, servers: string[]) {
-    const { host, port } = listensAt(config)
+    const { host, port } = listenAddress(config)
     const setting = config.server.role === 'worker' ? 'worker_port' : '--port'
-    // The servers of an embedded database are on this machine: one of them probably has the address.
+    // Servers of an embedded database are on this machine, so one of them probably uses the address.
     const isOurs = config.database.url === '' && servers.length > 0
     const cause = isOurs
       ? `Slipway already runs at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
       : ''
-    super(`${host}:${port} is taken: ${cause}choose another port with ${setting}, or ${setting} 0`)
+    super(`${host}:${port} is already in use: ${cause}choose another port with ${setting}, or ${setting} 0`)
   }
 }
 
-/** What the file says comes into the store, and the engines of its locations come up. */
+/** Writes the configuration to the database, and starts the engines of its locations. */
 async function prepare(given: Config, database: Database, secretKey: SecretKeyFile, log: FastifyBaseLogger) {
   await prepareSecrets(database, secretKey)
   const config = { ...given, locations: await applyConfig(database, given) }
@@ -150,23 +150,23 @@ async function prepare(given: Config, database: Database, secretKey: SecretKeyFi
   return { config, engines }
 }
 
-/** Bearer tokens and passwords would cross the network in the clear, unless a proxy in front speaks TLS. */
+/** Without TLS, bearer tokens and passwords can be read on the network, unless a proxy in front uses TLS. */
 function warnIfExposed({ server }: Config, host: string, log: FastifyBaseLogger): void {
   const isLoopback = host === 'localhost' || host === '::1' || /^127\./.test(host)
   if (isLoopback || server.trustedProxies.length > 0) return
   log.warn(
     { host },
-    'listening beyond this machine without TLS: credentials can be read on the way. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and name it in trusted_proxies (docs/operate/internet.md)',
+    'listening on a network address without TLS: credentials can be read in transit. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and name it in trusted_proxies (docs/operate/internet.md)',
   )
 }
 
-/** A worker is asked for its health on its own machine alone. */
-export const listensAt = ({ server }: Config): { host: string; port: number } =>
+/** A worker serves health and metrics on its own machine only. */
+const listenAddress = ({ server }: Config): { host: string; port: number } =>
   server.role === 'worker'
     ? { host: '127.0.0.1', port: server.workerPort }
     : { host: server.host, port: server.port }
 
-/** Requests under way are answered; streams and long waits are cut. */
+/** Requests in progress may finish; streams and long waits are disconnected. */
 async function closeApp(app: FastifyInstance | null): Promise<void> {
   const cut = setTimeout(() => app?.server.closeAllConnections(), drainMs)
   await app?.close()

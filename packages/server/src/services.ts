@@ -5,7 +5,6 @@ import type { Database } from './postgres/database.ts'
 import type { Signals } from './postgres/signals.ts'
 import type { WorkKind } from './store/fleet/due.ts'
 
-/** What every part of a process works with. */
 export interface Services {
   config: Config
   database: Database
@@ -14,11 +13,11 @@ export interface Services {
   engines: Engines
   log: Log
   version: string
-  /** What encrypts secrets at rest. */
+  /** Encrypts secrets at rest. */
   secretKey: SecretKeys
-  /** Where clients reach us, for links. */
+  /** The URL of the service, for links. */
   publicUrl: () => string
-  /** How long one step's engine work may take, if not as long as usual. */
+  /** Overrides the time limit of a step's engine work. */
   stepMs?: number
 }
 
@@ -28,19 +27,18 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** When a task is due: when there is work of this kind, and when the turn is free that processes share it by. */
+/** A task is due when there is work of its kind and its turn, which processes share, is free. */
 export interface DueTask {
   kind?: WorkKind
   /** The name of the turn's lease. */
   turn?: string
-  /** How long the turn rests after its lease ran out, as long as no host and no GPU needs attention. */
+  /** Pause after the turn's lease expires, while no host and no GPU needs attention. */
   restMs?: number
-  /** It is not told again sooner, by this process's own clock. */
+  /** Minimum interval between calls, by this process's clock. */
   everyMs?: number
 }
 
-/** Says when tasks are due. */
 export interface DueTasks {
-  /** Returns what ends it. */
+  /** Calls `tell` whenever the task is due. Returns the function that unsubscribes. */
   on(task: DueTask, tell: () => void): () => void
 }

@@ -108,7 +108,7 @@ test('a second server on the data of a running one says where that one runs, and
 
   const samePort = await launcher.start(['--port', new URL(url).port, '--data-dir', dataDir]).ended()
   expect(samePort.code).toBe(1)
-  expect(samePort.errors).toMatch(/^slipway: .* is taken: Slipway already runs at .*--port.*\n$/m)
+  expect(samePort.errors).toMatch(/^slipway: .* is already in use: Slipway already runs at .*--port.*\n$/m)
   expect(samePort.errors).toContain(url)
   expect(samePort.errors).toContain(`(data directory ${dataDir})`)
   expect(file()).toBe(kept)
@@ -230,7 +230,7 @@ test('a start without the demo offers a set-up code once, which makes the first 
     ['--data-dir', launcher.newDataDir()],
   ]) {
     const { code: exitCode, errors, output } = await launcher.start([...port, ...other]).ended()
-    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is taken: .*--port.*\n$/m)
+    expect(errors).toMatch(/^slipway: 127\.0\.0\.1:\d+ is already in use: .*--port.*\n$/m)
     expect(output).not.toMatch(/"level":[456]0/)
     expect(exitCode).toBe(1)
   }

@@ -7,11 +7,11 @@ import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
 import { queueNotices } from './notices.ts'
 
 const batch = 10
-/** With pauses that double from a minute on: about four hours. */
+/** The pauses begin at a minute and double, which gives about four hours. */
 const mostAttempts = 8
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
 
-/** Sends what is queued. A server that is away gets its mail later; one that says no for good does not. */
+/** Sends queued mail. Temporary failures are retried; permanent ones are not. */
 export class MailDelivery {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
@@ -42,7 +42,7 @@ export class MailDelivery {
     this.#transport?.close()
   }
 
-  /** Everything once: for tests and for whoever cannot wait. */
+  /** Queues and sends everything once. For tests. */
   async once(): Promise<void> {
     await queueNotices(this.#services)
     await this.send()
@@ -61,7 +61,7 @@ export class MailDelivery {
     } catch (err) {
       const isFinal =
         attempts >= mostAttempts || ((err as { responseCode?: number }).responseCode ?? 0) >= 500
-      log.warn({ err, mail: id, isFinal }, 'mail could not be sent')
+      log.warn({ err, mail: id, isFinal }, 'mail not sent')
       if (isFinal) await deleteMail(database, id)
     }
   }

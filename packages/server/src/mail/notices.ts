@@ -5,25 +5,25 @@ import { queueMail } from './queue.ts'
 
 const batch = 5_000
 
-/** What owners and admins are told of, by the type of its event. */
+/** The event types that owners and admins get mail about. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
-    subject: `Slipway: ${data.threshold_percent} % of a budget is spent`,
-    text: `The project ${data.name} of ${organization_name} has spent ${data.spent_usd} of ${data.monthly_usd} US dollars this month (${data.threshold_percent} %).${data.hard_stop ? ' At 100 % nothing that costs money can be created.' : ''}`,
+    subject: `Slipway: ${data.threshold_percent} % of a budget spent`,
+    text: `The project ${data.name} of ${organization_name} has spent ${data.spent_usd} of ${data.monthly_usd} US dollars this month (${data.threshold_percent} %).${data.hard_stop ? ' At 100 %, nothing that costs money can be created.' : ''}`,
   }),
   'organization.payment_declined': ({ organization_name }) => ({
     subject: 'Slipway: a payment was declined',
-    text: `The payment method of ${organization_name} was declined. Until it is replaced nothing that costs money can be created; what runs goes on.`,
+    text: `The payment method of ${organization_name} was declined. Until it is replaced, nothing that costs money can be created. Running VMs are not affected.`,
   }),
   'organization.payment_removed': ({ organization_name }) => ({
-    subject: 'Slipway: the payment method is gone',
-    text: `${organization_name} has no payment method any more. Until there is one nothing that costs money can be created; what runs goes on.`,
+    subject: 'Slipway: payment method removed',
+    text: `${organization_name} no longer has a payment method. Until one is added, nothing that costs money can be created. Running VMs are not affected.`,
   }),
 }
 
 /**
- * Follows the events by a cursor and queues a mail for each that somebody should hear of. The cursor moves in the same
- * transaction: none is left out or told twice, however many processes do this.
+ * Follows the events with a cursor and queues mail about some of them. The cursor moves in the same transaction, so each
+ * event is handled once, also with several processes.
  */
 export async function queueNotices(services: Services): Promise<void> {
   await services.database.transaction(async (tx) => {

@@ -10,7 +10,7 @@ export interface Mail {
   text: string
 }
 
-/** Sent after the commit by a worker. Without mail nothing happens: nothing depends on it. */
+/** A worker sends it after the commit. Without mail in the configuration, nothing is queued. */
 export async function queueMail(
   { config, secretKey }: Pick<Services, 'config' | 'secretKey'>,
   tx: Tx,

@@ -18,30 +18,29 @@ const doing: Record<OperationName, string> = {
   DETACH: 'Detaching disks from',
 }
 
-/** What happened, and what to do. */
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
   crashed: ({ name, detail }) =>
     detail.is_os_disk_lost
-      ? `${name} has lost its OS disk with its host: delete it, and create it anew.`
-      : `${name} has crashed: look at its serial log, then reset or delete it.`,
+      ? `${name} lost its OS disk with its host. Delete it and create a new VM.`
+      : `${name} crashed. Read its serial log, then reset or delete it.`,
   unreachable: ({ name }) =>
-    `${name} cannot be reached, because its host does not report. It is not billed until the host is back.`,
+    `${name} is unreachable because its host does not report. It is not billed until the host is back.`,
   expiring: ({ name, detail }) =>
-    `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its time to live to keep it.`,
+    `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its TTL to keep it.`,
   stuck: ({ name, resource_type, detail }) =>
-    `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || 'that is gone'} has failed ${detail.attempts} times ${detail.is_stuck ? 'and was given up: an operator has to look at it' : 'and is tried again: operators see it'} (operation ${detail.operation_id}).`,
+    `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || 'that is gone'} has failed ${detail.attempts} times ${detail.is_stuck ? 'and is stuck: an operator has to resolve it' : 'and is retried: operators see it'} (operation ${detail.operation_id}).`,
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
       ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
-      : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner sets up another, nothing new can be created or started.`,
+      : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner adds another, nothing new can be created or started.`,
   budget: ({ name, detail }) =>
     `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,
   host_lost: ({ name, detail }) =>
-    `${name} in ${detail.location} does not report: bring it back, or forget it if it is lost for good.`,
+    `${name} in ${detail.location} does not report. Repair it, or forget it if it is lost permanently.`,
   gpu_fault: ({ name, detail }) =>
     detail.state === 'gone'
-      ? `${detail.model} at ${name} in ${detail.location} has vanished from its host’s reports.`
-      : `${detail.model} at ${name} in ${detail.location} waits for its reset for too long.`,
+      ? `${detail.model} at ${name} in ${detail.location} is missing from its host’s reports.`
+      : `${detail.model} at ${name} in ${detail.location} has been waiting for its reset for too long.`,
 }
 
 export const alertView = (row: AlertRow): Alert => ({

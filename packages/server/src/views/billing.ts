@@ -8,7 +8,6 @@ import type { PaymentMethodRow } from '../store/billing/payments.ts'
 import type { UsageDayRow, UsageLabelRow, UsageResourceRow } from '../store/billing/usage-days.ts'
 import type { OrganizationRow } from '../store/identity/organizations.ts'
 
-/** Nothing of the payment method that its provider keeps to itself is in it. */
 export const paymentMethodView = (
   { payment_state }: OrganizationRow,
   method: PaymentMethodRow | undefined,

@@ -56,13 +56,12 @@ export const imageView = (row: ImageRow): Image => ({
 
 const products: readonly string[] = [...vmTypeNames, ...diskTypes]
 
-/** In the order of the catalogue: VM types, then disks. */
+/** Sorts prices in the order of the catalogue: VM types, then disks. */
 export const priceViews = (rows: PriceRow[]): Price[] =>
   rows
     .toSorted((a, b) => products.indexOf(a.product_name) - products.indexOf(b.product_name))
     .map(({ product_name, unit, usd }) => ({ product_name, unit, usd: Number(usd) }))
 
-/** In the order of the contract. */
 export const quotaViews = (rows: QuotaRow[]): Quota[] =>
   rows.toSorted((a, b) => quotaNames.indexOf(a.name) - quotaNames.indexOf(b.name))
 

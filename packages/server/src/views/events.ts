@@ -4,7 +4,7 @@ import type { EventRow } from '../store/events/events.ts'
 import type { ToldDelivery } from '../store/events/webhook-deliveries.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
 
-/** Where a caller was is for those who answer for the organization, and for operators. */
+/** Only admins, owners and operators see the addresses of callers. */
 export const eventView = (row: EventRow, showsClient: boolean): Event => ({
   id: row.id,
   position: row.position,
@@ -18,7 +18,6 @@ export const eventView = (row: EventRow, showsClient: boolean): Event => ({
   created_at: time(row.created_at),
 })
 
-/** Operators also see whose it is. */
 export const adminEventView = (row: EventRow, showsClient: boolean): AdminEvent => ({
   ...eventView(row, showsClient),
   project_id: row.project_id ?? '',

@@ -40,7 +40,7 @@ export const memberView = (row: MemberRow): Member => ({
   created_at: time(row.created_at),
 })
 
-/** Of an account, or of an invitation to become one. */
+/** Shows an account, or an invitation to create one. */
 export const userView = (row: PersonRow) => ({
   id: row.id,
   email: row.email,
@@ -60,7 +60,7 @@ export const sessionView = (row: SessionRow, currentId: string): Session => ({
   last_used_at: time(row.last_used_at),
 })
 
-/** `providers` are those that are configured. */
+/** `providers` are the configured ones. */
 export const identityView = (row: IdentityRow, providers: { name: string; issuer: string }[]): Identity => ({
   provider: providers.find(({ issuer }) => issuer === row.issuer)?.name ?? '',
   issuer: row.issuer,

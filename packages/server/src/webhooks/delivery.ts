@@ -22,29 +22,26 @@ import { eventView, webhookView } from '../views/events.ts'
 import { type Outcome, WebhookSender } from './sender.ts'
 import { WebhookSlots } from './slots.ts'
 
-/** Between one attempt and the next; the last comes a day after the first. */
+/** Pauses between attempts; the last attempt is a day after the first. */
 export const retryPausesS = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 29_845]
 const attemptMs = 10_000
-/** Longer than an attempt, so that another worker takes over only what was dropped. */
+/** Longer than an attempt, so that another worker takes over only interrupted ones. */
 const leaseMs = 30_000
 const pauseAfterFailingS = 3 * 86_400
-/** Whoever answers within this time is quick. */
+/** A receiver that takes longer counts as slow. */
 const quickMs = 1_000
-/** A receiver that failed is left alone: for so long at first, twice as long each time, and never longer than this. */
+/** The pause for a receiver that failed. It doubles with each failure, up to the longest. */
 const restS = { first: 5, longest: 300 }
-/** An answer, even a bad one, may be about what was sent: so many of them in a row are about the receiver. */
-const badAnswersBeforeRest = 3
+/** An error response may concern one event only. After this many in a row, it concerns the receiver. */
+const errorsBeforeRest = 3
 
-/**
- * Brings events to webhooks: at least once, in order for each resource, for a day. Any number of processes may do so
- * at once.
- */
+/** Delivers events to webhooks at least once, in order for each resource, with retries for a day. Any number of processes can run. */
 export class WebhookDelivery {
   readonly #services: Services
   readonly #sender: WebhookSender
   readonly #tasks: PeriodicTasks
   readonly #working = new CoalescedTask(() => this.#work())
-  readonly #warn = (err: unknown) => this.#services.log.warn({ err }, 'webhooks not served')
+  readonly #warn = (err: unknown) => this.#services.log.warn({ err }, 'webhook deliveries failed; will retry')
   readonly #slots = new WebhookSlots()
   readonly #attempts = new Set<Promise<void>>()
 
@@ -68,7 +65,7 @@ export class WebhookDelivery {
     await Promise.race([Promise.all([stopped, ...this.#attempts]), delay(3_000, undefined, { ref: false })])
   }
 
-  /** All that is due, and its outcome: for tests and for whoever cannot wait. */
+  /** Makes all due deliveries and waits for their outcome. For tests. */
   async once(): Promise<void> {
     for (;;) {
       await this.#wake()
@@ -87,15 +84,15 @@ export class WebhookDelivery {
     const since = await firstWantedPosition(database)
     if (since === null) return
     while (await fanOutEvents(database, since)) {
-      // Batch after batch, each in a transaction of its own.
+      // Each batch is a transaction.
     }
     for (const isSlow of [false, true])
       while (await this.#claim(isSlow)) {
-        // Until no slot or nobody is left who may have one.
+        // Until no slot is free or no webhook is due.
       }
   }
 
-  /** Begins with what is due of those whose turn it is; returns whether there was anything. */
+  /** Starts due deliveries of the next webhooks; returns whether there were any. */
   async #claim(isSlow: boolean): Promise<boolean> {
     const room = this.#slots.room(isSlow)
     if (room <= 0) return false
@@ -117,7 +114,10 @@ export class WebhookDelivery {
     this.#slots.hold(turn)
     const attempt = this.#attempt(claimed)
       .catch((error) =>
-        this.#services.log.warn({ err: error, delivery: claimed.delivery.id }, 'delivery interrupted'),
+        this.#services.log.warn(
+          { err: error, delivery: claimed.delivery.id },
+          'webhook delivery interrupted; will retry',
+        ),
       )
       .finally(() => {
         this.#slots.free(turn)
@@ -140,21 +140,21 @@ export class WebhookDelivery {
     }
     const begunAt = performance.now()
     const outcome = await this.#sender.post(url, headers, body, attemptMs)
-    await this.#ended(delivery, outcome, performance.now() - begunAt > quickMs)
+    await this.#recordOutcome(delivery, outcome, performance.now() - begunAt > quickMs)
   }
 
-  async #ended(delivery: DeliveryRow, outcome: Outcome, isSlow: boolean): Promise<void> {
+  async #recordOutcome(delivery: DeliveryRow, outcome: Outcome, isSlow: boolean): Promise<void> {
     await this.#services.database.transaction(async (tx) => {
       const [webhook] = await lockWebhooks(tx, [delivery.webhook_id])
       if (!webhook) return
       const state = await endAttempt(tx, delivery, {
         ...outcome,
-        ...fate(delivery, outcome),
+        ...nextState(delivery, outcome),
         isSlow,
         restS: restAfter(webhook.failures, outcome),
       })
       if (state !== 'failed' && state !== 'pending') return
-      // Nobody has been there for days: trying on helps nobody, telling does.
+      // After days without a success, the webhook is paused and its project gets an event.
       const paused = await pauseFailingWebhook(tx, delivery.webhook_id, pauseAfterFailingS)
       if (!paused) return
       await emit(tx, {
@@ -168,15 +168,15 @@ export class WebhookDelivery {
   }
 }
 
-function fate({ attempts }: DeliveryRow, { error }: Outcome): Pick<AttemptOutcome, 'state' | 'pauseS'> {
+function nextState({ attempts }: DeliveryRow, { error }: Outcome): Pick<AttemptOutcome, 'state' | 'pauseS'> {
   if (error === '') return { state: 'delivered', pauseS: null }
   const pauseS = retryPausesS[attempts - 1] ?? null
   return { state: pauseS === null ? 'failed' : 'pending', pauseS }
 }
 
-/** Returns for how many seconds nothing else is tried at a receiver that has failed so often before. */
+/** Returns the seconds until the next attempt at a receiver with this many failures. */
 export function restAfter(failures: number, { status, error }: Outcome): number {
   if (error === '') return 0
-  const times = status === 0 ? failures : failures - badAnswersBeforeRest + 1
+  const times = status === 0 ? failures : failures - errorsBeforeRest + 1
   return times < 0 ? 0 : Math.min(restS.longest, restS.first * 2 ** times)
 }

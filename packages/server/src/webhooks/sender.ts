@@ -3,16 +3,16 @@ import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 
-const mostAnswerBytes = 64 * 1024
+const mostResponseBytes = 64 * 1024
 
-/** All addresses of a name. */
+/** Returns all addresses of a name. */
 export type Resolve = (hostname: string) => Promise<string[]>
 
 const resolveBySystem: Resolve = async (hostname) =>
   (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address)
 
 export interface Outcome {
-  /** 0 when there was no answer. */
+  /** 0 without a response. */
   status: number
   /** Empty on success. */
   error: string
@@ -21,9 +21,8 @@ export interface Outcome {
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
 /**
- * Posts to where tenants point us, without becoming their way into our network. The name is resolved here, the
- * addresses are checked, and the connection goes to a checked address: a name that changes its mind in between changes
- * nothing. Redirects are answers like any other.
+ * Posts to URLs of tenants, who must not reach our network this way. The name is resolved here, its addresses are checked,
+ * and the connection goes to a checked address, so a DNS change in between has no effect. Redirects are not followed.
  */
 export class WebhookSender {
   readonly #mayReach: (address: string) => boolean
@@ -34,7 +33,7 @@ export class WebhookSender {
     this.#resolve = resolve
   }
 
-  /** Why this URL is not acceptable; undefined when it is, or when its name has no address for the moment. */
+  /** Returns why this URL is refused. A name that does not resolve now is accepted. */
   async objectionTo(text: string, withinMs: number): Promise<string | undefined> {
     if (!URL.canParse(text)) return 'is not a URL'
     const url = new URL(text)
@@ -48,20 +47,17 @@ export class WebhookSender {
   }
 
   async post(text: string, headers: Record<string, string>, body: string, limitMs: number): Promise<Outcome> {
-    const controller = new AbortController()
-    const timer = setTimeout(() => controller.abort(), limitMs)
+    const signal = AbortSignal.timeout(limitMs)
     try {
       const url = new URL(text)
-      const addresses = await orAbort(this.#addressesOf(url), controller.signal)
+      const addresses = await orAbort(this.#addressesOf(url), signal)
       const address = addresses.find((each) => this.#mayReach(each))
       if (address === undefined) return { status: 0, error: 'the URL does not lead to a public address' }
-      const status = await this.#send(url, address, headers, body, controller.signal)
+      const status = await this.#send(url, address, headers, body, signal)
       return { status, error: status >= 200 && status < 300 ? '' : describe(status) }
     } catch (error) {
-      if (controller.signal.aborted) return { status: 0, error: `no answer within ${limitMs / 1000} s` }
+      if (signal.aborted) return { status: 0, error: `no response within ${limitMs / 1000} s` }
       return { status: 0, error: error instanceof Error ? error.message.slice(0, 300) : String(error) }
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -82,7 +78,7 @@ export class WebhookSender {
       const open = url.protocol === 'https:' ? httpsRequest : httpRequest
       const outgoing: ClientRequest = open(url, {
         method: 'POST',
-        // No connection is kept: each goes to an address that was checked for it.
+        // Connections are not reused, because each address is checked for one request.
         agent: false,
         signal,
         headers: { ...headers, 'content-length': Buffer.byteLength(body) },
@@ -90,14 +86,14 @@ export class WebhookSender {
           options.all ? found(null, [{ address, family }]) : found(null, address, family),
       })
       outgoing.on('error', reject)
-      outgoing.on('response', (answer) => {
-        const status = answer.statusCode ?? 0
-        let heard = 0
-        answer.on('data', (part: Buffer) => {
-          heard += part.length
-          if (heard > mostAnswerBytes) outgoing.destroy()
+      outgoing.on('response', (response) => {
+        const status = response.statusCode ?? 0
+        let received = 0
+        response.on('data', (part: Buffer) => {
+          received += part.length
+          if (received > mostResponseBytes) outgoing.destroy()
         })
-        answer.on('close', () => resolve(status)).on('error', () => resolve(status))
+        response.on('close', () => resolve(status)).on('error', () => resolve(status))
       })
       outgoing.end(body)
     })

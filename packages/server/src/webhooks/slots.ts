@@ -1,17 +1,18 @@
+import { groupBy } from '../domain/lists.ts'
 import type { FullOnes, WebhookTurn } from '../store/events/webhook-turns.ts'
 
-/** Attempts that one process makes at a time, for all, and for each at most. */
+/** Limits of concurrent attempts in one process: in total, per organization and per project. */
 const all = 64
 const ofOrganization = 16
 const ofProject = 4
-/** A webhook whose receiver is slow, fails, or was never heard of. */
+/** Limit of a webhook whose receiver is slow, fails, or has not responded yet. */
 const ofSlowWebhook = 1
-/** All slow ones together: the rest is for those who answer at once. */
+/** Limit of all slow webhooks together; the other slots are for receivers that respond quickly. */
 const ofSlowOnes = 32
 
 type Share = WebhookTurn & { count: number }
 
-/** Who holds this process's slots, and who may have more: nobody's slow receivers keep another waiting. */
+/** Divides this process's slots, so that slow receivers of one tenant do not delay another. */
 export class WebhookSlots {
   readonly #held: WebhookTurn[] = []
 
@@ -23,32 +24,22 @@ export class WebhookSlots {
     this.#held.splice(this.#held.indexOf(turn), 1)
   }
 
-  /** How many more webhooks of a kind can have a slot. */
+  /** Returns the number of free slots for slow or for quick webhooks. */
   room(isSlow: boolean): number {
     const free = all - this.#held.length
     return isSlow ? Math.min(free, ofSlowOnes - count(this.#held, (turn) => turn.isSlow)) : free
   }
 
   get full(): FullOnes {
-    const full: Record<keyof FullOnes, Set<string>> = {
-      webhookIds: new Set(this.#held.filter(({ isSlow }) => isSlow).map(({ webhookId }) => webhookId)),
-      projectIds: new Set(),
-      organizationIds: new Set(),
-    }
-    for (const { projectId, organizationId } of this.#held) {
-      if (count(this.#held, (turn) => turn.projectId === projectId) >= ofProject)
-        full.projectIds.add(projectId)
-      if (count(this.#held, (turn) => turn.organizationId === organizationId) >= ofOrganization)
-        full.organizationIds.add(organizationId)
-    }
+    const slow = this.#held.filter(({ isSlow }) => isSlow)
     return {
-      webhookIds: [...full.webhookIds],
-      projectIds: [...full.projectIds],
-      organizationIds: [...full.organizationIds],
+      webhookIds: idsAtLimit(slow, ({ webhookId }) => webhookId, ofSlowWebhook),
+      projectIds: idsAtLimit(this.#held, ({ projectId }) => projectId, ofProject),
+      organizationIds: idsAtLimit(this.#held, ({ organizationId }) => organizationId, ofOrganization),
     }
   }
 
-  /** How many each of them gets, in their order; none that gets nothing. */
+  /** Gives slots to the webhooks in their order, and leaves out those that get none. */
   share(turns: WebhookTurn[], isSlow: boolean): Share[] {
     const shares: Share[] = []
     let room = this.room(isSlow)
@@ -70,5 +61,8 @@ export class WebhookSlots {
     return shares
   }
 }
+
+const idsAtLimit = (turns: WebhookTurn[], idOf: (turn: WebhookTurn) => string, limit: number): string[] =>
+  [...groupBy(turns, idOf)].filter(([, held]) => held.length >= limit).map(([id]) => id)
 
 const count = (turns: WebhookTurn[], is: (turn: WebhookTurn) => boolean) => turns.filter(is).length

@@ -1,5 +1,5 @@
 import type { EventType } from '@slipway/contract'
-import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { addressGuard } from '../domain/public-address.ts'
 import { sealSecret } from '../domain/secret-key.ts'
@@ -26,9 +26,9 @@ import { webhookView } from '../views/events.ts'
 import { WebhookSender } from './sender.ts'
 
 const secretOverlapS = 86_400
-/** Of tests and replays of one webhook. */
-const mostAskedAMinute = 10
-/** The transaction of the request is open meanwhile. A name without an answer is looked up again at each delivery. */
+/** Limit of tests and replays of one webhook. */
+const mostPerMinute = 10
+/** Short, because the transaction of the request is open. Each delivery resolves the name again. */
 const resolveMs = 1_000
 
 export interface WebhookChange {
@@ -37,7 +37,7 @@ export interface WebhookChange {
   state?: 'active' | 'paused'
 }
 
-/** The secret is returned here and at its rotation, and nowhere else. */
+/** The secret is returned only here and when it is rotated. */
 export async function createWebhook(
   tx: Tx,
   by: ProjectRequester,
@@ -65,7 +65,7 @@ export async function changeWebhook(
   webhookId: string,
   change: WebhookChange,
 ): Promise<WebhookRow> {
-  // A name may take its time, and deliveries to everyone wait for whoever holds a webhook's row.
+  // Checked before the lock: resolving the name may be slow, and deliveries wait for the webhook's row.
   if (change.url !== undefined) await checkUrl(services, change.url)
   const { id } = await lockedWebhook(tx, by, webhookId)
   const row = await updateWebhook(tx, id, change)
@@ -79,7 +79,7 @@ export async function deleteWebhook(tx: Tx, by: ProjectRequester, webhookId: str
   await emitWebhook(tx, by, 'webhook.deleted', row)
 }
 
-/** Deliveries are signed with the old and the new secret for a day. */
+/** For a day, deliveries are signed with both the old and the new secret. */
 export async function rotateWebhookSecret(
   tx: Tx,
   by: ProjectRequester,
@@ -93,15 +93,15 @@ export async function rotateWebhookSecret(
   return { row, secret }
 }
 
-/** Delivers an event of its own to this webhook alone. */
+/** Sends a test event to this webhook only. */
 export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<ToldDelivery> {
   const row = await lockedWebhook(tx, by, webhookId)
-  await limitAsking(tx, row.id)
+  await limitDirectDeliveries(tx, row.id)
   const eventId = await emitWebhook(tx, by, 'webhook.test', row)
   return insertDirectDelivery(tx, row.id, eventId)
 }
 
-/** Delivers the same event once more. */
+/** Sends the event of a delivery again. */
 export async function replayDelivery(
   tx: Tx,
   by: ProjectRequester,
@@ -109,30 +109,26 @@ export async function replayDelivery(
   deliveryId: string,
 ): Promise<ToldDelivery> {
   const row = await lockedWebhook(tx, by, webhookId)
-  const delivery = await findDelivery(tx, row.id, deliveryId)
-  if (!delivery) throw notFound('delivery')
-  await limitAsking(tx, row.id)
+  const delivery = requireFound('delivery', await findDelivery(tx, row.id, deliveryId))
+  await limitDirectDeliveries(tx, row.id)
   await emitWebhook(tx, by, 'webhook.replayed', row, { delivery_id: delivery.id })
   return insertDirectDelivery(tx, row.id, delivery.event_id)
 }
 
-/** Tests and replays are outside the order and the rests of their receiver: they must not be many. */
-async function limitAsking(tx: Tx, webhookId: string): Promise<void> {
-  const agoS = await secondsSinceAsked(tx, webhookId, mostAskedAMinute)
+/** Tests and replays ignore the order of deliveries and the pauses after failures, so their number is limited. */
+async function limitDirectDeliveries(tx: Tx, webhookId: string): Promise<void> {
+  const agoS = await secondsSinceAsked(tx, webhookId, mostPerMinute)
   if (agoS === null || agoS >= 60) return
   const retryAfterSeconds = Math.max(1, Math.ceil(60 - agoS))
   throw new Failure(
     'rate_limited',
-    `A webhook can be tested or replayed ${mostAskedAMinute} times a minute: try again in ${retryAfterSeconds} s.`,
+    `Limit: ${mostPerMinute} tests and replays per minute and webhook. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   )
 }
 
-async function lockedWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> {
-  const row = await lockWebhook(tx, by.projectId, webhookId)
-  if (!row) throw notFound('webhook')
-  return row
-}
+const lockedWebhook = async (tx: Tx, by: ProjectRequester, webhookId: string): Promise<WebhookRow> =>
+  requireFound('webhook', await lockWebhook(tx, by.projectId, webhookId))
 
 /** Returns the event's id. */
 async function emitWebhook(

@@ -78,7 +78,7 @@ test('the guard of webhook addresses gives up on a receiver that does not answer
   receiver.answer = () => new Promise(() => {})
   const sender = new WebhookSender(addressGuard(['127.0.0.0/8']))
   const outcome = await sender.post(receiver.url, {}, '{}', 100)
-  expect(outcome).toEqual({ status: 0, error: 'no answer within 0.1 s' })
+  expect(outcome).toEqual({ status: 0, error: 'no response within 0.1 s' })
 })
 
 test('a webhook that leads inside is neither made nor changed', async () => {
