@@ -2,7 +2,7 @@ import { loadConfig } from '@slipway/server/config/index.ts'
 import { uuid } from '@slipway/server/domain/ids.ts'
 import type { GpuReport, HostReport } from '@slipway/server/engines/engine.ts'
 import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
-import { applyHostReports } from '@slipway/server/reconcile/host-reports.ts'
+import { applyNews, findNews } from '@slipway/server/reconcile/host-reports.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
 /** What a start without a file and without an environment has. */
@@ -41,8 +41,20 @@ export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostRe
   disks: [],
 })
 
+/** Applies the reports of hosts as the reconciler does. Returns how many were new. */
+export async function reportHosts(
+  database: Database,
+  location: string,
+  reports: HostReport[],
+  asked: { askedAt: Date | null; inspection: number } = { askedAt: null, inspection: 0 },
+): Promise<number> {
+  const news = await findNews(database, location, reports, asked)
+  await applyNews(database, location, 'simulated', news, asked)
+  return news.length
+}
+
 export const reportHost = (database: Database, location: string, report: HostReport) =>
-  applyHostReports(database, location, 'simulated', [report])
+  reportHosts(database, location, [report])
 
 /** A VM that an engine has and no record knows. */
 export const addStrayVm = (database: Queryable, id: string) =>

@@ -8,7 +8,7 @@ import { emit, system } from '../store/events/events.ts'
 
 const batch = 1_000
 
-/** Tells the owners of VMs whose time is nearly up, once. */
+/** Emits one event for each VM that expires soon. */
 export async function warnOfExpiry({ database }: Services): Promise<void> {
   for (const { id } of await listVmsToWarn(database, batch))
     await database.transaction(async (tx) => {
@@ -24,7 +24,7 @@ export async function warnOfExpiry({ database }: Services): Promise<void> {
     })
 }
 
-/** Stops or deletes the VMs whose time is up, as their owners said; one that is protected is only stopped. */
+/** Stops or deletes expired VMs, as `on_expiry` says. A protected VM is only stopped. */
 export async function expireVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id, on_expiry } of await listExpiredVms(database, batch))
     await database
@@ -34,5 +34,5 @@ export async function expireVms({ database, log }: Services): Promise<void> {
         const admit = on_expiry === 'delete' && !vm.is_protected ? admitVmDelete : admitVmStop
         await admit(tx, { ...system, projectId: project_id }, vm)
       })
-      .catch((error) => log.info({ err: error, vm: id }, 'expiry waits'))
+      .catch((error) => log.info({ err: error, vm: id }, 'VM not expired yet, will retry'))
 }

@@ -2,7 +2,7 @@ import type { HostReport } from '../engines/engine.ts'
 import type { Database } from '../postgres/database.ts'
 import { freeCleanGpus, listQuarantinedGpus } from '../store/compute/placement.ts'
 
-/** Ends the quarantine of GPUs that the engine shows as reset and without a holder. */
+/** Ends the quarantine of GPUs that the engine reports as reset and without a VM. */
 export async function freeReportedGpus(
   database: Database,
   location: string,
@@ -12,16 +12,10 @@ export async function freeReportedGpus(
   const quarantined = await listQuarantinedGpus(database, location)
   if (quarantined.length === 0) return
   const gpusOf = new Map(reports.map(({ name, gpus }) => [name, gpus]))
-  const clean = quarantined.filter(({ host, pci_address }) =>
-    gpusOf
-      .get(host)
-      ?.some(
-        ({ pciAddress, isClean, holderVmId }) => pciAddress === pci_address && isClean && holderVmId === null,
-      ),
-  )
-  await freeCleanGpus(
-    database,
-    clean.map(({ id }) => id),
-    inspectedAt,
-  )
+  const isClean = ({ host, pci_address }: { host: string; pci_address: string }) => {
+    const gpu = gpusOf.get(host)?.find(({ pciAddress }) => pciAddress === pci_address)
+    return gpu?.isClean && gpu.holderVmId === null
+  }
+  const cleanIds = quarantined.filter(isClean).map(({ id }) => id)
+  await freeCleanGpus(database, cleanIds, inspectedAt)
 }

@@ -2,10 +2,10 @@ import type { Services } from '../services.ts'
 import { hastenOperation } from '../store/compute/operations.ts'
 import { reconcileVm } from './vm-states.ts'
 
-/** An engine that comes back may tell of all its VMs at once. */
+/** An engine that reconnects may report all its VMs at once. */
 const hintsAtOnce = 8
 
-/** What engines tell by themselves: a VM that changed ends somebody's waiting, or has crashed. */
+/** Processes the events of engines: a VM that changed lets its operation continue, or has crashed. */
 export class Hints {
   readonly #services: Services
   readonly #stopping: AbortSignal
@@ -26,18 +26,18 @@ export class Hints {
     this.#working += 1
     for (const vmId of this.#waiting) {
       this.#waiting.delete(vmId)
-      if (!this.#stopping.aborted) await this.#look(vmId)
+      if (!this.#stopping.aborted) await this.#process(vmId)
     }
     this.#working -= 1
   }
 
-  async #look(vmId: string): Promise<void> {
+  async #process(vmId: string): Promise<void> {
     const { database, signals, log } = this.#services
     try {
       if ((await hastenOperation(database, vmId)) > 0) signals.wake('operations')
       else await reconcileVm(this.#services, vmId, this.#stopping)
     } catch (err) {
-      if (!this.#stopping.aborted) log.warn({ err, vm: vmId }, 'engine not heard')
+      if (!this.#stopping.aborted) log.warn({ err, vm: vmId }, 'engine event not processed')
     }
   }
 }

@@ -5,7 +5,7 @@ import { inParts } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
-import { emit, type NewEvent } from '../store/events/events.ts'
+import { emit } from '../store/events/events.ts'
 import {
   type Asked,
   type GpuPlace,
@@ -24,38 +24,18 @@ import type { Inspection } from '../store/fleet/inspections.ts'
 import { noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
-/** Small enough that one statement stays short, large enough that thousands of hosts take a few. */
 const reportsPerStatement = 1000
-/** Its hosts are locked while it lasts, so that no placement waits long. */
+/** A transaction locks its hosts: this is few enough that placements do not wait long. */
 const changesPerTransaction = 50
 
-/** A report that does not repeat the last one of its host. */
+/** A report that differs from the previous one of its host, or whose host is down. */
 export interface News {
   name: string
   fingerprint: string
   report: HostReport
 }
 
-/**
- * Brings the store to what an engine reports of its hosts. Returns how many reports said something new; the others
- * only had their time noted: when they were asked for, or now.
- */
-export async function applyHostReports(
-  database: Database,
-  location: string,
-  engineName: string,
-  reports: HostReport[],
-  asked: Asked = { askedAt: null, inspection: 0 },
-): Promise<number> {
-  const news = await findNews(database, location, reports, asked)
-  await applyNews(database, location, engineName, news, asked)
-  return news.length
-}
-
-/**
- * Notes the time of hosts that repeat their last report. Returns the reports of the others: they say something new, or
- * their host is down.
- */
+/** Writes the time of unchanged reports, and returns the others. */
 export async function findNews(
   database: Database,
   location: string,
@@ -63,8 +43,8 @@ export async function findNews(
   asked: Asked,
 ): Promise<News[]> {
   const news: News[] = []
-  for (const some of inParts(reports, reportsPerStatement)) {
-    const reported = some.map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
+  for (const part of inParts(reports, reportsPerStatement)) {
+    const reported = part.map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
     const repeated = await touchReports(database, location, reported, asked)
     news.push(...reported.filter(({ name }) => !repeated.has(name)))
   }
@@ -78,11 +58,11 @@ export async function applyNews(
   news: News[],
   asked: Asked,
 ): Promise<void> {
-  for (const few of inParts(news, changesPerTransaction))
-    await database.transaction((tx) => applySomeNews(tx, location, engineName, few, asked))
+  for (const part of inParts(news, changesPerTransaction))
+    await database.transaction((tx) => applyTogether(tx, location, engineName, part, asked))
 }
 
-async function applySomeNews(
+async function applyTogether(
   tx: Tx,
   location: string,
   engineName: string,
@@ -90,30 +70,24 @@ async function applySomeNews(
   asked: Asked,
 ): Promise<void> {
   const names = news.map(({ name }) => name)
-  // Before any host is locked: whoever shares this lock may wait for a host.
+  // This lock comes before the host locks, since its other holders may wait for a host.
   if (await hasVmsOnDownHosts(tx, location, names)) await holdLock(tx, 'returningHosts')
-  const { hosts, gpus } = await lockReportedHosts(tx, location, names, {
-    askedAt: asked.askedAt,
-    silenceMs,
-  })
+  const { hosts, gpus } = await lockReportedHosts(tx, location, names, { askedAt: asked.askedAt, silenceMs })
   const idsDown = hosts.filter(({ state }) => state === 'down').map(({ id }) => id)
   const hostsBehind = idsDown.length > 0 ? await findHostsBehind(tx, idsDown) : new Set()
   const newsByName = new Map(news.map((one) => [one.name, one]))
-  const events: NewEvent[] = []
   const changes = hosts.map((host) => {
     const { report, fingerprint } = newsByName.get(host.name)!
-    const { change, notices } = changeOf(
-      host,
-      gpus.filter((gpu) => gpu.hostId === host.id),
-      report,
-      host.is_late || hostsBehind.has(host.id),
-    )
-    for (const { type, data } of notices)
-      events.push(systemEvent(type, host.id, { name: host.name, location, ...data }))
-    return { ...change, capabilities: { ...change.capabilities, engine: engineName }, fingerprint }
+    const known = gpus.filter((gpu) => gpu.hostId === host.id)
+    const { change, notices } = changeOf(host, known, report, host.is_late || hostsBehind.has(host.id))
+    const capabilities = { ...change.capabilities, engine: engineName }
+    return { host, notices, row: { ...change, capabilities, fingerprint } }
   })
-  await writeReportedHosts(tx, changes, asked)
-  for (const event of events) await emit(tx, event)
+  const rows = changes.map(({ row }) => row)
+  await writeReportedHosts(tx, rows, asked)
+  for (const { host, notices } of changes)
+    for (const { type, data } of notices)
+      await emitHost(tx, type, host.id, { name: host.name, location, ...data })
 }
 
 interface Notice {
@@ -153,9 +127,9 @@ function changeOf(
     known: [...knownAt.keys()].map(place),
     found: [...reportedAt.keys()].filter((pciAddress) => !knownAt.has(pciAddress)).map(place),
   }
-  const toldBefore = (host.capabilities.missing_gpus ?? []) as string[]
+  const missingBefore = (host.capabilities.missing_gpus ?? []) as string[]
   const notices = missing
-    .filter(({ pciAddress }) => !toldBefore.includes(pciAddress))
+    .filter(({ pciAddress }) => !missingBefore.includes(pciAddress))
     .map(({ id, pciAddress, vmId }) => ({
       type: 'gpu.missing' as const,
       data: { gpu_id: id, pci_address: pciAddress, vm_id: vmId },
@@ -164,25 +138,19 @@ function changeOf(
   return { change, notices: [{ type: 'host.up', data: { gpus: usable.length } }, ...notices] }
 }
 
-const systemEvent = (type: EventType, hostId: string, data: Record<string, unknown>): NewEvent => ({
-  type,
-  resourceType: 'host',
-  resourceId: hostId,
-  actor: 'system',
-  requestId: '',
-  data,
-})
+const emitHost = (tx: Tx, type: EventType, resourceId: string, data: Record<string, unknown>) =>
+  emit(tx, { type, resourceType: 'host', resourceId, actor: 'system', requestId: '', data })
 
 /**
- * A host that was asked to drain goes on draining when it comes back; whether it is empty shows afterwards. One that has
- * firewalls behind, or was heard of before it fell silent, is not back yet.
+ * A host that was draining continues to drain when it is up again. `isKeptDown` is set for a host with firewalls behind, and
+ * for a report that is older than the host's silence.
  */
 function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
   if (host.state !== 'down' || isKeptDown) return host.state
   return host.is_draining ? 'draining' : 'up'
 }
 
-/** Of what this file uses of a report; holders and resets of GPUs change all the time and are read elsewhere. */
+/** Covers what this file uses of a report. VMs and resets of GPUs change often and are read elsewhere. */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
     .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
@@ -190,16 +158,11 @@ function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpu
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }
 
-/** Hosts that have not reported for so long take no more VMs. Returns how many were lost. */
-export async function markLostHosts(
-  database: Database,
-  afterMs: number,
-  silence: Silence = {},
-): Promise<number> {
-  return database.transaction((tx) => loseAndTell(tx, afterMs, silence))
-}
+/** Marks hosts as down that have not reported for `afterMs`. Returns how many. */
+export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
+  database.transaction((tx) => loseSilent(tx, afterMs, silence))
 
-/** Ends a inspection at a location: notes that its engine told everything, if it did, and marks its silent hosts. */
+/** Ends an inspection of a location: records whether its engine reported everything, and marks silent hosts as down. */
 export async function endInspection(
   database: Database,
   location: string,
@@ -207,22 +170,22 @@ export async function endInspection(
 ): Promise<void> {
   await database.transaction(async (tx) => {
     if (isComplete) await noteEngineAnswer(tx, location)
-    await loseAndTell(tx, silenceMs, { locations: [location], inspection })
+    await loseSilent(tx, silenceMs, { locations: [location], inspection })
   })
 }
 
-async function loseAndTell(tx: Tx, afterMs: number, silence: Silence): Promise<number> {
+async function loseSilent(tx: Tx, afterMs: number, silence: Silence): Promise<number> {
   const lost = await loseSilentHosts(tx, afterMs, silence)
   await emitDown(tx, lost)
   return lost.length
 }
 
-/** Hosts of which their engine knows that they are away take no VMs from this moment on. */
+/** Marks hosts as down that their engine reports as away. */
 export async function markAwayHosts(database: Database, location: string, names: string[]): Promise<void> {
   if (names.length > 0)
     await database.transaction(async (tx) => emitDown(tx, await loseHosts(tx, location, names)))
 }
 
 async function emitDown(tx: Tx, lost: LostHost[]): Promise<void> {
-  for (const { id, name, location } of lost) await emit(tx, systemEvent('host.down', id, { name, location }))
+  for (const { id, name, location } of lost) await emitHost(tx, 'host.down', id, { name, location })
 }

@@ -23,17 +23,25 @@ import { Orphans } from './orphans.ts'
 import { catchUp } from './restored.ts'
 import { reconcileLostVms, reconcileVms } from './vm-states.ts'
 
-/** How long an engine may take for one batch. */
+/** The time limit of an engine for one batch. */
 const stallMs = 20_000
-/** However busy a location is, its lost hosts are marked so often. */
+/** The time limit of one inspection, after which lost hosts are marked. */
 const passMs = 300_000
 const hostsPerBatch = 500
-/** So few that nobody waits long while their VMs are compared. */
+/** Few enough that the comparison of their VMs does not take long. */
 const hostsPerComparison = 50
-/** A larger fleet is looked at closely in turn, so that a inspection takes about as long however many VMs there are. */
+/** The hosts of a larger fleet are compared in turn, so that the duration of an inspection does not grow with the fleet. */
 const hostsPerDetailedInspection = 500
 
-/** Reads what each engine has, batch by batch, and hands every batch to those whom it concerns. */
+/** One inspection of a location. */
+interface Pass {
+  location: string
+  inspection: Inspection
+  asked: Asked
+  signal: AbortSignal
+}
+
+/** Reads the reports of each engine in batches, and reconciles the store with every batch. */
 export class Inventory {
   readonly #services: Services
   readonly #orphans: Orphans
@@ -43,17 +51,14 @@ export class Inventory {
     this.#orphans = new Orphans(services)
   }
 
-  /** All locations at once: one whose engine is slow or away is no reason to neglect the others. */
+  /** Reconciles all locations at once, so that a slow engine does not delay the others. */
   async reconcile(stopping: AbortSignal): Promise<void> {
     const locations = [...this.#services.engines.keys()]
     await Promise.all(locations.map((location) => this.location(location, stopping)))
     await this.lost(stopping)
   }
 
-  /**
-   * What one engine reports. Its silent hosts are marked whatever becomes of it: an engine that hangs, deaf to its
-   * signal, is given up.
-   */
+  /** Reconciles one location. Its silent hosts are marked even if its engine fails or hangs. */
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
@@ -63,12 +68,12 @@ export class Inventory {
       isComplete = true
     } catch (error) {
       if (stopping.aborted) return
-      log.warn({ err: error, location }, 'location not reconciled')
+      log.warn({ err: error, location }, 'location not reconciled, will retry')
     }
     await endInspection(database, location, { inspection, isComplete })
   }
 
-  /** What follows from hosts that are lost; locations that no worker serves lose theirs here. */
+  /** Reconciles the VMs of lost hosts, and marks lost hosts in locations that no worker serves. */
   async lost(signal: AbortSignal): Promise<void> {
     const { database, engines } = this.#services
     const locations = await listUnservedLocations(database, [...engines.keys()])
@@ -78,100 +83,81 @@ export class Inventory {
   }
 
   async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
-    const changed = await this.#inspect(location, inspection, { askedAt: inspection.begunAt, signal })
+    const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
+    const pass = { location, inspection, asked, signal }
+    const changed = await this.#inspect(pass, () => true)
     if (changed.size === 0) return
     const isClose = (host: string) => changed.has(host)
     const askedAt = await pingDatabase(this.#services.database)
-    await this.#inspect(location, { ...inspection, isClose }, { askedAt, signal, isMeant: isClose })
+    const closePass = { ...pass, inspection: { ...inspection, isClose }, asked: { ...asked, askedAt } }
+    await this.#inspect(closePass, isClose)
   }
 
-  /** Returns hosts that were told briefly and have changed. `isMeant` says of which hosts it takes notice at all. */
-  async #inspect(
-    location: string,
-    inspection: Inspection,
-    {
-      askedAt,
-      signal,
-      isMeant = () => true,
-    }: { askedAt: Date; signal: AbortSignal; isMeant?: (host: string) => boolean },
-  ): Promise<Set<string>> {
+  /** Applies the reports of the meant hosts. Returns hosts whose brief report shows a change. */
+  async #inspect(pass: Pass, isMeant: (host: string) => boolean): Promise<Set<string>> {
+    const { location, inspection, signal } = pass
     const { database, engines, stepMs } = this.#services
     const reports = engines.get(location)!.inventory(signal, inspection.isClose)[Symbol.asyncIterator]()
     const changed = new Set<string>()
-    const asked = { askedAt, inspection: inspection.number }
+    let { asked } = pass
     for (;;) {
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
       const meant = batch.filter(({ name }) => isMeant(name))
-      for (const host of await this.#takeIn(location, meant, { asked, inspection }, signal)) changed.add(host)
+      for (const host of await this.#apply({ ...pass, asked }, meant)) changed.add(host)
       if (batch.length < hostsPerBatch) return changed
-      asked.askedAt = await pingDatabase(database)
+      asked = { ...asked, askedAt: await pingDatabase(database) }
     }
   }
 
-  /** Returns hosts that were told briefly and have changed. */
-  async #takeIn(
-    location: string,
-    reports: HostReport[],
-    { asked, inspection }: { asked: Asked; inspection: Inspection },
-    signal: AbortSignal,
-  ): Promise<string[]> {
+  /** Returns hosts whose brief report shows a change. */
+  async #apply(pass: Pass, reports: HostReport[]): Promise<string[]> {
+    const { location, asked } = pass
     const { database } = this.#services
-    const told = reports.filter(({ isAway }) => !isAway)
-    const away = reports.filter(({ isAway }) => isAway).map(({ name }) => name)
-    const news = await findNews(database, location, told, asked)
-    // A host that repeats its last report is up, so that only another one can be forgotten.
+    const present = reports.filter(({ isAway }) => !isAway)
+    const away = reports.filter(({ isAway }) => isAway)
+    const news = await findNews(database, location, present, asked)
+    // A host with an unchanged report is up and so cannot be forgotten.
     const mayBeForgotten = news.length > 0 || away.length > 0
     const forgotten = mayBeForgotten ? await listForgottenHosts(database, location) : new Set<string>()
-    await markAwayHosts(
-      database,
-      location,
-      away.filter((name) => !forgotten.has(name)),
-    )
-    const knownNews = news.filter(({ name }) => !forgotten.has(name))
-    const close = told.filter(({ name, isBrief }) => !isBrief && !forgotten.has(name))
+    const isKnown = ({ name }: { name: string }) => !forgotten.has(name)
+    const knownAway = away.filter(isKnown).map(({ name }) => name)
+    await markAwayHosts(database, location, knownAway)
+    const knownNews = news.filter(isKnown)
+    const close = present.filter((report) => !report.isBrief && isKnown(report))
     const closeNews = knownNews.filter(({ report }) => !report.isBrief)
-    if (close.length > 0) await this.#compare(location, close, closeNews, { asked, inspection }, signal)
+    if (close.length > 0) await this.#compare(pass, close, closeNews)
     return knownNews.filter(({ report }) => report.isBrief).map(({ name }) => name)
   }
 
-  /** Reports that come when their time is up are worth nothing: others may have acted since. */
-  async #compare(
-    location: string,
-    reports: HostReport[],
-    news: News[],
-    { asked, inspection }: { asked: Asked; inspection: Inspection },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #compare(pass: Pass, reports: HostReport[], news: News[]): Promise<void> {
+    const { location, inspection, asked, signal } = pass
     const { database, config } = this.#services
     const inspectedAt = inspection.begunAt
     const engineName = config.locations.find(({ name }) => name === location)?.engine ?? 'simulated'
     if (news.length > 0) {
-      await protectReturningHosts(
-        this.#services,
-        location,
-        news.map(({ report }) => report),
-        signal,
-      )
+      const changed = news.map(({ report }) => report)
+      await protectReturningHosts(this.#services, location, changed, signal)
+      // Another process may have acted since an inspection that is over its time limit.
       signal.throwIfAborted()
       await applyNews(database, location, engineName, news, asked)
     }
     if (config.operations.restored) await catchUp(this.#services, location, reports)
-    for (const some of inParts(reports, hostsPerComparison)) {
-      await reconcileVms(this.#services, location, some, signal)
-      await this.#orphans.remove(location, some, inspectedAt, signal)
+    for (const part of inParts(reports, hostsPerComparison)) {
+      await reconcileVms(this.#services, location, part, signal)
+      await this.#orphans.remove(location, part, inspectedAt, signal)
     }
     if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
     await reconcileCordons(this.#services, location, reports, signal)
   }
 }
 
-/** At most so many, fewer at the end. By hand: `for await` would wait for a generator that hangs even to leave it. */
-async function nextOf<T>(items: AsyncIterator<T>, most: number): Promise<T[]> {
-  const some: T[] = []
-  while (some.length < most) {
-    const { value, done } = await items.next()
+/** Returns at most `most` items. It does not use `for await`, which waits for a generator that hangs in order to leave it. */
+async function nextOf<T>(source: AsyncIterator<T>, most: number): Promise<T[]> {
+  const items: T[] = []
+  while (items.length < most) {
+    const { value, done } = await source.next()
     if (done) break
-    some.push(value)
+    items.push(value)
   }
-  return some
+  return items
 }

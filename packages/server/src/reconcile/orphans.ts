@@ -3,11 +3,11 @@ import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
 
-/** An object that no row ever knew may belong to a creation that we have not read yet: it gets an hour. */
+/** An object without a row may belong to a creation that has not been read yet: it is kept for an hour. */
 const unknownMs = 3_600_000
 const removalMs = 60_000
 
-/** Engine objects without a row: those of a deleted id go at once, those that no row ever knew after an hour. */
+/** Removes engine objects without a row: at once if their row was deleted, after an hour if they never had one. */
 export class Orphans {
   readonly #services: Services
   readonly #seenSince = new Map<string, number>()
@@ -24,28 +24,25 @@ export class Orphans {
   ): Promise<void> {
     const { database, engines, log } = this.#services
     const engine = engines.get(location)!
-    const vms = new Map(
-      reports.flatMap((report) => report.vms.map((vm) => [vm.id, { ...vm, host: report.name }])),
+    const objects = new Map<string, { generation: number; host: string; isVm: boolean }>(
+      reports.flatMap(({ name: host, vms, disks }) => [
+        ...disks.map(({ id, generation }) => [id, { generation, host, isVm: false }] as const),
+        ...vms.map(({ id, generation }) => [id, { generation, host, isVm: true }] as const),
+      ]),
     )
-    const disks = new Map(
-      reports.flatMap((report) => report.disks.map((disk) => [disk.id, { ...disk, host: report.name }])),
-    )
-    const now = inspectedAt.getTime()
-    const reported = [...vms.keys(), ...disks.keys()]
-    const orphans = reported.length > 0 ? await findOrphans(database, reported) : []
-    const isOrphan = new Set(orphans.map(({ id }) => id))
-    for (const id of reported) if (!isOrphan.has(id)) this.#seenSince.delete(id)
+    const orphans = objects.size > 0 ? await findOrphans(database, [...objects.keys()]) : []
+    const orphanIds = new Set(orphans.map(({ id }) => id))
+    for (const id of objects.keys()) if (!orphanIds.has(id)) this.#seenSince.delete(id)
     for (const { id, newest_generation } of orphans) {
       signal.throwIfAborted()
-      const vm = vms.get(id)
-      const object = vm ?? disks.get(id)!
-      if (newest_generation === null && this.#stays({ id, location, host: object.host }, now)) continue
+      const { host, isVm, ...object } = objects.get(id)!
+      if (newest_generation === null && this.#isKept({ id, location, host }, inspectedAt.getTime())) continue
       const generation = Math.max(newest_generation ?? 0, object.generation)
-      const ref = { id, host: object.host }
-      log.warn({ id, location }, 'removing an orphan: no record knows it')
+      const ref = { id, host }
+      log.warn({ id, location }, 'removing an orphan: no VM or disk has this id')
       try {
         await withinLimit(signal, removalMs, (limited) =>
-          vm
+          isVm
             ? engine.removeVm(ref, { generation, signal: limited })
             : engine.removeDisk(ref, { generation, signal: limited }),
         )
@@ -57,14 +54,17 @@ export class Orphans {
     }
   }
 
-  /** Says so when it is first seen: somebody may want to look before its hour is over. */
-  #stays(unknown: { id: string; location: string; host: string }, now: number): boolean {
+  /** Returns whether an object that never had a row is kept. Logs it when it is first seen, so that an operator can look at it. */
+  #isKept(unknown: { id: string; location: string; host: string }, now: number): boolean {
     const { config, log } = this.#services
     const { restored } = config.operations
     const since = this.#seenSince.get(unknown.id)
     if (since !== undefined) return restored || now - since < unknownMs
     this.#seenSince.set(unknown.id, now)
-    log.warn(unknown, `no record knows it: it stays${restored ? '' : ' for an hour'}`)
+    log.warn(
+      unknown,
+      `unknown object: no VM or disk has this id; it is ${restored ? 'kept' : 'removed in an hour'}`,
+    )
     return true
   }
 }

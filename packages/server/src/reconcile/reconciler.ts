@@ -16,23 +16,19 @@ const tickMs = 1_000
 const reportMs = 2_000
 const pruneMs = 300_000
 /**
- * How long the inventory of a simulated location rests: its hosts change by our own doing alone. It is less than the
- * silence after which a location counts as unserved, with the time between two looks for due work.
+ * The pause between two inventories of a simulated location, whose hosts change only by our own calls. With the time between
+ * two reads of due work it stays below the silence after which a location counts as unserved.
  */
 const simulatedRestMs = 24_000
 const callMs = 60_000
-/** How long a start waits for engines that are slow to say what they have. */
+/** How long a start waits for the reports of slow engines. */
 const firstReportsMs = 5_000
-/**
- * At most a tenth of the time goes into looking, however large the fleet; but a host that is lost shows within a minute.
- * Stamping does not rest: somebody waits.
- */
+/** Inspections take at most a tenth of the time, however large the fleet, but a lost host is found within a minute. */
 const rest = { factor: 9, longestMs: 20_000 }
 
 /**
- * Compares what should be with what is, and acts. It takes no input and may run at any time, in any number of processes,
- * which take turns; an engine's hint only makes it look sooner. This class is the schedule: what is done is in the files
- * beside it.
+ * Compares the store with the engines and acts on differences. It takes no input and may run at any time, in any number of
+ * processes, which take turns. This class is the schedule; the work is in the other files of this folder.
  */
 export class Reconciler {
   readonly #services: Services
@@ -51,13 +47,13 @@ export class Reconciler {
     this.#stamper = new Stamper(services)
   }
 
-  /** Resolves when the fleet is known, as far as its engines answer. */
+  /** Resolves when the engines that respond have reported their hosts. */
   async start(): Promise<void> {
     await Promise.race([this.#firstReports(), delay(firstReportsMs, undefined, { ref: false })])
     const { engines, log } = this.#services
     if (this.#isRestored)
-      log.warn({}, 'operations.restored is set: until it is not, nothing expires or is removed')
-    // All locations together have that tenth.
+      log.warn({}, 'operations.restored is set: nothing expires or is removed until it is unset')
+    // All locations together take a tenth of the time.
     const restOfEach = { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
     for (const location of engines.keys())
       this.#inTurn(
@@ -89,7 +85,7 @@ export class Reconciler {
     await this.#turns.release().catch(() => {})
   }
 
-  /** Everything once, in order: for tests and for whoever cannot wait. */
+  /** Runs everything once, in order; for tests. */
   async once(): Promise<void> {
     await this.reports()
     await this.firewalls()
@@ -98,33 +94,28 @@ export class Reconciler {
     await this.prune()
   }
 
-  /** Hosts, GPUs and VMs as the engines report them. */
   reports(): Promise<void> {
     return this.#inventory.reconcile(this.#tasks.stopping)
   }
 
-  /** VMs whose engine lacks what their rules say, until none is due. */
   firewalls(): Promise<void> {
     return this.#firewalls.finish(this.#limit())
   }
 
-  /** VMs whose time is up are stopped or deleted; ten minutes before, their owners are told. */
   async expiry(): Promise<void> {
     await warnOfExpiry(this.#services)
     if (!this.#isRestored) await expireVms(this.#services)
   }
 
-  /** Suspended organizations whose VMs are to stop have none running. */
   async suspension(): Promise<void> {
     if (!this.#isRestored) await stopSuspendedVms(this.#services)
   }
 
-  /** What a backup says of time and of suspensions may no longer be so: nothing is stopped or deleted by it. */
+  /** Expiry times and suspensions of a backup may be outdated: nothing is stopped or deleted because of them. */
   get #isRestored(): boolean {
     return this.#services.config.operations.restored
   }
 
-  /** Gives new events their positions. */
   stamp(): Promise<void> {
     return this.#stamper.stamp()
   }
@@ -133,10 +124,7 @@ export class Reconciler {
     return pruneOld(this.#services)
   }
 
-  /**
-   * Of engines that were not read lately: what the store has of the others is good until their next turn, so that a start
-   * takes no longer where there are many VMs.
-   */
+  /** Reads engines that were not read lately. The store is recent for the others, so that the start of a process is fast. */
   async #firstReports(): Promise<void> {
     const { database, engines } = this.#services
     const answers = await listEngineAnswers(database)
@@ -150,12 +138,11 @@ export class Reconciler {
     return locations.find(({ name }) => name === location)?.engine === 'simulated'
   }
 
-  /** Does `work` whenever the store has work of this kind. */
   #when(kind: WorkKind, work: () => Promise<unknown>): void {
     this.#tasks.upon((call) => this.#services.due.on({ kind }, call), work)
   }
 
-  /** Does `work` when its turn is due, which one process takes for all. */
+  /** Runs `work` when its turn is due and this process gets it. */
   #inTurn(due: DueTask, turn: Turn, work: (signal: AbortSignal) => Promise<void>): void {
     const { stopping } = this.#tasks
     this.#tasks.upon(

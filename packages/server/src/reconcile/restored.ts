@@ -3,9 +3,9 @@ import type { Services } from '../services.ts'
 import { takeGenerations } from '../store/fleet/restored.ts'
 
 /**
- * A generation is written to the store before any engine hears of it. One that an engine has and the store lacks was lost
- * with what came after a backup, or belongs to another store that works with this engine. An operator who says that it
- * was the backup has the store take it over; otherwise its calls are refused as those of somebody late.
+ * Takes over generations that an engine has and the store lacks. Generations are written to the store before an engine gets
+ * them, so that the store is a restored backup, or another store uses this engine. Only with `[operations] restored` does the
+ * operator confirm the former; otherwise the engine refuses the store's calls as outdated.
  */
 export async function catchUp(
   { database, log }: Services,
@@ -18,5 +18,8 @@ export async function catchUp(
     .filter(({ generation, firewallGeneration }) => areNumbers(generation, firewallGeneration))
   const disks = reports.flatMap((report) => report.disks).filter(({ generation }) => areNumbers(generation))
   for (const id of await takeGenerations(database, { vms, disks }))
-    log.warn({ id, location }, 'its engine had seen more than the restored store')
+    log.warn(
+      { id, location },
+      'took over the generation of the engine, which is newer than the restored store',
+    )
 }

@@ -7,10 +7,10 @@ import { pruneEvents } from '../store/events/events.ts'
 import { credentialPrunes } from '../store/identity/retention.ts'
 import { simulated } from '../store/simulated/objects.ts'
 
-/** Small enough that no piece holds locks or a connection for long. */
-const piece = 1_000
+/** Small enough that one statement does not hold locks or a connection for long. */
+const batch = 1_000
 
-/** Each removes at most so many rows that have been kept as long as is promised, and returns how many. */
+/** Each removes at most `most` rows that are older than their retention period, and returns how many. */
 const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   ...credentialPrunes,
   pruneEvents,
@@ -20,7 +20,7 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   pruneProviderEvents,
 ]
 
-/** Removes, piece by piece, until nothing is left that is past its time. */
+/** Removes all rows that are older than their retention period. */
 export async function pruneOld({ database }: Services, signal?: AbortSignal): Promise<void> {
-  for (const prune of prunes) while ((await prune(database, piece)) === piece) if (signal?.aborted) return
+  for (const prune of prunes) while ((await prune(database, batch)) === batch) if (signal?.aborted) return
 }

@@ -4,7 +4,7 @@ import { stampEvents } from '../store/events/events.ts'
 
 const soonMs = 25
 
-/** Gives committed events their positions: soon after each commit, and whenever it is asked to. */
+/** Gives committed events their positions: soon after each commit, and on request. */
 export class Stamper {
   readonly #services: Services
   readonly #stamping = new CoalescedTask(() => stampEvents(this.#services.database))
@@ -14,7 +14,7 @@ export class Stamper {
     this.#services = services
   }
 
-  /** Returns what stops it. */
+  /** Returns a function that stops it. */
   start(): () => void {
     const unsubscribe = this.#services.signals.on('events', () => this.#soon())
     return () => {
@@ -27,7 +27,7 @@ export class Stamper {
     return this.#stamping.run()
   }
 
-  /** Events come in twos and threes: they get their positions together. */
+  /** Waits a little, so that events of the same moment are stamped together. */
   #soon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined

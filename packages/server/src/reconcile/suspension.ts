@@ -6,7 +6,7 @@ import { system } from '../store/events/events.ts'
 
 const batch = 100
 
-/** Stops the VMs of organizations whose suspension says so, also those that come up only later. */
+/** Stops the VMs of organizations whose suspension includes that, also VMs that start later. */
 export async function stopSuspendedVms({ database, log }: Services): Promise<void> {
   for (const { id, project_id } of await listVmsOfSuspended(database, batch))
     await database
@@ -14,5 +14,7 @@ export async function stopSuspendedVms({ database, log }: Services): Promise<voi
         const vm = await lockVm(tx, { projectId: project_id, id })
         if (vm) await admitVmStop(tx, { ...system, projectId: project_id }, vm)
       })
-      .catch((error) => log.info({ err: error, vm: id }, 'stopping a suspended VM waits'))
+      .catch((error) =>
+        log.info({ err: error, vm: id }, 'VM of a suspended organization not stopped yet, will retry'),
+      )
 }

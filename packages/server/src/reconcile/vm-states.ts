@@ -1,4 +1,5 @@
 import type { VmState } from '@slipway/contract'
+import { zeroUuid } from '../domain/ids.ts'
 import { EngineError, type HostReport, type ReportedVm, type VmStatus } from '../engines/engine.ts'
 import { engineAt } from '../operations/engine-work.ts'
 import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
@@ -16,15 +17,14 @@ import {
 import { findAnyVm, type VmRow } from '../store/compute/vms.ts'
 import { markFirewallLost } from '../store/network/firewalls.ts'
 
-const lookMs = 10_000
-const vmsPerLook = 1_000
-const firstId = '00000000-0000-0000-0000-000000000000'
+const callMs = 10_000
+const vmsPerRead = 1_000
 const system = { actor: 'system', requestId: '' }
 const livingStates: VmState[] = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_STARTING', 'STATE_RESETTING']
-/** Where a VM rests that its host must have. */
+/** States of a VM that its host must have, while no operation changes it. */
 const restingStates: VmState[] = ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_SHUTOFF']
 
-/** Compares what these hosts report with what should be there, and settles each difference. */
+/** Compares the VMs that these hosts report with the store, and acts on each difference. */
 export async function reconcileVms(
   services: Services,
   location: string,
@@ -36,49 +36,49 @@ export async function reconcileVms(
   for (const vm of await listKnownVms(services.database, location, hosts)) {
     signal.throwIfAborted()
     const status = reported.get(vm.id)
-    if (vm.is_hidden) await unlessAway(services, vm.id, () => removeHidden(services, vm.id, signal))
-    else if (looksOff(vm, status)) await reconcileVm(services, vm.id, signal)
+    if (vm.is_hidden) await logEngineErrors(services, vm.id, () => removeHidden(services, vm.id, signal))
+    else if (isSuspicious(vm, status)) await reconcileVm(services, vm.id, signal)
     else if (vm.state === 'STATE_SHUTOFF' && (status?.power ?? 'off') !== 'off')
-      await unlessAway(services, vm.id, () => turnOff(services, vm.id, signal))
+      await logEngineErrors(services, vm.id, () => turnOff(services, vm.id, signal))
     else if (status && status.firewallGeneration < vm.firewall_applied)
       await markFirewallLost(services.database, vm.id)
   }
 }
 
-/** VMs of hosts that have not reported for so long. Those under way in an operation wait for its end. */
+/** Reconciles the VMs of hosts that have not reported for `graceMs`. VMs with an unfinished operation are skipped. */
 export async function reconcileLostVms(
   services: Services,
   graceMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let afterId = firstId; ; ) {
-    const vms = await listVmsOnLostHosts(services.database, livingStates, graceMs, afterId, vmsPerLook)
+  for (let afterId = zeroUuid; ; ) {
+    const vms = await listVmsOnLostHosts(services.database, livingStates, graceMs, afterId, vmsPerRead)
     for (const { id } of vms) {
       if (signal.aborted) return
       await reconcileVm(services, id, signal)
     }
-    if (vms.length < vmsPerLook) return
+    if (vms.length < vmsPerRead) return
     afterId = vms.at(-1)!.id
   }
 }
 
-/** A first, cheap look: whether the VM deserves a closer one. */
-function looksOff({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
+/** Returns whether the report differs from the store, so that the engine must be asked. */
+function isSuspicious({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
   if (state === 'STATE_UNREACHABLE') return true
   if (restingStates.includes(state) && (status === undefined) !== is_os_disk_lost) return true
   return state === 'STATE_RUNNING' && status?.power !== 'running'
 }
 
 /**
- * Brings one VM's state to what inspection shows. The engine is asked between two looks at the row, with no operation under
- * way at either: if one touched the VM meanwhile, nothing is changed.
+ * Changes a VM's state to what inspection shows. The row is read before and after the inspection: if an operation has changed
+ * the VM in between, nothing is written.
  */
 export async function reconcileVm(services: Services, id: string, signal: AbortSignal): Promise<void> {
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return
   if ((await findUnfinishedOperations(database, id)).length > 0) return
-  const found = await inspected(services, vm, signal)
+  const found = await findState(services, vm, signal)
   if (!found || (found.state === vm.state && found.hasOsDisk === !vm.os_disk_lost_at)) return
   await database.transaction(async (tx) => {
     if (!(await lockUnchangedVm(tx, id, vm.generation))) return
@@ -100,15 +100,15 @@ interface Found {
   detail?: string
 }
 
-/** Null when nothing can be said now. */
-async function inspected(services: Services, vm: VmRow, signal: AbortSignal): Promise<Found | null> {
+/** Returns null if the state is not known now. */
+async function findState(services: Services, vm: VmRow, signal: AbortSignal): Promise<Found | null> {
   const isResting = vm.state === 'STATE_SHUTOFF' || vm.state === 'STATE_CRASHED'
   if (vm.host_state === 'down')
     return isResting
       ? null
       : { state: 'STATE_UNREACHABLE', hasOsDisk: true, detail: 'its host stopped reporting' }
   const status = await inspect(services, vm, signal)
-  if (status === 'away') return null
+  if (status === 'unavailable') return null
   if (!status)
     return { state: 'STATE_CRASHED', hasOsDisk: false, detail: 'its host no longer has its OS disk' }
   if (isResting) return { state: vm.state, hasOsDisk: true }
@@ -119,7 +119,7 @@ async function inspected(services: Services, vm: VmRow, signal: AbortSignal): Pr
     case 'crashed':
       return { state: 'STATE_CRASHED', hasOsDisk: true, ...detail }
     case 'off':
-      // A guest that powered itself off: its GPUs are still held, so it has not been stopped.
+      // A guest that powered itself off still holds its GPUs, so that it is not stopped but crashed.
       return vm.state === 'STATE_UNREACHABLE'
         ? { state: 'STATE_SHUTOFF', hasOsDisk: true, ...detail }
         : { state: 'STATE_CRASHED', hasOsDisk: true, detail: 'the guest powered off by itself' }
@@ -132,48 +132,48 @@ async function inspect(
   services: Services,
   vm: VmRow,
   signal: AbortSignal,
-): Promise<VmStatus | null | 'away'> {
+): Promise<VmStatus | null | 'unavailable'> {
   try {
-    return await withinLimit(signal, lookMs, (limited) =>
+    return await withinLimit(signal, callMs, (limited) =>
       engineAt(services, vm.location).inspectVm(refOf(vm), limited),
     )
   } catch (error) {
-    if (error instanceof EngineError) return 'away'
+    if (error instanceof EngineError) return 'unavailable'
     throw error
   }
 }
 
-/** One VM that its engine cannot bring in order now is no reason to neglect the others. */
-async function unlessAway(services: Services, id: string, work: () => Promise<void>): Promise<void> {
+/** Logs an engine error and goes on, so that the other VMs are reconciled. */
+async function logEngineErrors(services: Services, id: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
     if (!(error instanceof EngineError)) throw error
-    services.log.warn({ err: error, vm: id }, 'VM not reconciled')
+    services.log.warn({ err: error, vm: id }, 'VM not reconciled, will retry')
   }
 }
 
-/** Shut off by our books, and its GPUs given back: it must not run. A start meanwhile has a newer generation. */
+/** Powers off a VM that is STATE_SHUTOFF in the store and has no GPUs. A start in between has a newer generation. */
 async function turnOff(services: Services, id: string, signal: AbortSignal): Promise<void> {
   if (services.config.operations.restored) return
   const vm = await findAnyVm(services.database, id)
   if (vm?.state !== 'STATE_SHUTOFF') return
   const engine = engineAt(services, vm.location)
-  await withinLimit(signal, lookMs, (limited) =>
+  await withinLimit(signal, callMs, (limited) =>
     engine.powerVm(refOf(vm), 'off', { generation: vm.generation, signal: limited }),
   )
 }
 
-/** Deleted while its host was away, and the host is back: now it really goes. */
+/** Removes a VM that was deleted while its host was down. */
 async function removeHidden(services: Services, id: string, signal: AbortSignal): Promise<void> {
   const vm = await findAnyVm(services.database, id)
   if (!vm?.deleted_at || vm.host_state === 'down') return
   const engine = engineAt(services, vm.location)
-  const isThere = await withinLimit(signal, lookMs, async (limited) => {
+  const isStillThere = await withinLimit(signal, callMs, async (limited) => {
     await engine.removeVm(refOf(vm), { generation: vm.generation, signal: limited })
     return (await engine.inspectVm(refOf(vm), limited)) !== null
   })
-  if (isThere) return
+  if (isStillThere) return
   await services.database.transaction(async (tx) => {
     if (await lockUnchangedVm(tx, id, vm.generation)) await forgetVm(tx, vm)
   })

@@ -1,10 +1,10 @@
 import { createDatabase } from '@slipway/testing/database.ts'
-import { addLocation, gpuReport, hostReport, reportHost, rows } from '@slipway/testing/fleet.ts'
+import { addLocation, gpuReport, hostReport, reportHost, reportHosts, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { placeVm } from '../../src/operations/vm/place.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { applyHostReports, markLostHosts } from '../../src/reconcile/host-reports.ts'
+import { markLostHosts } from '../../src/reconcile/host-reports.ts'
 import { claimGpus, quarantineGpus } from '../../src/store/compute/placement.ts'
 import {
   markDrainedHosts,
@@ -120,7 +120,7 @@ test('the first report of a host leaves out GPUs that share an IOMMU group, of a
 test('the first report of a host makes each host once when many processes bring it at the same time', async () => {
   const location = await addLocation(database)
   const reports = Array.from({ length: 120 }, (_, i) => hostReport(`h${i}`, 2))
-  await Promise.all([1, 2, 3].map(() => applyHostReports(database, location, 'simulated', reports)))
+  await Promise.all([1, 2, 3].map(() => reportHosts(database, location, reports)))
   const [count] = await rows(
     database,
     'SELECT count(*) AS hosts, sum(free_gpus) AS free FROM hosts WHERE location = $1',
@@ -207,7 +207,7 @@ test('a host that reports is not lost by a inspection during which the clock is 
   const inspection = await beginInspection(database, location, 500)
   const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
   await pass(-3_600)
-  await applyHostReports(database, location, 'simulated', [hostReport('h', 2)], asked)
+  await reportHosts(database, location, [hostReport('h', 2)], asked)
   const lose = () => markLostHosts(database, 30_000, { locations: [location], inspection })
   await pass(1_800)
   expect(await lose()).toBe(1)
@@ -215,7 +215,7 @@ test('a host that reports is not lost by a inspection during which the clock is 
   expect(await readHost(location, 'silent')).toMatchObject({ state: 'down' })
   // The same in words that were heard before.
   await pass(-1_800)
-  await applyHostReports(database, location, 'simulated', [hostReport('h', 2)], asked)
+  await reportHosts(database, location, [hostReport('h', 2)], asked)
   await pass(1_800)
   expect(await lose()).toBe(0)
 })

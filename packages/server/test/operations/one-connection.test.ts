@@ -43,7 +43,10 @@ test('a process does all its work over one connection: nobody who has one waits 
 
 test.each([
   ['os_disk_lost_at = slipway_now()', { code: 'engine_error', message: expect.stringContaining('OS disk') }],
-  [`state = 'STATE_SHUTOFF'`, { code: 'conflict', message: 'The VM changed to STATE_SHUTOFF in the meantime.' }],
+  [
+    `state = 'STATE_SHUTOFF'`,
+    { code: 'conflict', message: 'The VM changed to STATE_SHUTOFF in the meantime.' },
+  ],
 ])('a boot that finds its VM changed says how, also over one connection: %s', async (change, result) => {
   const service = await useService((config) => {
     config.database.poolSize = 1
