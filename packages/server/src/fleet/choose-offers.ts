@@ -1,6 +1,6 @@
 import type { OfferQuery, VmType } from '@slipway/contract'
 
-/** What every row of the catalogue tells of a type in a location. */
+/** The members of a catalogue row that filters use. */
 export interface Offered {
   type: string
   location: string
@@ -23,7 +23,7 @@ export const offeredType = (type: VmType, location: string, usdPerHour: number |
   usd_per_hour: usdPerHour,
 })
 
-/** The models that a filter means: those that begin with its words, in any letter case. `a10` is not `A100`. */
+/** Returns the models that begin with the filter's words, in any letter case. `a10` does not match `A100`. */
 export function modelsNamed(wanted: string, models: readonly string[]): string[] {
   const words = wordsOf(wanted)
   return models.filter((model) => wordsOf(model).slice(0, words.length).join(' ') === words.join(' '))
@@ -31,7 +31,7 @@ export function modelsNamed(wanted: string, models: readonly string[]): string[]
 
 const wordsOf = (text: string) => text.toLowerCase().match(/[a-z0-9]+/g) ?? []
 
-/** The rows that fit, the cheapest first and those without a price last; of equal ones as the catalogue has them. */
+/** Returns the rows that match, the cheapest first and those without a price last. */
 export function chooseOffers<Row extends Offered>(
   rows: Row[],
   query: Omit<OfferQuery, 'gpu_model' | 'locations'> & {
@@ -54,5 +54,5 @@ export function chooseOffers<Row extends Offered>(
     .toSorted((a, b) => compare(a.usd_per_hour ?? Infinity, b.usd_per_hour ?? Infinity))
 }
 
-/** Two that are infinite are equal, which a difference would not tell. */
+/** Infinite prices are equal here; their difference would be NaN. */
 const compare = (a: number, b: number) => (a === b ? 0 : a < b ? -1 : 1)

@@ -16,12 +16,12 @@ import {
 } from '../store/fleet/forgotten-hosts.ts'
 import { readHost } from './hosts.ts'
 
-const detail = 'its host is lost for good'
+const detail = 'its host is lost permanently'
 
 /**
- * An operator knows that the host will not come back. Nothing waits for it any more: its VMs are without OS disk, those
- * that were deleted meanwhile are gone, and so are the disks that lived on it. Operations under way see it at their next
- * step. Asked again, it finds nothing to do.
+ * Gives up a host that will not return, on request of an operator: its VMs lose their OS disk, VMs that were deleted while it
+ * was down are removed, and so are the disks on it. Unfinished operations see that at their next step. To repeat it does no
+ * harm.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)
@@ -29,7 +29,7 @@ export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<Hos
   if (!(await markHostForgotten(tx, id)))
     throw new Failure(
       'conflict',
-      `The host ${name} is ${state}: only a host that is down can be forgotten. Drain it instead, and remove it when it is empty.`,
+      `The host ${name} is ${state}; only a host that is down can be forgotten. Drain it instead, and remove it when it is empty.`,
     )
   for (const vm of vms) await loseVm(tx, by, vm.id, vm.lives_on_host)
   await loseHostGpus(tx, id)
@@ -50,7 +50,7 @@ async function loseVm(tx: Tx, by: Requester, id: string, livesOnHost: boolean): 
   await setVmHost(tx, id, null)
 }
 
-/** Its record goes the way of every deletion, which also ends what was under way on it. */
+/** Deletes the disk by a normal deletion, which also cancels its unfinished operations. */
 async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
   await unpinLostDisk(tx, id)
   const disk = (await findDisk(tx, project_id, id))!

@@ -20,23 +20,27 @@ import { putSimulatedHosts, removeSimulatedHost } from '../store/simulated/hosts
 export interface NewHost {
   name: string
   location: string
-  /** For the simulated engine alone: real hosts report their GPUs themselves. */
+  /** Only for the simulated engine: real hosts report their GPUs. */
   gpus?: { model: string; count: number }
 }
 
-/** Also brings back one that was forgotten: its next report counts again. */
+/** Also registers a forgotten host again: its next report counts. */
 export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
   const location = await findLocation(tx, host.location)
   if (!location) throw invalidField('location', `there is no location ${host.location}`)
   const isSimulated = location.engine === 'simulated'
   if (isSimulated && !host.gpus) throw invalidField('gpus', 'is required in a simulated location')
   if (!isSimulated && host.gpus)
-    throw invalidField('gpus', `a host of the ${location.engine} engine reports its GPUs itself`)
+    throw invalidField(
+      'gpus',
+      `must be absent: a host of the ${location.engine} engine reports its GPUs itself`,
+    )
   if (host.gpus && !familyOfModel(host.gpus.model))
     throw invalidField('gpus/model', `must be one of ${models.join(', ')}`)
   const id =
     (await insertHost(tx, location.name, host.name)) ?? (await recallHost(tx, location.name, host.name))
-  if (!id) throw new Failure('already_exists', `There is a host ${host.name} in ${location.name} already.`)
+  if (!id)
+    throw new Failure('already_exists', `A host named ${host.name} already exists in ${location.name}.`)
   if (host.gpus) {
     const { model, count } = host.gpus
     await putSimulatedHosts(tx, location.name, [{ name: host.name, model, gpuCount: count }])
@@ -56,7 +60,7 @@ export async function changeSchedulable(
   return readHost(tx, id)
 }
 
-/** Takes no new VMs; every tenant with VMs on it is told. */
+/** Lets the host take no new VMs, and emits an event for every tenant with VMs on it. */
 export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   if (!(await startDraining(tx, id))) throw notFound('host')
   const { name, location, vms } = await readHost(tx, id)
@@ -75,19 +79,18 @@ export async function drainHost(tx: Tx, by: Requester, id: string): Promise<Host
   return readHost(tx, id)
 }
 
-/** Only an empty one. */
 export async function deleteHost(tx: Tx, by: Requester, id: string): Promise<void> {
   const { name, location, engine } = await readHost(tx, id)
   if ((await removeHost(tx, id)) === 'in_use')
     throw new Failure(
       'conflict',
-      `The host ${name} has VMs or disks on it: drain it, and remove it when it is empty.`,
+      `The host ${name} has VMs or disks. Drain it, and remove it when it is empty.`,
     )
   if (engine === 'simulated') await removeSimulatedHost(tx, location, name)
   await emitHost(tx, by, 'host.deleted', id, { name, location })
 }
 
-/** Keeps a GPU from VMs, or gives it back to them. */
+/** Holds a GPU back from VMs, or releases it. */
 export async function changeGpuHold(
   tx: Tx,
   by: Requester,

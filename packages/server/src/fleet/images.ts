@@ -28,7 +28,7 @@ export async function createImage(tx: Tx, by: Requester, given: NewImage): Promi
     ...{ ...given, description, tags },
     ...{ source: source ?? given.source ?? {}, isRegistered: source !== null },
   })
-  if (!image) throw new Failure('already_exists', `There is an image ${given.name} already.`)
+  if (!image) throw new Failure('already_exists', `An image named ${given.name} already exists.`)
   await emitImage(tx, by, 'image.created', image)
   return image
 }
@@ -44,27 +44,23 @@ export async function changeImageLocations(
   if (!image) throw notFound('image')
   const real = await realLocation(tx, locations)
   if (real && !image.is_registered)
-    throw invalidField('locations', `no engine registered this image, so that ${real} cannot make VMs of it`)
+    throw invalidField('locations', `must not contain ${real}: its engine has not registered this image`)
   await emitImage(tx, by, 'image.updated', image)
   return image
 }
 
-/** Only one that no VM was made from. */
 export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<void> {
   const users = await countImageUsers(tx, id)
   if (users > 0)
-    throw new Failure(
-      'conflict',
-      `${users} VMs were made from this image: take its locations away to stop new ones.`,
-    )
+    throw new Failure('conflict', `${users} VMs use this image. Remove its locations to prevent new ones.`)
   const image = await removeImage(tx, id)
   if (!image) throw notFound('image')
   await emitImage(tx, by, 'image.deleted', image)
 }
 
 /**
- * Where VMs are real, a source is none of the caller's making: it names, by one member or more, an image that the engine
- * registered (`slipway-server images`), whose whole source is taken. Null where no location asks for that.
+ * Finds the registered image (`slipway-server images`) that the members of `source` identify, and returns its whole source:
+ * locations with real VMs accept no other one. Returns null if all locations are simulated.
  */
 async function registeredSource(
   tx: Tx,
@@ -72,7 +68,8 @@ async function registeredSource(
 ): Promise<Record<string, unknown> | null> {
   if (!(await realLocation(tx, locations))) return null
   const registered = Object.keys(source).length > 0 && (await findImageSource(tx, source))
-  if (!registered) throw invalidField('source', 'must name an image that slipway-server images registered')
+  if (!registered)
+    throw invalidField('source', 'must identify an image that was registered with slipway-server images')
   return registered
 }
 

@@ -1,11 +1,11 @@
-import { type CatalogueItem, gpuQuota, type Offer, type VmType, vmTypes } from '@slipway/contract'
+import { type CatalogueItem, gpuQuota, type Offer, type VmType, vmType, vmTypes } from '@slipway/contract'
 import type { Queryable } from '../postgres/database.ts'
 import { listPrices } from '../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../store/compute/placement.ts'
 import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
 import { offeredType } from './choose-offers.ts'
 
-/** Every type in every location, in the order of the catalogue, as a project sees it. */
+/** Returns every type in every location, in the order of the catalogue, with the project's quota. */
 export async function readOffers(db: Queryable, projectId: string): Promise<Offer[]> {
   const [capacities, prices, quotas] = await Promise.all([
     listCapacity(db, vmTypes, null),
@@ -13,23 +13,23 @@ export async function readOffers(db: Queryable, projectId: string): Promise<Offe
     listQuotas(db, projectId),
   ])
   return capacities.map(({ type: name, location, quantity }) => {
-    const type = typeOf(name)
+    const type = vmType(name)!
     return { ...offeredType(type, location, prices(name)), quantity, quota_left: quotaLeft(type, quotas) }
   })
 }
 
-/** The same for anyone: how much there is, and what somebody may still have of it, is nobody else's concern. */
+/** Returns the public catalogue, without quantities and quotas. */
 async function readCatalogue(db: Queryable): Promise<CatalogueItem[]> {
   const [availabilities, prices] = await Promise.all([listAvailability(db, vmTypes, null), readPrices(db)])
   return availabilities.map(({ type: name, location, available }) => ({
-    ...offeredType(typeOf(name), location, prices(name)),
+    ...offeredType(vmType(name)!, location, prices(name)),
     available,
   }))
 }
 
 const catalogueMaxAgeMs = 1_000
 
-/** The catalogue that all share: whoever asks without an account must not make the database work each time. */
+/** Caches the public catalogue, so that requests without an account do not each load the database. */
 export class Catalogue {
   readonly #db: Queryable
   #rows: Promise<CatalogueItem[]> | undefined
@@ -56,9 +56,7 @@ async function readPrices(db: Queryable): Promise<(productName: string) => numbe
   return (productName) => prices.get(productName) ?? null
 }
 
-const typeOf = (name: string) => vmTypes.find((type) => type.name === name)!
-
-/** How many VMs of the type the quotas cover, of those that a VM takes from. */
+/** Returns how many VMs of the type the quotas allow. */
 function quotaLeft({ family, gpuCount }: VmType, quotas: QuotaRow[]): number {
   const availableOf = (name: QuotaRow['name']) => quotas.find((row) => row.name === name)?.available ?? 0
   return Math.min(availableOf('vms'), Math.floor(availableOf(gpuQuota(family)) / gpuCount))

@@ -28,7 +28,7 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   const network = await lockedNetwork(tx, projectId, subnet.vpc_network_id)
   if (!network) throw invalidField('vpc_network_id', 'must be a network of this project')
   if (!cidrContains(network.cidr, cidr))
-    throw invalidField('cidr', `must lie inside the network’s ${network.cidr}`)
+    throw invalidField('cidr', `must be inside the network's block ${network.cidr}`)
   const id = uuid()
   await orConflict('subnet', subnet, () =>
     insertSubnet(tx, { id, projectId, networkId: network.id, name, cidr, location }),
@@ -49,13 +49,8 @@ export async function deleteSubnet(tx: Tx, by: ProjectRequester, id: string): Pr
   const subnet = await findSubnet(tx, by.projectId, id)
   if (!subnet) throw notFound('subnet')
   if ((await countSubnetVms(tx, subnet.id)) > 0)
-    throw new Failure('conflict', 'The subnet has VMs: delete them first.')
+    throw new Failure('conflict', 'The subnet has VMs. Delete them first.')
   await deleteSubnetRow(tx, subnet.id)
-  await emit(tx, {
-    ...by,
-    type: 'subnet.deleted',
-    resourceType: 'subnet',
-    resourceId: subnet.id,
-    data: { name: subnet.name },
-  })
+  const data = { name: subnet.name }
+  await emit(tx, { ...by, type: 'subnet.deleted', resourceType: 'subnet', resourceId: subnet.id, data })
 }

@@ -24,8 +24,8 @@ import { insertSubnet } from '../store/network/networks.ts'
 import { putSimulatedHosts, type SimulatedHost } from '../store/simulated/hosts.ts'
 import { fillQuotas } from './demo.ts'
 
-/** What a location's engine has on its shelf. */
-export type ImagesOf = (location: LocationConfig) => EngineImage[]
+/** Returns the images that a location's engine provides. */
+type ImagesOf = (location: LocationConfig) => EngineImage[]
 
 const simulatedImages: EngineImage[] = [
   {
@@ -53,8 +53,8 @@ const diskPrices: PriceRow[] = [
 ]
 
 /**
- * Brings the catalogue to what the configuration says, at every start and by any number of processes at once. What
- * operators changed by hand and what is in use stays. Returns the locations that this deployment has.
+ * Writes the configured catalogue to the store, at every start and possibly by several processes at once. Keeps what operators
+ * changed by hand and what is in use. Returns the locations of this deployment.
  */
 export function applyConfig(
   database: Database,
@@ -76,7 +76,7 @@ export function applyConfig(
   })
 }
 
-/** `--engine` shapes the demo of an empty store only: later starts without a file keep the engine of the first. */
+/** `--engine` only affects the demo of an empty store: later starts without a file keep the engine of the first. */
 function effectiveLocations(
   config: Pick<Config, 'locations' | 'engine'>,
   stored: LocationRow[],
@@ -90,7 +90,7 @@ function effectiveLocations(
   return isDemoStore ? earlier : config.locations
 }
 
-/** Returns the names of those that are new. */
+/** Returns the names of new locations. */
 async function applyLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<string>> {
   const newNames = new Set<string>()
   for (const [position, location] of locations.entries()) {
@@ -98,18 +98,16 @@ async function applyLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<
     const stored = await findLocation(tx, name)
     if (stored && stored.engine !== engine && (await hasTenants(tx, name)))
       throw new ConfigError(
-        `location[${position}].engine: ${engine}: ${name} has VMs or disks of the engine ${stored.engine}`,
+        `location[${position}].engine: ${engine}: cannot change the engine of ${name}, which has VMs or disks of the engine ${stored.engine}`,
       )
     if (await putLocation(tx, { ...location, position })) newNames.add(name)
   }
-  await removeUnusedLocations(
-    tx,
-    locations.map(({ name }) => name),
-  )
+  const names = locations.map(({ name }) => name)
+  await removeUnusedLocations(tx, names)
   return newNames
 }
 
-/** A new location brings its images; in known ones the operator has the last word. */
+/** Adds the images of new locations; in known locations the operator decides. */
 async function applyImages(
   tx: Tx,
   locations: LocationConfig[],
@@ -125,14 +123,14 @@ async function applyImages(
   }
 }
 
-/** The simulated engine has no sources; what has none names nothing that a host could open. */
+/** Images of the simulated engine have no source that a host could open. */
 const fromEngine = (image: EngineImage, location: string) => ({
   ...image,
   isRegistered: Object.keys(image.source).length > 0,
   locations: [location],
 })
 
-/** What an engine brings along is offered where it runs. */
+/** Offers the images of an engine in its location. */
 export function offerImages(database: Database, location: string, images: EngineImage[]): Promise<void> {
   return database.transaction(async (tx) => {
     await holdLock(tx, 'applyConfig')
@@ -142,7 +140,7 @@ export function offerImages(database: Database, location: string, images: Engine
   })
 }
 
-/** Prices of a file hold; the demo's examples and the price of disks only stand in where there is none. */
+/** Prices in the file replace stored ones; the demo's prices and the disk prices only fill gaps. */
 async function applyPrices(tx: Tx, prices: PriceConfig[]): Promise<void> {
   await setPrices(tx, diskPrices, { onlyUnset: true })
   const areExamples = isDeepStrictEqual(prices, DEMO_PRICES)
@@ -160,7 +158,7 @@ function typePrices({ model, usdPerGpuHour }: PriceConfig): PriceRow[] {
     }))
 }
 
-/** Named by family and number, so that a longer list adds hosts and renames none. */
+/** Hosts are named by family and number, so that a longer list adds hosts and renames none. */
 export function simulatedHosts(hosts: { count: number; model: string; gpus: number }[]): SimulatedHost[] {
   const counts = new Map<string, number>()
   return hosts.flatMap(({ count, model, gpus }) => {
@@ -178,7 +176,7 @@ export function simulatedHosts(hosts: { count: number; model: string; gpus: numb
 
 const knownModels = Object.values(families).map(({ model }) => model)
 
-/** In default networks with room left; the owners of full ones make a subnet where they want it. */
+/** Adds a subnet for each new location to the default networks that have a free block. */
 async function addSubnets(tx: Tx, newLocations: string[]): Promise<void> {
   const taken = new Map<string, string[]>()
   for (const network of await defaultNetworksWithoutSubnet(tx, newLocations)) {

@@ -1,21 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 import { join } from 'node:path'
-
-/** What `credentials.json` in the data directory holds: where the service is and how to get in. */
-export interface Credentials {
-  api_url: string
-  console_url: string
-  organization_id: string
-  project_id: string
-  email: string
-  password: string
-  access_key: string
-  operator_key: string
-  /** Somebody to sign in as who runs the service; empty where there is none. */
-  operator_email: string
-  operator_password: string
-}
+import { withTemporaryFile } from './temporary-file.ts'
 
 const fields = [
   'api_url',
@@ -26,13 +11,17 @@ const fields = [
   'password',
   'access_key',
   'operator_key',
+  // Empty if there is no operator to sign in as.
   'operator_email',
   'operator_password',
-] as const satisfies (keyof Credentials)[]
+] as const
+
+/** The content of `credentials.json` in the data directory: the URLs of the service and how to sign in. */
+export type Credentials = Record<(typeof fields)[number], string>
 
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
-/** Null when there is no such file, or it does not hold what it should. */
+/** Returns null if the file does not exist or is not valid. */
 export async function readCredentials(dataDir: string): Promise<Credentials | null> {
   const text = await fs.readFile(credentialsPath(dataDir), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
@@ -49,15 +38,11 @@ export async function readCredentials(dataDir: string): Promise<Credentials | nu
   }
 }
 
-/** Whole or not at all, and never readable by others, not even for a moment. */
+/** Writes the file readable by its owner only, from the first moment on. */
 export async function writeCredentials(dataDir: string, credentials: Credentials): Promise<void> {
   await fs.mkdir(dataDir, { recursive: true })
-  const temporary = `${credentialsPath(dataDir)}.${randomBytes(6).toString('hex')}`
-  try {
+  await withTemporaryFile(credentialsPath(dataDir), async (temporary) => {
     await fs.writeFile(temporary, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
     await fs.rename(temporary, credentialsPath(dataDir))
-  } catch (error) {
-    await fs.rm(temporary, { force: true })
-    throw error
-  }
+  })
 }

@@ -33,10 +33,9 @@ const keyName = 'demo'
 const operatorKeyName = 'demo-operator'
 
 /**
- * Gives an empty store a demo organization, and writes its credentials file. A store that has the demo gets the file
- * again, with the address of this server, unless the server whose address it has still runs, or this is one of several
- * API processes. Only the file has the secrets: if it is missing, new ones replace the old. Returns null for a store that
- * was set up without the demo.
+ * Creates the demo organization in an empty store, and writes its credentials file. If the demo exists, writes the file again
+ * with the URL of this server, unless the server in the file still runs, or this is one of several API processes. The secrets
+ * are only in the file: if it is missing, new ones replace them. Returns null if the store was set up without the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,
@@ -44,7 +43,7 @@ export async function seedDemo(
 ): Promise<Credentials | null> {
   const { dataDir, role } = config.server
   return database.transaction(async (tx) => {
-    // Held until the file is written: whoever comes next finds both the demo and its secrets.
+    // The lock is held until the file is written, so that the next process finds both the demo and its secrets.
     await holdLock(tx, 'demo')
     const known = await findDemo(tx, email, projectName)
     if (!known && !(await isEmptyStore(tx))) return null
@@ -67,7 +66,7 @@ type Secrets = Omit<Credentials, 'api_url' | 'console_url' | keyof Operator>
 
 const newPassword = () => randomBytes(18).toString('base64url')
 
-/** Makes the one who runs the service, or a new password for them. Someone else at this address is left alone. */
+/** Creates the demo operator, or sets a new password. A user with this e-mail who is not an operator is not changed. */
 async function makeOperator(tx: Tx): Promise<Operator> {
   const password = newPassword()
   const passwordHash = await hashPassword(password)
@@ -102,10 +101,10 @@ async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<D
 }
 
 async function makeKeys(tx: Tx, projectId: string): Promise<{ access_key: string; operator_key: string }> {
-  const nobody = { role: 'write', createdBy: null } as const
+  const common = { role: 'write', createdBy: null } as const
   const scope = { projectId, organizationId: null }
-  const key = await createAccessKey(tx, { ...nobody, scope, name: keyName })
-  const operatorKey = await createAccessKey(tx, { ...nobody, scope: operatorScope, name: operatorKeyName })
+  const key = await createAccessKey(tx, { ...common, scope, name: keyName })
+  const operatorKey = await createAccessKey(tx, { ...common, scope: operatorScope, name: operatorKeyName })
   return { access_key: key!.secret, operator_key: operatorKey!.secret }
 }
 
@@ -116,7 +115,7 @@ async function endOldSecrets(tx: Tx, demo: DemoRow, passwordHash: string): Promi
   await revokeTokenFamiliesOfUser(tx, demo.user_id)
 }
 
-/** Organizations that have no limit for a quota get the configured one; the demo organization gets the whole fleet. */
+/** Sets missing quotas to the configured ones; the demo organization gets quotas for the whole fleet. */
 export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locations'>): Promise<void> {
   const demo = await findDemo(tx, email, projectName)
   if (demo) await fillOrganizationQuotas(tx, fleetQuotas(config), demo.organization_id)
@@ -151,7 +150,7 @@ function gpusOf(location: LocationConfig): { model: string; count: number }[] {
   }
 }
 
-/** The code for the first operator, to be shown once; null when there is one, or a code that still works. */
+/** Returns the set-up code of the first operator, to be shown once; null if there is an operator or a valid code. */
 export function offerSetupCode(database: Database): Promise<string | null> {
   return database.transaction(async (tx) => {
     await holdLock(tx, 'demo')

@@ -3,25 +3,21 @@ import { promises as fs, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ConfigError } from '../config/index.ts'
 import { type SecretKey, type SecretKeys, secretKeyBytes, secretKeyOf } from '../domain/secret-key.ts'
+import { withTemporaryFile } from './temporary-file.ts'
 
 const shape = /^[0-9a-f]{64}$/
-/** How old our knowledge of the file may be. */
+/** The longest time until a process sees a changed file. */
 export const lookMs = 1_000
 
-interface SecretKeyPlace {
-  secretKeyFile: string
-  dataDir: string
-}
-
 /**
- * The keys of a file, a line each, the newest first. A rotation writes the file anew while we run: whoever seals or opens
- * something sees to it that the file was looked at within the last second.
+ * The keys of a file, one in each line, the newest first. A rotation changes the file while the process runs, so that each use
+ * of a key first checks the file if the last check is more than a second old.
  */
 export class SecretKeyFile implements SecretKeys {
   readonly path: string
   #keys: SecretKey[]
   #version: string
-  #lookedAt = performance.now()
+  #checkedAt = performance.now()
 
   constructor(path: string) {
     this.path = path
@@ -30,12 +26,12 @@ export class SecretKeyFile implements SecretKeys {
   }
 
   get newest(): SecretKey {
-    this.#look()
+    this.#refresh()
     return this.#keys[0]!
   }
 
   find(id: string): SecretKey | undefined {
-    this.#look()
+    this.#refresh()
     return this.#keys.find((key) => key.id === id)
   }
 
@@ -43,10 +39,10 @@ export class SecretKeyFile implements SecretKeys {
     return this.#keys.map(({ id }) => id)
   }
 
-  /** A file that cannot be read for a moment leaves us with the keys that we have. */
-  #look(): void {
-    if (performance.now() - this.#lookedAt < lookMs) return
-    this.#lookedAt = performance.now()
+  /** Keeps the known keys if the file cannot be read for a moment. */
+  #refresh(): void {
+    if (performance.now() - this.#checkedAt < lookMs) return
+    this.#checkedAt = performance.now()
     try {
       const version = versionOf(this.path)
       if (version === this.#version) return
@@ -59,29 +55,29 @@ export class SecretKeyFile implements SecretKeys {
 }
 
 /**
- * The master keys from the file that the operator names, which must be there, else from the data directory, where one is
- * made at the first start. Processes that share a database need the same file.
+ * Loads the master keys from the operator's file, which must exist, or from the data directory, where the first start makes
+ * one. Processes that share a database need the same file.
  */
-export async function loadSecretKey(place: SecretKeyPlace): Promise<SecretKeyFile> {
-  const path = place.secretKeyFile || join(place.dataDir, 'secret.key')
-  if (!place.secretKeyFile) await makeSecretKey(path)
+export async function loadSecretKey(config: {
+  secretKeyFile: string
+  dataDir: string
+}): Promise<SecretKeyFile> {
+  const path = config.secretKeyFile || join(config.dataDir, 'secret.key')
+  if (!config.secretKeyFile) await makeSecretKey(path)
   return new SecretKeyFile(path)
 }
 
-/** Puts the keys into the file, the newest first: whole or not at all, for whoever could read it before. */
+/** Replaces the keys in the file, the newest first, and keeps its owner and permissions. */
 export async function writeSecretKeys(path: string, keys: SecretKey[]): Promise<void> {
   const { uid, gid, mode } = await fs.stat(path)
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`
-  try {
+  await withTemporaryFile(path, async (temporary) => {
     const file = await fs.open(temporary, 'wx', mode & 0o777)
     await file.writeFile(keys.map(({ bytes }) => `${bytes.toString('hex')}\n`).join(''))
     await file.chown(uid, gid)
     await file.sync()
     await file.close()
     await fs.rename(temporary, path)
-  } finally {
-    await fs.rm(temporary, { force: true })
-  }
+  })
 }
 
 export function readKeys(path: string): SecretKey[] {
@@ -90,7 +86,7 @@ export function readKeys(path: string): SecretKey[] {
     .split(/\s*\n\s*/)
   if (!lines.every((line) => shape.test(line)))
     throw new ConfigError(
-      `${path}: must hold ${secretKeyBytes} random bytes as ${secretKeyBytes * 2} hex digits, or several such lines, the newest first`,
+      `${path}: must contain ${secretKeyBytes} random bytes as ${secretKeyBytes * 2} hex digits, or several such lines, the newest key first`,
     )
   return lines.map((line) => secretKeyOf(Buffer.from(line, 'hex')))
 }
@@ -109,20 +105,15 @@ function whenReadable<T>(path: string, read: () => T): T {
   }
 }
 
-/** Whole or not at all, and never over another process's: a link fails where the name is taken, a rename does not. */
+/** Uses a link, which fails if another process has made the file, where a rename would replace it. */
 async function makeSecretKey(path: string): Promise<void> {
   if (await fs.stat(path).catch(() => null)) return
   await fs.mkdir(dirname(path), { recursive: true })
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`
-  try {
-    await fs.writeFile(temporary, `${randomBytes(secretKeyBytes).toString('hex')}\n`, {
-      mode: 0o600,
-      flag: 'wx',
-    })
+  await withTemporaryFile(path, async (temporary) => {
+    const key = randomBytes(secretKeyBytes).toString('hex')
+    await fs.writeFile(temporary, `${key}\n`, { mode: 0o600, flag: 'wx' })
     await fs.link(temporary, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error
     })
-  } finally {
-    await fs.rm(temporary, { force: true })
-  }
+  })
 }

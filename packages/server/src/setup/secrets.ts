@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../config/index.ts'
+import { zeroUuid } from '../domain/ids.ts'
 import {
   openSecret,
   type SecretKeys,
@@ -15,9 +16,8 @@ import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/identit
 import { lookMs, readKeys, type SecretKeyFile, writeSecretKeys } from './secret-key-file.ts'
 
 const batch = 100
-const beforeAllIds = '00000000-0000-0000-0000-000000000000'
 
-/** Refuses a process that does not have the key of this database. The first process decides which key that is. */
+/** Throws if this process does not have the key of the database. The first process sets that key. */
 export async function prepareSecrets(database: Database, keys: SecretKeyFile): Promise<void> {
   await database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
@@ -25,28 +25,28 @@ export async function prepareSecrets(database: Database, keys: SecretKeyFile): P
     if (wanted === undefined) return setSecretKeyId(tx, keys.newest.id)
     if (!keys.find(wanted))
       throw new ConfigError(
-        `${keys.path}: this database's secrets are sealed under the secret key ${wanted}, and this file holds ${keys.ids.join(', ')}: give this process the file of the others (SLIPWAY_SECRET_KEY_FILE)`,
+        `${keys.path}: the secrets of this database are encrypted with the secret key ${wanted}, but the file contains ${keys.ids.join(', ')}. Use the same file for all processes of this database (SLIPWAY_SECRET_KEY_FILE)`,
       )
   })
 }
 
 /**
- * Makes a new key and seals everything anew under it, while other processes go on working: they find the new key in the
- * file, and the old one stays there for what they sealed in the last moment. Interrupted anywhere, it can be run again.
- * Returns the new key's id and how many secrets were sealed anew.
+ * Makes a new key and encrypts all secrets with it while other processes run: they find the new key in the file, and the
+ * previous one stays there for secrets that they encrypt at the same moment. It can be repeated after an interruption.
+ * Returns the new key's id and how many secrets were encrypted again.
  */
 export async function rotateSecretKey(
   database: Database,
   keys: SecretKeyFile,
 ): Promise<{ keyId: string; count: number }> {
   const fresh = secretKeyOf(randomBytes(secretKeyBytes))
-  // Under a lock, so that two who rotate at once keep each other's keys.
+  // The lock makes concurrent rotations keep each other's keys.
   await database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
     await writeSecretKeys(keys.path, [fresh, ...readKeys(keys.path)])
     await setSecretKeyId(tx, fresh.id)
   })
-  // From then on everyone who runs seals under the new key, we too.
+  // After this pause all processes encrypt with the new key.
   await delay(2 * lookMs)
   let count = 0
   for (const column of sealedColumns) count += await sealAnew(database, keys, column)
@@ -65,17 +65,14 @@ async function sealAnew(
   { list, update }: (typeof sealedColumns)[number],
 ): Promise<number> {
   let count = 0
-  let after: string | undefined = beforeAllIds
-  while (after !== undefined) {
-    const page: { last: string | undefined; changed: number } = await database.transaction(async (tx) => {
+  for (let after: string | undefined = zeroUuid; after; )
+    after = await database.transaction(async (tx) => {
       const rows = await list.all(tx, { after: after!, most: batch })
       const stale = rows.filter(({ sealed }) => sealedKeyId(sealed) !== keys.newest.id)
       for (const { id, sealed } of stale)
         await update.run(tx, { id, sealed: sealSecret(keys, openSecret(keys, sealed)) })
-      return { last: rows.at(-1)?.id, changed: stale.length }
+      count += stale.length
+      return rows.at(-1)?.id
     })
-    count += page.changed
-    after = page.last
-  }
   return count
 }
