@@ -1,16 +1,16 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * `slp_<8>_<43>`: a public part that names the key in lists and finds its row, and a secret of 37 random characters
- * (220 bits) that ends in 6 characters of checksum over all before it. By the checksum a secret scanner tells a real
- * key from look-alikes without asking us, and we refuse a mistyped one without asking the database.
+ * `slp_<8>_<43>`: a public part that identifies the key and its row, and a secret of 37 random characters (220 bits) followed
+ * by a checksum of 6 characters over everything before it. The checksum lets secret scanners recognize keys, and lets the
+ * server reject a mistyped key without a database query.
  */
 const shape = /^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const prefixChars = 8
 const randomChars = 37
 const checksumChars = 6
-/** Bytes from here on are thrown away: keeping them would make the first letters likelier than the last. */
+/** Bytes from this value on are discarded, since they would make some characters more likely than others. */
 const fairBytes = 256 - (256 % alphabet.length)
 
 function randomText(length: number, random: (n: number) => Uint8Array): string {
@@ -33,7 +33,7 @@ function checksumOf(text: string): string {
   return checksum
 }
 
-/** `random` gives n bytes that nobody can foresee. */
+/** `random` returns n cryptographically random bytes. */
 export function newAccessKey(random: (n: number) => Uint8Array): { text: string; prefix: string } {
   const prefix = randomText(prefixChars, random)
   const body = `slp_${prefix}_${randomText(randomChars, random)}`

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import { parseCidr } from '@slipway/contract'
 
-/** A block or a bare address of either family. */
+/** Accepts a block or a single address of either family. */
 export function isAddressBlock(text: string): boolean {
   if (parseCidr(text)) return true
   const [address = '', prefix = '128', ...more] = text.split('/')
@@ -9,7 +9,7 @@ export function isAddressBlock(text: string): boolean {
   return isIP(address) === 6 && !address.includes('%') && isPrefix && more.length === 0
 }
 
-/** Holds all addresses of the blocks; an IPv4 address is also found in its IPv6 form (`::ffff:192.0.2.1`). */
+/** IPv4 blocks also match addresses in IPv6 form (`::ffff:192.0.2.1`). */
 export function blockListOf(blocks: string[]): BlockList {
   const list = new BlockList()
   for (const block of blocks) {

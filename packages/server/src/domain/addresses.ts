@@ -2,7 +2,7 @@ import { addressCount, blockContains, type Cidr, parseCidr } from '@slipway/cont
 
 const privateBlocks = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']
 
-/** The first address is the network's, the second the gateway's; three more are for services to come. */
+/** The first address is the network's, the second the gateway's; three more are reserved for future services. */
 const reservedAtStart = 5
 const reservedAtEnd = 1
 
@@ -12,10 +12,10 @@ function cidrOf(text: string): Cidr {
   return cidr
 }
 
-/** The range of the network that every project begins with. */
+/** The range of each project's default network. */
 export const firstNetworkCidr = '172.27.0.0/16'
 
-/** False for text that is no block at all. */
+/** Returns false for text that is not a block. */
 export function isPrivateCidr(text: string): boolean {
   const cidr = parseCidr(text)
   return cidr !== null && privateBlocks.some((block) => blockContains(cidrOf(block), cidr))
@@ -26,7 +26,7 @@ export function cidrsOverlap(a: string, b: string): boolean {
   return blockContains(x, y) || blockContains(y, x)
 }
 
-/** Throws for text that is no block: a stored rule that cannot be read must not quietly match nothing. */
+/** Throws for text that is not a block, so that an invalid stored rule is noticed. */
 export function strictlyContains(outer: string, innerCidrOrAddress: string): boolean {
   return blockContains(cidrOf(outer), cidrOf(innerCidrOrAddress))
 }
@@ -36,7 +36,7 @@ export function numberToAddress(n: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(n / 2 ** shift) % 256).join('.')
 }
 
-/** What VMs may get of a subnet. Blocks smaller than /29 have nothing to give. */
+/** Returns the addresses of a subnet that VMs can have. Blocks smaller than /29 have none. */
 export function usableRange(cidr: string): { first: number; last: number } {
   const { base, prefix } = cidrOf(cidr)
   if (prefix > 29) throw new RangeError(`too small to hold a VM: ${cidr}`)
@@ -47,7 +47,7 @@ export function gatewayOf(cidr: string): string {
   return numberToAddress(cidrOf(cidr).base + 1)
 }
 
-/** The `index`th block of size `prefix` inside a network. */
+/** Returns the block of size `prefix` at this index inside a network. */
 export function subnetFor(networkCidr: string, index: number, prefix = 20): string {
   const network = cidrOf(networkCidr)
   const count = 2 ** (prefix - network.prefix)
@@ -57,7 +57,7 @@ export function subnetFor(networkCidr: string, index: number, prefix = 20): stri
   return `${numberToAddress(network.base + index * addressCount(prefix))}/${prefix}`
 }
 
-/** Starts with 02: locally administered and unicast, the other 40 bits random. */
+/** The address starts with 02 (locally administered, unicast); the other 40 bits are random. */
 export function macFor(random: Uint8Array): string {
   if (random.length < 5) throw new RangeError('a MAC address needs 5 random bytes')
   return [2, ...random.subarray(0, 5)].map((byte) => byte.toString(16).padStart(2, '0')).join(':')

@@ -1,4 +1,4 @@
-/** The built-in payment form moves no money: it knows these numbers, and refuses every other unread and unstored. */
+/** The built-in payment form moves no money. It accepts only these numbers, and does not store any other. */
 export const testCards = [
   {
     number: '4242424242424242',
@@ -18,7 +18,7 @@ export const testCards = [
 
 export type CardProblem = 'unknown' | 'declined' | 'expired' | 'bad-expiry'
 
-/** What is kept of a card. */
+/** The stored part of a card. */
 export interface Card {
   reference: string
   brand: string
@@ -29,7 +29,7 @@ export interface Card {
 
 export type CardReading = { ok: true; card: Card } | { ok: false; problem: CardProblem }
 
-/** `expiry` as people write it, such as `11/29` or `11 / 2029`; a card is good to the end of that month. */
+/** `expiry` is such as `11/29` or `11 / 2029`; a card is valid until the end of that month. */
 export function readTestCard(number: string, expiry: string, today: string): CardReading {
   const digits = number.replace(/[\s-]/g, '')
   const known = testCards.find((card) => card.number === digits)
@@ -49,9 +49,8 @@ export function readTestCard(number: string, expiry: string, today: string): Car
 }
 
 export function hasExpired(card: Pick<Card, 'expiresMonth' | 'expiresYear'>, today: string): boolean {
-  const lastGood = `${card.expiresYear}-${String(card.expiresMonth).padStart(2, '0')}`
-  return today.slice(0, 7) > lastGood
+  const lastValid = `${card.expiresYear}-${String(card.expiresMonth).padStart(2, '0')}`
+  return today.slice(0, 7) > lastValid
 }
 
-/** Whether the built-in provider takes the money of an invoice that is due. */
 export const paysWhenCharged = (reference: string): boolean => reference === 'test-works'

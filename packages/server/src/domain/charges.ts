@@ -10,7 +10,7 @@ import {
   ZERO,
 } from './money.ts'
 
-/** Priced usage of one project and product; null where no price was set. */
+/** Priced usage of one project and product; the cost is null if there is no price. */
 export interface Charge {
   project_id: string
   product_name: string
@@ -34,14 +34,14 @@ const usdOf = ({ cost_usd_ms }: Charge): Exact => (cost_usd_ms === null ? ZERO :
 
 export const sumUsd = (charges: Charge[]): Exact => addExact(...charges.map(usdOf))
 
-/** The dearest first. */
+/** Sorted by cost, the highest first. */
 export function usdByProduct(charges: Charge[]): { product_name: string; usd: Exact }[] {
   return [...groupBy(charges, (charge) => charge.product_name)]
     .map(([product_name, group]) => ({ product_name, usd: sumUsd(group) }))
     .toSorted((a, b) => compareExact(b.usd, a.usd) || a.product_name.localeCompare(b.product_name))
 }
 
-/** One line for each project and product: the only place where money is rounded. */
+/** Returns one line for each project and product. Money is rounded only here. */
 export function chargeLines(charges: Charge[]): ChargeLine[] {
   return [...groupBy(charges, (charge) => `${charge.project_id} ${charge.product_name}`).values()].map(
     (group) => {

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 
-/** Whom an address stands for when requests are counted: a subscriber has a whole /64 of IPv6. */
+/** Returns the client that an address counts for: one subscriber has a whole /64 of IPv6. */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped) return mapped
@@ -8,7 +8,7 @@ export function clientOf(address: string): string {
   const [left = '', right] = address.split('%', 1)[0]!.toLowerCase().split('::')
   const head = left === '' ? [] : left.split(':')
   const tail = right ? right.split(':') : []
-  // An embedded IPv4 address takes the room of two groups.
+  // An embedded IPv4 address counts as two groups.
   const tailGroups = tail.length + (right?.includes('.') ? 1 : 0)
   const missing = right === undefined ? 0 : 8 - head.length - tailGroups
   const groups = [...head, ...Array<string>(missing).fill('0'), ...tail].slice(0, 4)

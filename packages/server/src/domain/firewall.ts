@@ -2,15 +2,15 @@ import { parseCidr } from '@slipway/contract'
 import { numberToAddress, strictlyContains } from './addresses.ts'
 
 /**
- * What an engine enforces for one VM: denies first, then allows, and whatever nothing matches is denied.
- * Rules are stateful: an answer to an allowed packet passes.
+ * A rule as an engine enforces it for one VM: deny rules first, then allow rules; packets that match no rule are denied. Rules
+ * are stateful: replies to allowed packets pass.
  */
 export interface CompiledRule {
   ruleId: string
   action: 'allow' | 'deny'
   direction: 'ingress' | 'egress'
   protocols: ('tcp' | 'udp' | 'icmp')[]
-  /** The other side: where the packet comes from (ingress) or goes to (egress). IPv4 blocks. */
+  /** The IPv4 blocks of the other side: the source of ingress, the destination of egress packets. */
   peers: string[]
   /** Inclusive ranges; an empty list means every port. */
   sourcePorts: PortRange[]
@@ -69,7 +69,7 @@ export function parsePort(text: string): PortRange | null {
   return from <= to && to <= maxPort ? [from, to] : null
 }
 
-/** Ports were checked when the rule was written. Skipping a bad one could turn a short list into "every port". */
+/** Throws on an invalid port, since to skip it could turn the list into an empty one, which means every port. */
 function portRanges(texts: string[]): PortRange[] {
   return texts.map((text) => {
     const range = parsePort(text)
@@ -87,7 +87,7 @@ function isLocalTo(vm: FirewallVm, endpoint: Endpoint): boolean {
   )
 }
 
-/** Blocks in one spelling, each once, so that equal rules compile to equal text. */
+/** Returns each block once and in one notation, so that equal rules compile to equal text. */
 function peerBlocks(endpoints: Endpoint[], resolve: (resourceId: string) => string[]): string[] {
   const blocks = endpoints
     .flatMap((endpoint) => (endpoint.resource_id === '' ? [endpoint.cidr] : resolve(endpoint.resource_id)))
@@ -98,8 +98,8 @@ function peerBlocks(endpoints: Endpoint[], resolve: (resourceId: string) => stri
 }
 
 /**
- * What the rules of a VM's network mean for this VM. `resolve` gives the IPv4 blocks of a VM, subnet or network, and
- * none when it is gone: a rule that is left without a peer matches nothing and is dropped.
+ * Compiles the rules of a VM's network for this VM. `resolve` returns the IPv4 blocks of a VM, subnet or network, and none if
+ * it no longer exists: a rule without peers matches nothing and is left out.
  */
 export function compileFirewall(
   vm: FirewallVm,
@@ -127,7 +127,7 @@ export function compileFirewall(
   return compiled.sort((a, b) => (rank(a) < rank(b) ? -1 : 1))
 }
 
-/** A port that the caller leaves open matches only where the rule leaves it open too. */
+/** A packet without a port matches only rules for every port. */
 function matchesPort(ranges: PortRange[], port: number | undefined): boolean {
   if (ranges.length === 0) return true
   return port !== undefined && ranges.some(([from, to]) => from <= port && port <= to)
@@ -144,7 +144,7 @@ function matches(rule: CompiledRule, packet: Packet): boolean {
   )
 }
 
-/** The verdict of the first rule that matches; `ruleId` is '' where none does and the default denies. */
+/** Returns the decision of the first rule that matches; `ruleId` is '' if no rule matches. */
 export function decidePacket(compiled: CompiledRule[], packet: Packet): { allowed: boolean; ruleId: string } {
   const rule = compiled.find((candidate) => matches(candidate, packet))
   return { allowed: rule?.action === 'allow', ruleId: rule?.ruleId ?? '' }

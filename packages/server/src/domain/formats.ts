@@ -28,9 +28,8 @@ const plainText = new RegExp(plainTextPattern)
 const email = new RegExp(emailPattern)
 
 /**
- * The forms of text that request schemas name by `format`, since a pattern does not tell them whole. Each returns what
- * is wrong with a text, as the rest of a sentence that begins with the field, with the nearest text that would do if
- * there is one; null when nothing is wrong.
+ * The string formats of request schemas that a pattern alone cannot express. Each returns null for a valid text, otherwise the
+ * rest of a sentence that begins with the field, with the nearest valid text if there is one.
  */
 export const formats: Record<string, (text: string) => string | null> = {
   uuid: (text) => (isUuid(text) ? null : 'must be a UUID, such as 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'),
@@ -54,7 +53,7 @@ export const formats: Record<string, (text: string) => string | null> = {
   'plain-text': (text) =>
     plainText.test(text)
       ? null
-      : 'must be text without line breaks, control characters or marks that change the direction of writing',
+      : 'must be text without line breaks, control characters or bidirectional formatting characters',
   'disk-size': (text) =>
     parseDiskSize(text)
       ? null
@@ -74,7 +73,7 @@ export const formats: Record<string, (text: string) => string | null> = {
   'event-types': (text) =>
     isEventSelector(text)
       ? null
-      : `must be a type of event, or all of a kind by vm.*${didYouMean(nearest(text, eventTypes))}`,
+      : `must be an event type, or a group of event types such as vm.*${didYouMean(nearest(text, eventTypes))}`,
   'ssh-public-key': (text) => {
     const key = parseSshPublicKey(text)
     return key.ok ? null : key.problem
@@ -85,12 +84,10 @@ export const formats: Record<string, (text: string) => string | null> = {
   'usage-grouping': (text) =>
     text === 'resource' || (text.startsWith('label:') && isLabelKey(text.slice('label:'.length)))
       ? null
-      : 'must be resource, or label: and the key of a label, such as label:team',
+      : 'must be resource, or label: followed by a label key, such as label:team',
   'startup-script': scriptProblem,
   'shutdown-script': (text) =>
-    isCloudConfig(text)
-      ? 'must be a script: #cloud-config is for the startup_script alone'
-      : scriptProblem(text),
+    isCloudConfig(text) ? 'must be a script: only startup_script can be #cloud-config' : scriptProblem(text),
 }
 
 function nearestName(text: string): string {
@@ -103,7 +100,7 @@ function nearestName(text: string): string {
     .slice(0, 63)
 }
 
-/** `100 GB`, `100gib`, `0.5TiB` and a bare `100` are sizes to a human being. */
+/** Understands `100 GB`, `100gib`, `0.5TiB` and a bare `100`. */
 function nearestSize(text: string): string | undefined {
   const parts = /^\s*(\d{1,6}(?:\.\d{1,6})?)\s*([gt]i?b?)?\s*$/i.exec(text)
   if (!parts) return undefined
@@ -113,7 +110,7 @@ function nearestSize(text: string): string | undefined {
   return `${Math.ceil(isTib ? number * 1024 : number)}GiB`
 }
 
-/** The block that the address lies in. */
+/** Returns the block of this size that contains the address. */
 function nearestBlock(text: string): string | undefined {
   const [address = '', prefix = ''] = text.split('/')
   const parsed = parseCidr(address)

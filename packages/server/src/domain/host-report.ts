@@ -1,6 +1,6 @@
 import { type Family, families, familyOfModel, type GpuState } from '@slipway/contract'
 
-/** Of what an engine says about a GPU. */
+/** A GPU as the engine reports it. */
 export interface ReportedGpu {
   pciAddress: string
   model: string
@@ -21,10 +21,10 @@ export interface UnusableGpu {
   reason: string
 }
 
-/** What a report makes of a host. A host serves one family: that of most of its GPUs. */
-export interface HostShape {
+/** What a host can serve, by its report. A host serves one family: that of most of its GPUs. */
+interface HostShape {
   family: Family | ''
-  /** How many GPUs its cores and memory can serve with their full share. */
+  /** The number of GPUs for which the host has enough cores and memory. */
   usableGpus: number
   usable: ReportedGpu[]
   unusable: UnusableGpu[]
@@ -63,13 +63,13 @@ function commonestFamily(gpus: ReportedGpu[]): Family | '' {
 }
 
 /**
- * GPUs of one IOMMU group can only be passed through together. Free counts know nothing of groups, so such GPUs are
- * left out rather than counted as places that are none.
+ * GPUs of one IOMMU group can only be passed through together. Such GPUs are left out, since counts of free GPUs do not
+ * consider groups.
  */
 function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''): string | null {
   const own = familyOfModel(gpu.model)
   if (!own) return `no VM type has the model ${gpu.model}`
-  if (own !== family) return `the host serves ${family}, and this is a GPU of ${own}`
+  if (own !== family) return `the host serves the family ${family}, and this GPU is of ${own}`
   const isShared =
     gpu.iommuGroup !== null &&
     all.some((other) => other.pciAddress !== gpu.pciAddress && other.iommuGroup === gpu.iommuGroup)
@@ -77,8 +77,8 @@ function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''):
 }
 
 /**
- * What a GPU becomes by a report in which it is `reported`, or missing or unusable (null). A report takes capacity
- * away; it never frees what a VM holds, nor what waits for a reset or for an operator.
+ * Returns a GPU's state after a report; `reported` is null if the GPU is missing or unusable. A report never frees a GPU that a
+ * VM holds, or that waits for a reset or an operator.
  */
 export function gpuStateAfterReport(known: KnownGpu | null, reported: ReportedGpu | null): GpuState {
   if (known?.state === 'claimed') return 'claimed'

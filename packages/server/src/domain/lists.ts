@@ -1,9 +1,9 @@
-/** The items in their order, at most so many at a time. */
+/** Yields the items in their order, at most `size` at a time. */
 export function* inParts<T>(items: readonly T[], size: number): Generator<T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
-/** Those with the same key together, groups and their items in the order in which they came. */
+/** Groups items by key. Groups and their items keep the order of the input. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const item of items) {

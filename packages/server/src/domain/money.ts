@@ -1,10 +1,10 @@
 /**
- * Money is an exact fraction until it is shown or invoiced: no floats, no rounding on the way. Quantities are integers
- * (VM-milliseconds, GB-milliseconds), prices decimal text per unit and hour. Rounding is half away from zero, so that
- * a credit rounds like the charge it takes back.
+ * Money is an exact fraction, without floats or rounding, until it is shown or invoiced. Quantities are integers
+ * (VM-milliseconds, GB-milliseconds), prices decimal text per unit and hour. Rounding is half away from zero, so that a credit
+ * rounds like the charge that it reverts.
  */
 export interface Exact {
-  /** In lowest terms, the denominator positive: equal amounts are equal objects. */
+  /** In lowest terms with a positive denominator, so that equal amounts are deeply equal. */
   numerator: bigint
   denominator: bigint
 }
@@ -25,7 +25,7 @@ function exact(numerator: bigint, denominator: bigint): Exact {
   return { numerator: numerator / a, denominator: denominator / a }
 }
 
-/** Reads decimal text such as `0.00013`, the form in which PostgreSQL hands out `numeric`. */
+/** Reads decimal text such as `0.00013`, the form in which PostgreSQL returns `numeric`. */
 export function parseDecimal(text: string): Exact {
   const parts = decimalPattern.exec(text)
   if (!parts) throw new RangeError(`not a decimal number: ${text}`)
@@ -33,19 +33,18 @@ export function parseDecimal(text: string): Exact {
   return exact(BigInt(`${sign}${whole}${fraction}`), 10n ** BigInt(fraction.length))
 }
 
-/** What a quantity costs at a price per unit and hour. */
 export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
   const price = parseDecimal(usdPerUnitHour)
   return exact(price.numerator * quantityMs, price.denominator * msPerHour)
 }
 
-/** USD-milliseconds per hour, the form in which priced usage adds up exactly. */
+/** Converts USD-milliseconds per hour, the form in which priced usage is added up exactly, to USD. */
 export function usdOfMs(usdMs: string): Exact {
   const sum = parseDecimal(usdMs)
   return exact(sum.numerator, sum.denominator * msPerHour)
 }
 
-/** What so many units cost in an hour. */
+/** Returns the cost of these units for one hour. */
 export function hourlyCost(units: number, usdPerUnitHour: string): Exact {
   return costOf(BigInt(units) * msPerHour, usdPerUnitHour)
 }
@@ -70,7 +69,7 @@ export function compareExact(a: Exact, b: Exact): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** The amount in units of 10^-decimals. */
+/** Returns the amount in units of 10^-decimals. */
 function roundTo(amount: Exact, decimals: number): bigint {
   const scaled = absolute(amount.numerator) * 10n ** BigInt(decimals)
   const rounded = (2n * scaled + amount.denominator) / (2n * amount.denominator)
@@ -86,7 +85,7 @@ function decimalText(units: bigint, decimals: number): string {
   return `${units < 0n ? '-' : ''}${whole}${decimals > 0 ? `.${fraction}` : ''}`
 }
 
-/** The one rounding of an invoice line; lines are added up in cents. */
+/** Rounds an invoice line; lines are added up in cents. */
 export function toCents(amount: Exact): bigint {
   return roundTo(amount, centDecimals)
 }
@@ -95,12 +94,12 @@ export function centsToUsd(cents: bigint): string {
   return decimalText(cents, centDecimals)
 }
 
-/** For display, such as `0.133120`; never added up afterwards. */
+/** For display only, such as `0.133120`; never add these up. */
 export function displayUsd(amount: Exact, decimals = 6): string {
   return decimalText(roundTo(amount, decimals), decimals)
 }
 
-/** Unit-milliseconds as unit-hours, for display. */
+/** Converts unit-milliseconds to unit-hours, for display. */
 export function quantityHours(ms: bigint, decimals = 6): string {
   return decimalText(roundTo(exact(ms, msPerHour), decimals), decimals)
 }

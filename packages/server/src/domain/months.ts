@@ -27,8 +27,8 @@ const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', ti
 export const monthTitle = (month: string): string => words.format(parse(month))
 
 /**
- * The id of an organization's invoice for a month: a UUID of version 7 whose time is the month's beginning and whose
- * random part is a digest, so that the invoice under way has the id under which it will be issued.
+ * Returns the id of an organization's invoice for a month: a UUID of version 7 with the month's start as its time and a digest
+ * as its random part, so that the current invoice already has its final id.
  */
 export function invoiceId(organizationId: string, month: string): string {
   const time = parse(month).toString(16).padStart(12, '0')

@@ -4,8 +4,8 @@ const localPart = /^[^\s@"(),:;<>[\]\\\p{C}]+$/u
 const hostLabel = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * The form under which an e-mail address is stored and compared, or null for what no mail could reach. Nothing is
- * trimmed: a space in an address is a mistake to show, not to hide.
+ * Returns the form in which an e-mail address is stored and compared, or null if it is not valid. Spaces are not trimmed but
+ * rejected.
  */
 export function normaliseEmail(text: string): string | null {
   const email = text.toLowerCase()

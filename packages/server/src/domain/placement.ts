@@ -4,11 +4,11 @@ export interface FreeGpu {
   id: string
   pciAddress: string
   numaNode: number
-  /** GPUs of one group can only be passed through together; null where there are no groups. */
+  /** GPUs of one group can only be passed through together; null if the host has no groups. */
   iommuGroup: number | null
 }
 
-/** Alternatives for one part of a host: each is a set of GPUs to take from it, possibly empty. */
+/** The alternatives for one part of a host: each is a set of GPUs, possibly empty. */
 type Part = FreeGpu[][]
 
 function byPciAddress(a: FreeGpu, b: FreeGpu): number {
@@ -16,8 +16,8 @@ function byPciAddress(a: FreeGpu, b: FreeGpu): number {
 }
 
 /**
- * A group of several GPUs is taken whole or not at all. The other GPUs of a node are alike, so only their number is a
- * choice and they are taken in order of address: few combinations are left to try.
+ * A group of several GPUs is taken as a whole or not at all. The other GPUs of a node are equal, so that they are taken in
+ * order of address and only their number is a choice. That leaves few combinations to try.
  */
 function partsOf(free: FreeGpu[], count: number): Part[] {
   const groups = groupBy(free, (gpu) => (gpu.iommuGroup === null ? gpu.id : gpu.iommuGroup))
@@ -45,9 +45,9 @@ function* combinations(parts: Part[], count: number): Generator<FreeGpu[]> {
 }
 
 /**
- * The GPUs for one VM among those free on a host (of a partly free IOMMU group the caller offers none): on the fewest
- * NUMA nodes, then such that what stays free is as concentrated as it can be (the tightest node that fits, so that
- * larger VMs still find a whole one), then by PCI address. Null when no choice gives exactly `count`.
+ * Chooses GPUs for one VM among the free ones of a host; the caller leaves out IOMMU groups that are partly in use. Prefers the
+ * fewest NUMA nodes, then the choice that leaves the free GPUs most concentrated (so that larger VMs still find a whole node),
+ * then the lowest PCI addresses. Returns null if no choice has exactly `count` GPUs.
  */
 export function chooseGpus(free: FreeGpu[], count: number): FreeGpu[] | null {
   const freePerNode = groupBy(free, (gpu) => gpu.numaNode)
@@ -71,19 +71,18 @@ function isLess<T extends readonly (number | string)[]>(a: T, b: T): boolean {
   return at >= 0 && a[at]! < b[at]!
 }
 
-/** A host that this transaction has locked, and what is left of it. */
+/** A host that this transaction has locked, with its free GPUs. */
 export interface OpenHost {
   id: string
   name: string
   location: string
   family: string
-  /** May be less than the GPUs that are free: cores and memory serve no more. */
+  /** May be less than the number of `gpus` if cores or memory are short. */
   freeGpus: number
   gpus: FreeGpu[]
 }
 
-/** What one VM wants of them. */
-export interface WantedGpus {
+interface WantedGpus {
   location: string
   family: string
   gpuCount: number
@@ -91,8 +90,8 @@ export interface WantedGpus {
 }
 
 /**
- * Takes GPUs for one VM off the best of the hosts: one that keeps it inside one NUMA node before others, then the
- * fullest, then the first by id. Undefined when it fits on none; `isInOneNode`: on none inside one node.
+ * Takes GPUs for one VM from the best host: one where it fits into one NUMA node, then the fullest, then the first by id.
+ * Returns undefined if it fits on no host, or with `isInOneNode` into no single node.
  */
 export function takeGpus(
   hosts: OpenHost[],

@@ -1,15 +1,15 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
-/** A master key of a deployment: secrets that we must be able to read again are encrypted under it. */
+/** A master key of a deployment, which encrypts secrets that the service must be able to read again. */
 export interface SecretKey {
-  /** Tells which key sealed something, without telling anything about the key. */
+  /** Identifies the key without revealing anything about it. */
   id: string
   bytes: Buffer
 }
 
-/** The keys of a deployment: more than one from a rotation on. */
+/** The keys of a deployment; more than one after a rotation. */
 export interface SecretKeys {
-  /** What seals. */
+  /** The key that encrypts. */
   readonly newest: SecretKey
   find(id: string): SecretKey | undefined
 }
@@ -38,13 +38,13 @@ export function sealSecret({ newest }: SecretKeys, text: string): Buffer {
 
 export const sealedKeyId = (sealed: Buffer): string => sealed.subarray(0, idBytes).toString('hex')
 
-/** Throws when a key sealed it that we do not have, or when it is not what was sealed. */
+/** Throws if the key is not known, or if the data was changed. */
 export function openSecret(keys: SecretKeys, sealed: Buffer): string {
   const id = sealedKeyId(sealed)
   const key = keys.find(id)
   if (!key)
     throw new WrongSecretKeyError(
-      `this was sealed under the secret key ${id}, which is not ours: our newest is ${keys.newest.id}`,
+      `the secret is encrypted with the secret key ${id}, which this process does not have; its newest key is ${keys.newest.id}`,
     )
   const nonceEnd = idBytes + nonceBytes
   const decipher = createDecipheriv('aes-256-gcm', key.bytes, sealed.subarray(idBytes, nonceEnd), {

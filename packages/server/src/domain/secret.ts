@@ -1,17 +1,16 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
-/** Secrets that we hand out are random and long, so that a plain digest of one neither tells nor is guessed. */
+/** A plain digest is enough, since secrets that the service issues are long and random. */
 export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer')
-/** The same digest as text. */
 export const digestOf = (secret: string): string => hash('sha256', secret, 'base64')
 
 const tokenPrefixes = { access: 'slpa_', refresh: 'slpr_', code: 'slpc_', billing: 'slpb_' } as const
 
-/** 256 random bits in 43 characters, after a prefix that tells what it is for. */
+/** Returns 256 random bits in 43 characters, after a prefix for the kind of token. */
 export const newToken = (kind: keyof typeof tokenPrefixes): string =>
   tokenPrefixes[kind] + randomBytes(32).toString('base64url')
 
-/** AES-256-GCM under a key that only the holder of `secret` can derive. */
+/** Encrypts with AES-256-GCM and a key that is derived from `secret`. */
 export function seal(secret: string, text: string): Buffer {
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', deriveKey(secret), nonce)

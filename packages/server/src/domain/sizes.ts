@@ -5,32 +5,31 @@ const sizePattern = /^([1-9][0-9]{0,8})(GiB|TiB)$/
 const maxSsdGib = 10 * gibPerTib
 const maxSharedTib = 1000
 
-/** Records show the text that the client sent; this number is for arithmetic alone. */
+/** Records show the text that the client sent; this number is only for arithmetic. */
 export function parseDiskSize(text: string): { gib: number } | null {
   const parts = sizePattern.exec(text)
   if (!parts) return null
   return { gib: Number(parts[1]) * (parts[2] === 'TiB' ? gibPerTib : 1) }
 }
 
-/** What is wrong with this size for this type of disk, as a sentence for the client; null when nothing is. */
+/** Returns why the size is not valid for this type of disk, or null if it is. */
 export function diskSizeProblem(type: DiskType, text: string): string | null {
   const size = parseDiskSize(text)
   if (!size) return 'must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB'
   if (type === 'persistent-ssd') {
-    return size.gib <= maxSsdGib ? null : 'a persistent-ssd has 1GiB to 10TiB'
+    return size.gib <= maxSsdGib ? null : 'must be from 1GiB to 10TiB for a persistent-ssd'
   }
   const isWholeTib = size.gib % gibPerTib === 0
   return isWholeTib && size.gib <= maxSharedTib * gibPerTib
     ? null
-    : 'a shared-volume has 1TiB to 1000TiB, in whole TiB'
+    : 'must be from 1TiB to 1000TiB, in whole TiB, for a shared-volume'
 }
 
-/** 1 GiB is metered as 1 GB, and so 1 TiB as 1024 GB. */
+/** 1 GiB is billed as 1 GB, and 1 TiB as 1024 GB. */
 export function sizeGb(gib: number): number {
   return gib
 }
 
-/** Whole TiB for the quota of shared volumes. */
 export function sizeTib(gib: number): number {
   return Math.ceil(gib / gibPerTib)
 }

@@ -4,7 +4,7 @@ const prefix = 'whsec_'
 
 export const newWebhookSecret = (): string => prefix + randomBytes(32).toString('base64')
 
-/** The headers of Standard Webhooks; one signature for each secret that still counts. */
+/** Returns the headers of Standard Webhooks, with one signature for each valid secret. */
 export function webhookHeaders(
   secrets: string[],
   message: { id: string; sentAt: Date; body: string },

@@ -261,7 +261,7 @@ describe('keys, scripts and block sizes', () => {
       await service.call('vmCreate', {
         body: vmBody({ image: cloud.name, shutdown_script: startup_script }),
       }),
-    ).toMatchObject(refused('/shutdown_script', /startup_script alone/))
+    ).toMatchObject(refused('/shutdown_script', /only startup_script/))
   })
   test.each([
     ['persistent-ssd', '10GiB', undefined, 512],

@@ -165,7 +165,7 @@ test.each([
   [{ os_disk_size: '3TiB' }, '/os_disk_size', /from 128GiB to 2TiB/],
   [{ os_disk_size: '256' }, '/os_disk_size', /did you mean 256GiB/],
   [{ startup_script: '#cloud-config\n', image: 'debian12:latest' }, '/startup_script', /has no cloud-init/],
-  [{ shutdown_script: '#cloud-config\n' }, '/shutdown_script', /startup_script alone/],
+  [{ shutdown_script: '#cloud-config\n' }, '/shutdown_script', /only startup_script/],
 ])('a VM with %j is refused at its place', async (changes, field, message) => {
   if ('image' in changes) await service.sql(`UPDATE images SET tags = '{}' WHERE name = 'debian12:latest'`)
   const { status, body } = await create(changes)

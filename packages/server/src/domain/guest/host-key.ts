@@ -1,17 +1,17 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { sshString, uint32 } from './ssh-wire.ts'
 
-/** The key by which a guest proves who it is. It is made with the VM, so that the first connection is checked too. */
+/** The SSH host key of a guest. It is made with the VM, so that clients can verify the first connection, too. */
 export interface HostKey {
   /** `ssh-ed25519 AAAA…` */
   publicKey: string
-  /** The 32 bytes that everything else follows from, in base64; '' once the guest has it. */
+  /** The 32 bytes of the seed in base64; '' once the guest has the key. */
   privateKey: string
 }
 
 const keyType = 'ssh-ed25519'
 const keyBytes = 32
-/** What stands before the 32 bytes of an ed25519 key in DER. */
+/** The DER prefix of an ed25519 public key. */
 const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex')
 
 export function newHostKey(): HostKey {
@@ -23,21 +23,21 @@ export function newHostKey(): HostKey {
 
 const blobOf = (point: Buffer) => Buffer.concat([sshString(keyType), sshString(point)])
 
-/** The key's data, as it goes over the wire. */
+/** The public key in SSH's wire format. */
 export const hostKeyBlob = ({ publicKey }: Pick<HostKey, 'publicKey'>): Buffer =>
   Buffer.from(publicKey.split(' ')[1] ?? '', 'base64')
 
 const pointOf = (key: HostKey) => hostKeyBlob(key).subarray(-keyBytes)
 const seedOf = ({ privateKey }: HostKey) => Buffer.from(privateKey, 'base64')
 
-/** The public key of such a blob, to check signatures by; undefined if it is of another type. */
+/** Returns the public key of such a blob, undefined if it is of another type. */
 export function ed25519KeyOf(blob: Buffer): KeyObject | undefined {
   const point = blob.subarray(-keyBytes)
   if (!blob.equals(blobOf(point))) return undefined
   return createPublicKey({ key: Buffer.concat([spkiPrefix, point]), format: 'der', type: 'spki' })
 }
 
-/** The private key as a file of OpenSSH's own form, the only one that all of its versions read. */
+/** Returns the private key in OpenSSH's own file format, the only one that all of its versions read. */
 export function openSshPrivateKey(key: HostKey): string {
   const check = randomBytes(4)
   const secret = [
@@ -57,6 +57,6 @@ export function openSshPrivateKey(key: HostKey): string {
   return ['-----BEGIN OPENSSH PRIVATE KEY-----', ...lines, '-----END OPENSSH PRIVATE KEY-----', ''].join('\n')
 }
 
-/** The private key as a file of dropbear's. */
+/** Returns the private key in dropbear's file format. */
 export const dropbearPrivateKey = (key: HostKey): Buffer =>
   Buffer.concat([sshString(keyType), sshString(Buffer.concat([seedOf(key), pointOf(key)]))])

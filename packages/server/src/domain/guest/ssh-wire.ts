@@ -1,4 +1,4 @@
-/** The parts that SSH's messages and keys are made of: a length in four bytes, then that many. */
+/** The string type of SSH messages and keys: a length in four bytes, then the content. */
 export const sshString = (content: Buffer | string): Buffer => {
   const bytes = Buffer.from(content)
   return Buffer.concat([uint32(bytes.length), bytes])
@@ -10,7 +10,7 @@ export function uint32(value: number): Buffer {
   return bytes
 }
 
-/** A number without a sign, as SSH writes numbers: without leading zeros, and not to be taken for a negative one. */
+/** SSH writes an unsigned number without leading zeros, and with one zero byte if the highest bit is set. */
 export function mpint(value: Buffer): Buffer {
   const start = value.findIndex((byte) => byte !== 0)
   if (start === -1) return uint32(0)
@@ -18,7 +18,7 @@ export function mpint(value: Buffer): Buffer {
   return sshString(bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes)
 }
 
-/** Takes the parts of a message one after the other; throws where it ends too early. */
+/** Reads the parts of a message in order; throws if the message is too short. */
 export class SshReader {
   readonly #bytes: Buffer
   #at = 0
@@ -28,9 +28,8 @@ export class SshReader {
 
   string(): Buffer {
     const start = this.#at + 4
-    if (start > this.#bytes.length) throw new RangeError('the message ends before its time')
-    const end = start + this.#bytes.readUInt32BE(this.#at)
-    if (end > this.#bytes.length) throw new RangeError('the message ends before its time')
+    const end = start + (start <= this.#bytes.length ? this.#bytes.readUInt32BE(this.#at) : 0)
+    if (end > this.#bytes.length) throw new RangeError('the SSH message is too short')
     this.#at = end
     return this.#bytes.subarray(start, end)
   }

@@ -1,7 +1,4 @@
-/**
- * The passwords of at least eight characters that people choose most: whoever guesses begins with these. Facts from
- * published leaks, in lower case.
- */
+/** The most common passwords of at least eight characters in published leaks, in lower case. Attackers try them first. */
 const words = `
   0.0.0.000 00000000 01011910 01011970 01011975 01011977 01011980 01011981 01011982 01011983 01011984
   01011985 01011986 01011987 01011988 01011989 01011990 01011991 01011992 01011993 01011999 01012000 01012001
@@ -98,5 +95,5 @@ const words = `
 
 const common = new Set(words.split(/\s+/))
 
-/** However it is written in capitals. */
+/** Ignores the letter case. */
 export const isCommonPassword = (password: string): boolean => common.has(password.toLowerCase())

@@ -1,12 +1,12 @@
 export interface SignInLimits {
-  /** Of one e-mail from one address. */
+  /** Limit for one e-mail from one address. */
   passwordFailuresPerMinute: number
   passwordFailuresPerAddress: number
-  /** In an hour, before there are pauses. */
+  /** Failures in an hour after which pauses begin. */
   passwordFailuresPerEmail: number
 }
 
-/** Failed attempts of the last minute, and of the e-mail those of the last hour. */
+/** Failed attempts of the last minute; for `email`, of the last hour. */
 export interface Failures {
   pair: number
   pair_oldest_seconds_ago: number | null
@@ -14,7 +14,7 @@ export interface Failures {
   address_oldest_seconds_ago: number | null
   email: number
   email_newest_seconds_ago: number | null
-  /** The account has signed in from this address lately. */
+  /** The account has recently signed in from this address. */
   is_known_address: boolean
 }
 
@@ -23,8 +23,8 @@ const firstPauseSeconds = 60
 const longestPauseSeconds = 900
 
 /**
- * Seconds until another attempt is allowed, 0 for at once. Guesses at one e-mail that come from many addresses are
- * slowed down by pauses that double; whoever knows the account's usual address is only held to the other two limits.
+ * Returns the seconds until another attempt is allowed. Guesses at one e-mail from many addresses are slowed down by pauses
+ * that double; these pauses do not apply to the account's usual address.
  */
 export function secondsToWait(failures: Failures, limits: SignInLimits): number {
   const waits = [0]

@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
 
-/** Lets a few work at once and others wait, first come, first served. Whoever comes when it is full is sent away at once. */
+/** Runs a few tasks at once while others wait in order. A task that comes when the queue is full is rejected. */
 export class Queue {
   readonly #mostWaiting: number
   readonly #waiting: (() => void)[] = []
@@ -15,7 +15,7 @@ export class Queue {
     if (this.#free > 0) this.#free--
     else {
       if (this.#waiting.length >= this.#mostWaiting)
-        throw new Failure('rate_limited', 'Too many people sign in at this moment: try again in 1 s.', {
+        throw new Failure('rate_limited', 'Too many sign-ins at this moment. Try again in 1 s.', {
           retryAfterSeconds: 1,
         })
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
@@ -23,7 +23,7 @@ export class Queue {
     try {
       return await work()
     } finally {
-      // The place passes to the next in line, so that nobody new can slip in between.
+      // The slot passes directly to the next waiting task, so that a new one cannot take it.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#free++

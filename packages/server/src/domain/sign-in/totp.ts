@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 
 const stepSeconds = 30
-/** A clock may be off by half a minute, and typing takes time. */
+/** Accepts the previous and the next code, since clocks differ and typing takes time. */
 const stepsOff = 1
 const recoveryCodes = 10
 const recoveryAlphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
@@ -12,7 +12,6 @@ const totpOf = (secret: string, label = '') =>
 
 export const newTotpSecret = (): string => new Secret({ size: 20 }).base32
 
-/** What an authenticator reads. */
 export const totpUri = (secret: string, email: string): string => totpOf(secret, email).toString()
 
 /** Returns the time step that the code belongs to, or null for a wrong one. */
@@ -22,7 +21,7 @@ export function totpStep(secret: string, code: string, now: Date): number | null
   return delta === null ? null : Math.floor(now.getTime() / 1000 / stepSeconds) + delta
 }
 
-/** 80 random bits each, in letters and digits that nobody mistakes for others. */
+/** Each code has 80 random bits, in letters and digits that cannot be confused with each other. */
 export const newRecoveryCodes = (): string[] =>
   Array.from({ length: recoveryCodes }, () =>
     Array.from(randomBytes(16), (byte) => recoveryAlphabet[byte % recoveryAlphabet.length])
@@ -30,5 +29,5 @@ export const newRecoveryCodes = (): string[] =>
       .replace(/.{4}(?!$)/g, '$&-'),
   )
 
-/** As they are compared: however they were typed. */
+/** Returns the form in which codes are compared, without separators and letter case. */
 export const normaliseRecoveryCode = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '')
