@@ -6,7 +6,7 @@ import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '..
 import { refOf } from '../operations/vm/vm.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
-import { findUnfinishedOperations } from '../store/compute/operations.ts'
+import { lockUnfinishedOperations } from '../store/compute/operations.ts'
 import { markVmStopped } from '../store/compute/vm-changes.ts'
 import {
   type KnownVm,
@@ -77,7 +77,7 @@ export async function reconcileVm(services: Services, id: string, signal: AbortS
   const { database } = services
   const vm = await findAnyVm(database, id)
   if (!vm || vm.deleted_at) return
-  if ((await findUnfinishedOperations(database, id)).length > 0) return
+  if ((await lockUnfinishedOperations(database.withoutTransaction, id)).length > 0) return
   const found = await findState(services, vm, signal)
   if (!found || (found.state === vm.state && found.hasOsDisk === !vm.os_disk_lost_at)) return
   await database.transaction(async (tx) => {

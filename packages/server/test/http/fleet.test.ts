@@ -56,7 +56,7 @@ async function addVm(location: string, gpuCount = 1) {
 }
 
 async function removeVm(vmId: string) {
-  await service.database.transaction((tx) => quarantineGpus(tx, vmId))
+  await service.database.transaction((tx) => quarantineGpus(tx, [vmId]))
   await service.database.query({ text: 'DELETE FROM vms WHERE id = $1', values: [vmId] })
 }
 
@@ -164,7 +164,7 @@ test.each([
 ] as const)('a host with only a shut-off VM and %s storage is %s', async (storage, state) => {
   const { location, id } = await addHost(2, storage)
   const vmId = await addVm(location)
-  await service.database.transaction((tx) => quarantineGpus(tx, vmId))
+  await service.database.transaction((tx) => quarantineGpus(tx, [vmId]))
   await service.database.query({
     text: `UPDATE vms SET state = 'STATE_SHUTOFF' WHERE id = $1`,
     values: [vmId],

@@ -157,7 +157,7 @@ test('a later report of a host never takes a GPU from the VM that holds it, and 
   expect(await gpuStates(location)).toEqual(['claimed', 'claimed'])
   const host = await readHost(location)
   expect(await eventTypes(host.id)).toEqual(['host.up', 'gpu.missing', 'gpu.missing'])
-  await database.transaction((tx) => quarantineGpus(tx, vmId))
+  await database.transaction((tx) => quarantineGpus(tx, [vmId]))
   expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
 })
 
@@ -165,7 +165,7 @@ test('a later report of a host never frees what waits for a reset or what an ope
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
   const vmId = await claim(location, 1)
-  await database.transaction((tx) => quarantineGpus(tx, vmId))
+  await database.transaction((tx) => quarantineGpus(tx, [vmId]))
   const [held] = await rows<{ id: string }>(
     database,
     `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.location = $1 AND g.state = 'free'`,

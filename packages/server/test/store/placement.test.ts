@@ -48,7 +48,7 @@ function place(request: Partial<PlacementRequest> & { location: string }, vmId =
   })
 }
 
-const leave = (vmId: string) => database.transaction((tx) => quarantineGpus(tx, vmId))
+const leave = (vmId: string) => database.transaction((tx) => quarantineGpus(tx, [vmId]))
 
 const later = () => new Date(Date.now() + 60_000)
 

@@ -2,7 +2,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute/disks.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
-import { findUnfinishedOperations } from '../../store/compute/operations.ts'
+import { lockUnfinishedOperations } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
 import { emitResource } from '../engine-work.ts'
@@ -27,7 +27,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
 }
 
 async function unfinishedGrowth(tx: Tx, disk: DiskRow): Promise<number> {
-  const operations = await findUnfinishedOperations(tx, disk.id)
+  const operations = await lockUnfinishedOperations(tx, disk.id)
   return Number(operations.find(({ name }) => name === 'RESIZE')?.scratch.grownByGib ?? 0)
 }
 

@@ -66,10 +66,10 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
  * shows that the VM is removed.
  */
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
-  const released = await quarantineGpus(tx, vm.id)
+  const [released] = await quarantineGpus(tx, [vm.id])
   await closeUsage(tx, vm.id)
   await closeOsDiskUsage(tx, vm)
   await wantFirewallsNaming(tx, [vm])
   await hideVm(tx, vm.id)
-  await giveBackQuota(tx, vm.project_id, heldQuota(vm, released))
+  await giveBackQuota(tx, vm.project_id, heldQuota(vm, released!))
 }

@@ -4,7 +4,7 @@ import { gatheredChange } from '../../postgres/gathered.ts'
 import { Unmet, type Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { OperationRow } from '../../store/compute/operation-row.ts'
-import { quarantineAllGpus, quarantineGpus } from '../../store/compute/placement.ts'
+import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import {
   deleteVmRows,
@@ -157,8 +157,8 @@ export async function leaveToReconciler(tx: Tx, by: Requester, operation: Operat
 
 /** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
-  const released = await quarantineGpus(tx, vm.id)
-  await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released))
+  const [released] = await quarantineGpus(tx, [vm.id])
+  await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released!))
 }
 
 const gpuAmount = (vm: VmRow, gpuCount: number) => ({ [gpuQuota(vmType(vm.type)!.family)]: gpuCount })
@@ -175,12 +175,12 @@ export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<und
   const ids = vms.map(({ id }) => id)
   await wantFirewallsNaming(tx, vms)
   const [released] = await Promise.all([
-    quarantineAllGpus(tx, ids),
+    quarantineGpus(tx, ids),
     ...vms.flatMap((vm) => [closeUsage(tx, vm.id), closeOsDiskUsage(tx, vm)]),
     deleteVmRows(tx, ids),
     holdAddresses(tx, vms),
   ])
-  for (const vm of vms)
-    if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, heldQuota(vm, released.get(vm.id) ?? 0))
+  for (const [index, vm] of vms.entries())
+    if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, heldQuota(vm, released[index]!))
   return vms.map(() => undefined)
 })

@@ -10,7 +10,7 @@ interface Annotations {
   isProtected: boolean | null
 }
 
-/** Changes what people say of the things in a table. What is not given stays. */
+/** Makes the function that changes the name, labels and notes of a resource; it keeps what is not given. */
 export function annotationOf(what: 'vm' | 'disk') {
   const update = statement<never, Annotations>(
     `${what}_annotate`,

@@ -4,7 +4,7 @@ import { statement } from '../../postgres/statement.ts'
 import type { OperationRow } from './operation-row.ts'
 
 /** A change that was made in the transaction of its request. */
-export interface FinishedOperation {
+interface FinishedOperation {
   id: string
   projectId: string
   kind: string
@@ -21,7 +21,7 @@ export interface FinishedOperation {
 
 type Stored = Omit<FinishedOperation, 'request' | 'result'> & { request: string; result: string }
 
-// It was never under way: nobody claims it, and it stands in nobody's way.
+// It is never in the queue: no worker claims it, and it blocks no other operation.
 const insert = statement<OperationRow, Stored>(
   'operation_insert_finished',
   `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, location, generation, request, result,

@@ -8,20 +8,19 @@ export interface PlacementRequest {
   location: string
   family: Family
   gpuCount: number
-  /** Where its disks are, if they are local; null when any host will do. */
+  /** The host of its disks, if they are local; null for any host. */
   allowedHosts: string[] | null
 }
 
-/** VMs that want alike are one group `w`. */
+/** VMs with the same request are one group `w`. */
 const groups = `json_to_recordset(:groups::json) AS w (location text, family text, "gpuCount" integer,
                                                        "allowedHosts" uuid[], vms integer)`
 const isNotHeld = 'h.id <> ALL (:held::uuid[])'
 const fitsGroup = `${fits('w.location', 'w.family', 'w."gpuCount"')} AND ${isNotHeld}`
 const isAllowed = 'h.id = ANY (w."allowedHosts")'
 
-// It locks as many of the best hosts as the group needs and no more. Those that others hold are passed over: the ones
-// that come in their stead are emptier. GPUs are read as they were before the locks; should somebody have changed them
-// in between, the claim finds it out.
+// Locks as many of the best hosts as the group needs and no more. It skips hosts that other transactions hold, and takes
+// emptier ones instead. GPUs are read as they were before the locks; if they have changed since, the claim fails.
 const lockHosts = (name: string, condition: string, room: string) =>
   statement<OpenHost, { groups: string; held: string[] }>(
     `host_lock_${name}`,
@@ -50,7 +49,7 @@ const inOneNode: Record<number, Statement<OpenHost, { groups: string; held: stri
   4: lockHosts('node_4', `${fitsGroup} AND h.max_node_free >= 4`, 'h.max_node_free'),
 }
 const anyNode = lockHosts('free', fitsGroup, 'h.free_gpus')
-// Few are allowed: the choice among them is made where they are chosen.
+// For few allowed hosts there is no preference for one NUMA node here: the placement chooses among them.
 const allowed = lockHosts('allowed', `${isAllowed} AND ${fitsGroup}`, 'h.free_gpus')
 
 type OneRequest = PlacementRequest & { held: string[] }
@@ -68,12 +67,12 @@ const anywhere = { fits: fitsNow('anywhere', here), wait: waitFor('anywhere', he
 const amongAllowed = { fits: fitsNow('allowed', hereAllowed), wait: waitFor('allowed', hereAllowed) }
 const waysOf = ({ allowedHosts }: PlacementRequest) => (allowedHosts ? amongAllowed : anywhere)
 
-/** Whether some hosts keep a VM of so many GPUs inside one NUMA node, and others do not. */
+/** Returns whether some hosts can keep a VM of this size inside one NUMA node, and others cannot. */
 export const hasNodePreference = ({ gpuCount }: PlacementRequest): boolean => gpuCount in inOneNode
 
 /**
- * Locks the best hosts for these VMs, all that others do not hold and that are not in `held`, and returns them with
- * their free GPUs. `isInOneNode`: only such that keep each VM inside one NUMA node.
+ * Locks the best hosts for these VMs among those that no other transaction holds and that are not in `held`. Returns them
+ * with their free GPUs. `isInOneNode`: only hosts that keep each VM inside one NUMA node.
  */
 export async function lockHostsFor(
   tx: Tx,
@@ -97,11 +96,11 @@ export async function lockHostsFor(
   return [...new Map(found.flat().map((host) => [host.id, host])).values()]
 }
 
-/** Returns whether a host fits at this moment, besides those in `held`, whoever else may have locked it. */
+/** Returns whether a host outside of `held` fits at this moment, locked by another transaction or not. */
 export async function doesAnyHostFit(tx: Tx, request: PlacementRequest, held: string[]): Promise<boolean> {
   return (await waysOf(request).fits.one(tx, { ...request, held }))!.fits
 }
 
-/** Waits until the best host is nobody else's, and locks it. What it has left is for a statement begun after that. */
+/** Waits for the lock of the best host. Only a later statement sees the GPUs that it has left. */
 export const awaitHost = (tx: Tx, request: PlacementRequest, held: string[]) =>
   waysOf(request).wait.one(tx, { ...request, held })

@@ -20,15 +20,15 @@ export interface NewOperation {
   scratch: Record<string, unknown>
   actor: string
   requestId: string
-  /** It is told with the beginning; what comes later has nobody's address. */
+  /** Only the event of the start has it; later events have no client. */
   clientAddress: string
-  /** The step that the admission itself was, if it counts as one. */
+  /** The first step, if the admission itself has done it. */
   admittedStep: string | null
-  /** The event tells of the beginning. */
+  /** The event of the start. */
   event: { type: EventType; data: Record<string, unknown> }
   /** The service's time, where it is known already. */
   startedAt?: Date
-  /** Of the worker that begins it after the commit. */
+  /** Held by the worker that starts the operation after the commit. */
   lease?: { token: string; ms: number }
 }
 
@@ -66,8 +66,8 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
    SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
 )
 
-// One statement ends the operations whose leases stand, tells of it, and wakes deletions that wait for them. Where all have
-// to end, it fails if a lease does not stand.
+// Ends the operations whose leases are valid, writes their events, and makes deletions due that wait for them. With
+// `mustAll` it fails if a lease is not valid.
 const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
@@ -106,13 +106,13 @@ const endWith = (name: string, result: string) =>
    SELECT o.id, (SELECT count(*) FROM woken) AS woken, ${operationRecord} AS record
    FROM complete LEFT JOIN ended o ON true`,
   )
-const end = endWith('operations_end', 'g.result')
+const endWithResult = endWith('operations_end', 'g.result')
 const endWithVm = endWith(
   'operations_end_with_vm',
   `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
 )
 
-/** Writes operations, each with the event of its beginning. Returns them in this order. */
+/** Writes operations, each with the event of its start. Returns them in the same order. */
 export async function insertOperations(
   tx: Tx,
   operations: NewOperation[],
@@ -121,7 +121,7 @@ export async function insertOperations(
   if (operations.some(({ lease }) => !lease)) tx.signal('operations')
   const given = operations.map(({ event, lease, ...operation }) => ({
     ...operation,
-    // As text it may hold what only JSON can say, such as half a surrogate pair.
+    // It is sent as text because jsonb rejects what JSON allows, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
     leaseToken: lease?.token,
     leaseMs: lease?.ms,
@@ -134,53 +134,47 @@ export async function insertOperations(
   return operations.map(({ id }) => byId.get(id)!)
 }
 
-/** Stands for the record of an operation's VM as it is at the end: nobody has to read it first. */
+/** A result that stands for the record of the operation's VM, which the statement that ends the operation reads. */
 export const recordOfVm = Symbol('record of the VM')
 
 export interface Ending {
   id: string
-  /** What its worker holds it by; null: nobody does. */
+  /** The token of the worker's lease; null if no worker holds the operation. */
   token: string | null
   state: 'SUCCEEDED' | 'FAILED'
   result: unknown
-  /** Null: as it was last written. */
+  /** Null keeps the log as it was last written. */
   stepLog: StepEntry[] | null
 }
 
-/**
- * Ends them and wakes, after the commit, whoever waits for them. Returns the ids of those that it ended: not of one whose
- * lease is lost, nor of one that was cancelled and may only end so.
- */
-export const endOperations = (tx: Tx, endings: Ending[]): Promise<Set<string>> =>
-  writeEndings(tx, endings, false)
+/** Ends operations, except one whose lease is lost, and one that was cancelled if its result is another. */
+export const endOperations = (tx: Tx, endings: Ending[]): Promise<void> => writeEndings(tx, endings, false)
 
-/** The same together with the commit: if it cannot be ended, the transaction fails with `LostLease`. */
+/** Ends an operation together with the commit. If it cannot be ended, the transaction fails with `LostLease`. */
 export const endOperation = (tx: Tx, ending: Ending): Promise<void> => tx.enqueue(writeAllEndings, ending)
 
-async function writeAllEndings(tx: Tx, endings: Ending[]): Promise<void> {
-  await writeEndings(tx, endings, true).catch((error) => {
+const writeAllEndings = (tx: Tx, endings: Ending[]): Promise<void> =>
+  writeEndings(tx, endings, true).catch((error) => {
     throw isUnmet(error) ? new LostLease() : error
   })
-}
 
-async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<Set<string>> {
-  const withVm = endings.filter(({ result }) => result === recordOfVm)
+async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<void> {
+  const ofVms = endings.filter(({ result }) => result === recordOfVm)
   const others = endings.filter(({ result }) => result !== recordOfVm)
-  const ended = await Promise.all([
-    writeAlike(tx, endWithVm, withVm, mustAll),
-    writeAlike(tx, end, others, mustAll),
+  await Promise.all([
+    writeEndingsBy(endWithVm, tx, ofVms, mustAll),
+    writeEndingsBy(endWithResult, tx, others, mustAll),
   ])
-  return new Set(ended.flat())
 }
 
-/** Returns the ids of those that it ended. */
-async function writeAlike(
-  tx: Tx,
+/** Signals the operations that ended, and wakes the workers if another operation is due. */
+async function writeEndingsBy(
   end: ReturnType<typeof endWith>,
+  tx: Tx,
   endings: Ending[],
   mustAll: boolean,
-): Promise<string[]> {
-  if (endings.length === 0) return []
+): Promise<void> {
+  if (endings.length === 0) return
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
     result: result === null || result === recordOfVm ? null : jsonTextOf(result),
@@ -188,13 +182,10 @@ async function writeAlike(
     eventId: uuid(),
   }))
   const rows = await end.all(tx, { endings: JSON.stringify(given), mustAll })
-  const ended: string[] = []
   for (const { id, record } of rows)
     if (id !== null) {
-      ended.push(id)
       tx.signal('ended', id, record)
+      tx.signal('events')
     }
-  if (ended.length > 0) tx.signal('events')
   if (rows.some(({ woken }) => woken > 0)) tx.signal('operations')
-  return ended
 }

@@ -1,10 +1,10 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import { type ClaimedOperation, LostLease, type OperationRow } from './operation-row.ts'
 
 export { type ClaimedOperation, LostLease } from './operation-row.ts'
 
-/** What a worker holds an operation by. */
+/** A worker's right to run an operation. */
 export interface Lease {
   id: string
   token: string
@@ -13,7 +13,7 @@ export interface Lease {
 interface ClaimParams {
   leaseToken: string
   leaseMs: number
-  /** Those that this worker's engines can do, and '' */
+  /** The locations of this worker's engines, and '' for operations without a location. */
   locations: string[]
   most: number
 }
@@ -24,10 +24,10 @@ interface ClaimedRow {
   is_cancelled: boolean
 }
 
-/** What a worker for these locations may claim. */
+/** The condition of operations that a worker for these locations may claim. */
 export const claimable = 'run_at <= slipway_now() AND location = ANY (:locations::text[])'
 
-// A claim moves run_at to the lease's end: held work is simply not due, and falls due again if its holder dies.
+// A claim moves run_at to the end of the lease: a held operation is not due, and is due again if its holder dies.
 const claimOf = (due: string) =>
   `UPDATE operation_queue q SET lease_token = :leaseToken, run_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM (${due}) due
@@ -39,8 +39,8 @@ const claim = statement<ClaimedRow, ClaimParams>(
          WHERE ${claimable} ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
 )
 
-// Steps over the queues of projects that have their share, however long they are: one look for each project with
-// unfinished work. What another worker takes at the same moment is skipped.
+// Skips the queues of projects that have their share, however long they are: it makes one index lookup for each project
+// with unfinished operations. It also skips what another worker claims at the same moment.
 const claimBeside = statement<ClaimedRow, ClaimParams & { saturatedProjects: string[] }>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
@@ -61,17 +61,17 @@ const claimBeside = statement<ClaimedRow, ClaimParams & { saturatedProjects: str
          FOR UPDATE SKIP LOCKED`),
 )
 
-// A statement of its own, after the claim: it sees all that the worker before wrote under its lease.
+// This is a separate statement after the claim, so that it sees all that the previous holder wrote under its lease.
 const claimed = statement<OperationRow & { now: Date }, { ids: string[] }>(
   'operation_claimed',
   'SELECT *, slipway_now() AS now FROM operations WHERE id = ANY (:ids::uuid[])',
 )
 
-// Whoever locks several rows of the queue does it in the order of their ids.
-const renew = statement<Lease, { ids: string[]; tokens: string[]; leaseMs: number }>(
+// Every statement that locks several rows of the queue does it in the order of their ids.
+const renew = statement<Lease, Columns<Lease> & { leaseMs: number }>(
   'operation_renew',
   `WITH held AS MATERIALIZED (
-     SELECT q.operation_id FROM unnest(:ids::uuid[], :tokens::uuid[]) AS held (id, token)
+     SELECT q.operation_id FROM unnest(:id::uuid[], :token::uuid[]) AS held (id, token)
      JOIN operation_queue q ON q.operation_id = held.id AND q.lease_token = held.token
      ORDER BY q.operation_id FOR UPDATE OF q)
    UPDATE operation_queue q SET run_at = slipway_now() + :leaseMs * interval '1 millisecond'
@@ -82,8 +82,8 @@ const heldBy = `
      SELECT operation_id AS id FROM operation_queue
      WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
-// This attempt gets a generation of its own, at the resource too: whoever comes after us counts on from there. A restored
-// store may have taken over a later one meanwhile.
+// Gives this attempt a new generation, also at the resource, from which later attempts count on. A restored store may have
+// taken over a later generation meanwhile.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH held AS (${heldBy}),
@@ -99,7 +99,7 @@ const fence = statement<{ generation: number }, Lease>(
    SELECT generation FROM fenced`,
 )
 
-/** What the runner writes as an operation goes on. */
+/** The columns that the runner writes while an operation runs. */
 export type Progress = Pick<
   OperationRow,
   'step' | 'scratch' | 'step_log' | 'attempts' | 'last_error' | 'is_undoing' | 'failure' | 'is_stuck'
@@ -117,7 +117,7 @@ const progressParams = ({ id, token }: Lease, progress: Progress): Lease & Progr
   token,
 })
 
-// A worker that lost its lease, or whose operation was cancelled meanwhile, changes nothing.
+// It changes nothing if the worker has lost its lease, or if the operation was cancelled meanwhile.
 const advance = statement<{ id: string }, Lease & ProgressParams>(
   'operation_advance',
   `WITH held AS (${heldBy})
@@ -149,28 +149,26 @@ export async function claimOperations(
 
 /** Returns the leases that are lost. */
 export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: number): Promise<Lease[]> {
-  const ids = leases.map(({ id }) => id)
-  const tokens = leases.map(({ token }) => token)
-  const stand = await renew.all(db, { ids, tokens, leaseMs })
-  return leases.filter((lease) => !stand.some(({ id, token }) => id === lease.id && token === lease.token))
+  const renewed = await renew.all(db, { ...columns(leases, ['id', 'token']), leaseMs })
+  return leases.filter((lease) => !renewed.some(({ id, token }) => id === lease.id && token === lease.token))
 }
 
-/** From the returned generation on, engines refuse earlier attempts. */
+/** Returns a generation; engines reject calls of earlier attempts, which have lower ones. */
 export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
-  return held(await fence.one(tx, lease)).generation
+  return requireHeld(await fence.one(tx, lease)).generation
 }
 
 /** Records progress and keeps the lease. */
 export async function advanceOperation(db: Queryable, lease: Lease, progress: Progress): Promise<void> {
-  held(await advance.one(db, progressParams(lease, progress)))
+  requireHeld(await advance.one(db, progressParams(lease, progress)))
 }
 
-/** Records progress and gives the lease back; the operation is due again after `ms`. */
+/** Records progress and releases the lease; the operation is due again after `ms`. */
 export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
-  held(await park.one(db, { ...progressParams(lease, progress), ms }))
+  requireHeld(await park.one(db, { ...progressParams(lease, progress), ms }))
 }
 
-function held<Row>(row: Row | undefined): Row {
+function requireHeld<Row>(row: Row | undefined): Row {
   if (!row) throw new LostLease()
   return row
 }

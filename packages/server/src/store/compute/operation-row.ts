@@ -7,11 +7,6 @@ export interface StepEntry {
   completed_at: string
 }
 
-export interface OperationFailure {
-  code: string
-  message: string
-}
-
 export interface OperationRow {
   id: string
   project_id: string
@@ -19,7 +14,7 @@ export interface OperationRow {
   name: OperationName
   resource_type: OperationType
   resource_id: string
-  /** Where it is done; '' anywhere. */
+  /** '' if it can run anywhere. */
   location: string
   generation: number
   request: Record<string, unknown>
@@ -30,7 +25,7 @@ export interface OperationRow {
   step_log: StepEntry[]
   attempts: number
   last_error: string
-  failure: OperationFailure | null
+  failure: { code: string; message: string } | null
   is_undoing: boolean
   is_stuck: boolean
   actor: string
@@ -39,7 +34,7 @@ export interface OperationRow {
   completed_at: Date | null
 }
 
-/** What whoever began it is told. */
+/** The part of an operation that the response to its request shows. */
 export type BegunOperation = Pick<
   OperationRow,
   | 'id'
@@ -56,12 +51,12 @@ export type BegunOperation = Pick<
 export interface ClaimedOperation extends OperationRow {
   /** The service's time at the claim. */
   now: Date
-  /** It was taken from a worker whose lease ran out. */
+  /** It was claimed from a worker whose lease ran out. */
   was_held: boolean
   is_cancelled: boolean
-  /** What its first step reads, on its way since its birth. */
+  /** The read of its first step, sent when the operation was created. */
   ahead?: Promise<unknown>
 }
 
-/** The lease is gone, or the operation was cancelled: nothing was written, and the transaction rolls back. */
+/** The lease is lost, or the operation was cancelled: nothing was written, and the transaction rolls back. */
 export class LostLease extends Error {}

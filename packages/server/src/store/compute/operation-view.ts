@@ -6,7 +6,7 @@ import { statement } from '../../postgres/statement.ts'
 import { time as timeText } from '../../postgres/time.ts'
 import type { BegunOperation } from './operation-row.ts'
 
-/** What clients see of an operation, as SQL of a row `o` of operations. */
+/** The operation that clients see, as SQL on a row `o` of operations. */
 export const operationRecord = jsonSql(
   object<Operation>({
     operation_id: plain('o.id'),
@@ -23,7 +23,7 @@ export const operationRecord = jsonSql(
   }),
 )
 
-/** The same of a row that is at hand. */
+/** The operation that clients see, from a row that was read. */
 export const operationView = (row: BegunOperation): Operation => ({
   operation_id: row.id,
   state: row.state,
@@ -38,7 +38,7 @@ export const operationView = (row: BegunOperation): Operation => ({
   completed_at: timeText(row.completed_at),
 })
 
-export interface OperationRecord {
+interface OperationRecord {
   id: string
   state: OperationState
   resource_type: OperationType
@@ -52,13 +52,13 @@ const byId = keyedStatement<OperationRecord, { projectId: string; id: string }>(
   `SELECT o.project_id AS "projectId", ${columns} FROM operations o WHERE o.id = ANY (:id::uuid[])`,
 )
 
-/** Those of them that have ended. */
+/** Lists the operations among `ids` that have ended. */
 export const findEndedOperations = statement<OperationRecord, { ids: string[] }>(
   'operation_ended',
   `SELECT ${columns} FROM operations o WHERE o.id = ANY (:ids::uuid[]) AND o.state <> 'IN_PROGRESS'`,
 ).allBy('ids')
 
-/** One of another type than the path says is not there. */
+/** Returns undefined for an operation on another type of resource than the path says. */
 export async function findOperationRecord(
   db: Queryable,
   projectId: string,

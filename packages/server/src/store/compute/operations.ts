@@ -2,17 +2,20 @@ import type { OperationState, OperationType } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { gathered } from '../../postgres/gathered.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
-import { filteredStatement, ifGiven, isBefore, statement } from '../../postgres/statement.ts'
+import { filteredStatement, ifGiven, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 import type { OperationRow } from './operation-row.ts'
 import { operationRecord } from './operation-view.ts'
 
-export const findOperation = statement<OperationRow, { projectId: string; id: string; type: OperationType | null }>(
+export const findOperation = statement<
+  OperationRow,
+  { projectId: string; id: string; type: OperationType | null }
+>(
   'operation_by_id',
   `SELECT * FROM operations
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 ).oneBy('projectId', 'id', 'type')
 
-// Unfinished ones stand in the queue; failed ones are few among all that ever were, and have indexes of their own.
+// Unfinished operations are in the queue; failed ones are few, and have indexes of their own.
 const isInState = (unfinished: string) =>
   ({
     IN_PROGRESS: `id IN (${unfinished})`,
@@ -20,7 +23,14 @@ const isInState = (unfinished: string) =>
     FAILED: `state = 'FAILED'`,
   }) satisfies Record<OperationState, string>
 
-const list = filteredStatement<{ id: string; record: string }, OperationFilter>(
+interface OperationFilter extends PageParams {
+  projectId: string
+  type: OperationType | null
+  state: OperationState | null
+  resourceId: string | null
+}
+
+export const listOperations = filteredStatement<{ id: string; record: string }, OperationFilter>(
   'operation_list',
   (given) => `SELECT o.id, ${operationRecord} AS record FROM operations o
    WHERE project_id = :projectId AND ${isBefore('id')}
@@ -30,16 +40,16 @@ const list = filteredStatement<{ id: string; record: string }, OperationFilter>(
     resourceId: 'resource_id = :resourceId',
     state: isInState('SELECT operation_id FROM operation_queue WHERE project_id = :projectId'),
   },
-)
+).all
 
-// Each is looked up by itself, also while PostgreSQL knows nothing of the tables and would read them to the end.
+// The subquery looks each operation up by its id, also where the tables have no statistics and a join would read them whole.
 const unfinished = statement<OperationRow, { resourceIds: string[] }>(
   'operation_unfinished',
   `SELECT o.* FROM operation_queue q, LATERAL (SELECT * FROM operations WHERE id = q.operation_id LIMIT 1) o
    WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 
-// Beside a deletion there is at most one other.
+// There is at most one other operation beside a deletion.
 const other = keyedStatement<object, { resourceId: string; id: string }>(
   'operation_other_unfinished',
   `SELECT w.resource_id AS "resourceId", w.id FROM unnest(:resourceId::uuid[], :id::uuid[]) AS w (resource_id, id)
@@ -47,8 +57,8 @@ const other = keyedStatement<object, { resourceId: string; id: string }>(
 )
 
 /**
- * What it waits for may have happened: it is due now. Returns how many were made so. What a worker holds looks by
- * itself; what failed keeps its pause.
+ * Makes an operation due that waits for something which may have happened. One that a worker holds checks by itself, and
+ * one that failed keeps its pause. Returns the number of operations that are due now.
  */
 export const hastenOperation = statement<never, { resourceId: string }>(
   'operation_hasten',
@@ -73,9 +83,9 @@ export const findAnyOperation = statement<OperationRow, { id: string }>(
   'SELECT * FROM operations WHERE id = :id',
 ).oneBy('id')
 
-const adminList = filteredStatement<
+export const listAllOperations = filteredStatement<
   OperationRow,
-  { beforeId: string | null; isStuck: boolean | null; state: string | null; limit: number }
+  PageParams & { isStuck: boolean | null; state: OperationState | null }
 >(
   'operation_admin_list',
   (given) => `SELECT * FROM operations WHERE ${isBefore('id')} ${given} ORDER BY id DESC LIMIT :limit`,
@@ -83,7 +93,7 @@ const adminList = filteredStatement<
     isStuck: { true: 'is_stuck', false: 'NOT is_stuck' },
     state: isInState('SELECT operation_id FROM operation_queue'),
   },
-)
+).all
 
 export const retryStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_retry_stuck',
@@ -91,7 +101,7 @@ export const retryStuckOperation = statement<OperationRow, { id: string }, Tx>(
    UPDATE operations SET is_stuck = false, attempts = 0 FROM due WHERE id = due.operation_id AND is_stuck RETURNING operations.*`,
 ).oneBy('id')
 
-/** Whoever works on it at this moment finds its lease gone. */
+/** Takes the operation from a worker that may hold it: the worker loses its lease. */
 export const takeStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_take_stuck',
   `WITH taken AS (UPDATE operation_queue SET lease_token = NULL WHERE operation_id = :id RETURNING operation_id)
@@ -105,27 +115,13 @@ export const pruneOperations = statement<never, { most: number }>(
      ORDER BY completed_at LIMIT :most)`,
 ).runBy('most')
 
-export interface OperationFilter {
-  projectId: string
-  beforeId: string | null
-  type: OperationType | null
-  state: OperationState | null
-  resourceId: string | null
-  limit: number
-}
-
-export const listOperations = (db: Queryable, f: OperationFilter) => list.all(db, f)
-
-/** Locks those of the resource; its deletion comes first. */
-export const findUnfinishedOperations = (db: Queryable, resourceId: string) =>
-  unfinished.all(db, { resourceIds: [resourceId] })
-
-/** The same for the requests of a batch. */
+/** Locks the unfinished operations of a resource; its deletion comes first. */
 export const lockUnfinishedOperations = gathered(async (tx: Tx, resourceIds: string[]) => {
   const operations = await unfinished.all(tx, { resourceIds })
   return resourceIds.map((id) => operations.filter(({ resource_id }) => resource_id === id))
 })
-/** Whether another operation on the same resource is unfinished. */
+
+/** Returns whether another operation on the same resource is unfinished. */
 export const hasOtherUnfinished = async (
   db: Queryable,
   { id, resource_id }: Pick<OperationRow, 'id' | 'resource_id'>,
@@ -134,8 +130,3 @@ export async function countOperations(db: Queryable) {
   const row = await counts.one(db)
   return { inProgress: row?.in_progress ?? 0, stuck: row?.stuck ?? 0 }
 }
-
-export const listAllOperations = (
-  db: Queryable,
-  f: { beforeId: string | null; isStuck: boolean | null; state: OperationState | null; limit: number },
-) => adminList.all(db, f)

@@ -14,7 +14,7 @@ const inProjects = (table: string) => (organizationId: string) =>
 
 const isLiveKey = `t.revoked_at IS NULL AND coalesce(t.expires_at > slipway_now(), true)`
 
-/** What there is of each, counted where it lives: no number beside it that could be wrong. */
+/** The usage of each quota, counted in its own table, so that no stored number can be wrong. */
 const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   projects: (id) => `SELECT count(*) FROM projects WHERE organization_id = ${id} AND deleted_at IS NULL`,
   networks: inProjects('networks'),
@@ -22,7 +22,7 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   access_keys: (id) =>
     `SELECT (${inProjects('access_keys')(id)} AND ${isLiveKey})
           + (SELECT count(*) FROM access_keys t WHERE t.kind = 'organization' AND t.organization_id = ${id} AND ${isLiveKey})`,
-  // Whoever is invited has a place.
+  // Invited people count as members.
   members: (id) =>
     `SELECT (SELECT count(*) FROM memberships WHERE organization_id = ${id})
           + (SELECT count(*) FROM invitations WHERE organization_id = ${id})`,
@@ -48,7 +48,7 @@ const put = statement<never, { organizationId: string; names: string[]; limits: 
    ON CONFLICT (organization_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-// Only where no limit was ever set. What is in use already goes on: the limit is no less than that.
+// Sets a limit only where none was ever set, and never below what is in use.
 const fill = statement<never, { organizationId: string | null; names: string[]; limits: number[] }>(
   'organization_quota_fill',
   `INSERT INTO organization_quotas AS q (organization_id, name, max)
@@ -61,7 +61,7 @@ const fill = statement<never, { organizationId: string | null; names: string[]; 
    ON CONFLICT (organization_id, name) DO UPDATE SET max = greatest(excluded.max, q.used) WHERE q.max IS NULL`,
 )
 
-// Whoever adds something that is counted waits here for the other.
+// Serialises transactions that add something that is counted.
 const lock = statement<never, { organizationId: string; names: string[] }>(
   'organization_quota_lock',
   `SELECT FROM organization_quotas WHERE organization_id = :organizationId AND name = ANY (:names::text[])
@@ -81,14 +81,14 @@ export const setOrganizationQuotas = (
   limits: Partial<Record<OrganizationQuotaName, number>>,
 ) => put.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
-/** Gives limits to organizations that have none yet, of all or of one: the given one, or what is in use if that is more. */
+/** Sets limits where an organization, or all without an id, has none yet: the given one, or what is in use if that is more. */
 export const fillOrganizationQuotas = (
   tx: Tx,
   limits: Record<OrganizationQuotaName, number>,
   organizationId: string | null = null,
 ) => fill.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
-/** Returns the first that there is too much of, after the caller has added to it; holds the others back until its end. */
+/** Returns the first quota that is exceeded after the caller has added to it. Locks the quotas until the transaction ends. */
 export async function findOverfull(
   tx: Tx,
   organizationId: string,

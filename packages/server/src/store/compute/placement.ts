@@ -1,10 +1,10 @@
 import type { Family } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 /**
- * This is the placement predicate, written once: availability, capacity and placement all ask by it. It speaks of a
- * host `h`, and takes what stands for each value in the statement.
+ * The condition that a VM fits on a host `h`, which availability, capacity and placement share. The arguments are SQL
+ * expressions.
  */
 export const fits = (location: string, family: string, gpuCount: string) =>
   `h.is_schedulable AND h.state = 'up' AND h.location = ${location} AND h.family = ${family} AND h.free_gpus >= ${gpuCount}`
@@ -12,21 +12,21 @@ export const fits = (location: string, family: string, gpuCount: string) =>
 /** The best fit is the fullest host. */
 export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 
-/** The order has the planner use the index: a plain EXISTS bets on meeting one early in the table, and loses. */
+/** The order makes the planner use the index. For a plain EXISTS it would expect a host early in the table, and scan it. */
 export const isThereOne = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
-// A GPU that is not free any more is not claimed; then the transaction fails.
-const claim = statement<never, { vmIds: string[]; gpuIds: string[] }>(
+// The transaction fails if a GPU is not free any more.
+const claim = statement<never, Columns<{ vmId: string; gpuId: string }>>(
   'gpu_claim',
   `WITH claimed AS (
      UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
-     FROM unnest(:vmIds::uuid[], :gpuIds::uuid[]) AS c (vm_id, gpu_id)
+     FROM unnest(:vmId::uuid[], :gpuId::uuid[]) AS c (vm_id, gpu_id)
      WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.id)
-   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM claimed`,
+   SELECT assert_or_abort(count(*) = cardinality(:gpuId::uuid[]), 'a GPU is not free any more') FROM claimed`,
 )
 
-// The host row is locked before its GPUs, here as in every change of a GPU's state.
+// The host row is locked before its GPUs, as in every change of a GPU's state.
 const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
@@ -39,7 +39,7 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
    FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
 )
 
-/** Lists those that wait for a reset; what an operator holds back is not among them. */
+/** Lists the GPUs that wait for a reset, except those that an operator holds back. */
 export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string }>(
   'gpu_quarantined',
   `SELECT g.id, g.pci_address, g.host_id, h.name AS host, g.quarantined_at
@@ -47,7 +47,7 @@ export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string 
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 ).allBy('location')
 
-// Who inspected before the GPU was quarantined has seen the time before its last VM, and proves nothing.
+// An inspection from before the quarantine shows nothing about the reset after the last VM.
 const freeClean = statement<never, { gpuIds: string[]; inspectedAt: Date }>(
   'gpu_free_clean',
   `WITH host AS MATERIALIZED (
@@ -58,17 +58,17 @@ const freeClean = statement<never, { gpuIds: string[]; inspectedAt: Date }>(
      AND host_id IN (SELECT id FROM host)`,
 )
 
-interface TypesAt {
-  names: string[]
-  families: string[]
-  gpuCounts: number[]
-  /** Null means all locations. */
-  location: string | null
+interface WantedType {
+  name: string
+  family: Family
+  gpuCount: number
 }
 
+/** A null location means all locations. */
+type TypesAt = Columns<WantedType> & { location: string | null }
+
 const wantedTypes =
-  'unnest(:names::text[], :families::text[], :gpuCounts::integer[]) WITH ORDINALITY AS t (type, family, gpu_count, place)'
-/** Types and locations stand in the order of the catalogue. */
+  'unnest(:name::text[], :family::text[], :gpuCount::integer[]) WITH ORDINALITY AS t (type, family, gpu_count, place)'
 const catalogueOrder = 'ORDER BY l.position, l.name, t.place'
 
 const availability = statement<AvailabilityRow, TypesAt>(
@@ -79,7 +79,7 @@ const availability = statement<AvailabilityRow, TypesAt>(
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
-// A host in service offers what it would have room for if it were empty.
+// A host in service offers every type that it could run if it were empty.
 const offering = statement<{ location: string }, { family: string; gpuCount: number }>(
   'location_offering',
   `SELECT l.name AS location FROM locations l
@@ -99,33 +99,26 @@ const capacity = statement<CapacityRow, TypesAt>(
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
-/** GPUs for one VM. */
-export interface GpuClaim {
+interface GpuClaim {
   vmId: string
   gpuIds: string[]
 }
 
-/** The transaction has locked the hosts of the GPUs. It is tried again if one is not free any more. */
+/** The transaction has locked the hosts of the GPUs. It is retried if a GPU is not free any more. */
 export const claimGpus = (tx: Tx, claim: GpuClaim): Promise<void> => tx.enqueue(writeClaims, claim)
 
 async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
   const pairs = claims.flatMap(({ vmId, gpuIds }) => gpuIds.map((gpuId) => ({ vmId, gpuId })))
-  const [vmIds, gpuIds] = [pairs.map(({ vmId }) => vmId), pairs.map(({ gpuId }) => gpuId)]
-  await claim.run(tx, { vmIds, gpuIds })
+  await claim.run(tx, columns(pairs, ['vmId', 'gpuId']))
 }
 
-/** The VM has left the GPUs: nobody gets them before the engine has reset them. */
-export const quarantineGpus = async (tx: Tx, vmId: string): Promise<number> =>
-  (await quarantineAllGpus(tx, [vmId])).get(vmId) ?? 0
-
-/** The same for several VMs; returns how many GPUs each left. */
-export async function quarantineAllGpus(tx: Tx, vmIds: string[]): Promise<Map<string, number>> {
-  const counts = new Map<string, number>()
-  for (const { vm_id } of await quarantine.all(tx, { vmIds })) counts.set(vm_id, (counts.get(vm_id) ?? 0) + 1)
-  return counts
+/** Releases the GPUs of VMs; no VM gets them before the engine has reset them. Returns the number of GPUs of each VM. */
+export async function quarantineGpus(tx: Tx, vmIds: string[]): Promise<number[]> {
+  const released = await quarantine.all(tx, { vmIds })
+  return vmIds.map((id) => released.filter(({ vm_id }) => vm_id === id).length)
 }
 
-export interface QuarantinedGpu {
+interface QuarantinedGpu {
   id: string
   pci_address: string
   host_id: string
@@ -134,37 +127,29 @@ export interface QuarantinedGpu {
 }
 
 /**
- * Frees GPUs that an inspection found reset and without a holder. `inspectedAt` is when the inspection began, by the
- * database's clock. Returns how many it freed.
+ * Frees GPUs that an inspection found reset and unused. `inspectedAt` is the start of the inspection by the database's
+ * clock. Returns the number of freed GPUs.
  */
 export async function freeCleanGpus(db: Queryable, gpuIds: string[], inspectedAt: Date): Promise<number> {
   return gpuIds.length === 0 ? 0 : freeClean.run(db, { gpuIds, inspectedAt })
 }
 
-export interface WantedType {
-  name: string
-  family: Family
-  gpuCount: number
-}
-export interface AvailabilityRow {
+interface AvailabilityRow {
   type: string
   location: string
   available: boolean
 }
-export interface CapacityRow {
+interface CapacityRow {
   type: string
   location: string
   quantity: number
 }
 
 const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
-  names: types.map((type) => type.name),
-  families: types.map((type) => type.family),
-  gpuCounts: types.map((type) => type.gpuCount),
+  ...columns(types, ['name', 'family', 'gpuCount']),
   location,
 })
 
-/** A null location means all of them. */
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
   availability.all(db, typesAt(types, location))
 

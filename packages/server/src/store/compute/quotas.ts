@@ -1,7 +1,7 @@
 import type { QuotaName } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { gathered, perTransaction } from '../../postgres/gathered.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 export interface QuotaRow {
   name: QuotaName
@@ -19,10 +19,10 @@ export interface QuotaShortage {
   available: number
 }
 
-/** Stands for the limit where neither the project nor its organization was given one. */
+/** Shown as the limit where neither the project nor its organization has one. */
 const mostOfAnything = 1_000_000_000
 
-/** The limit that is met first is shown, and what can still be had under both. */
+/** Shows the lower limit of project and organization, and what is left under both. */
 export const listQuotas = statement<QuotaRow, { projectId: string }>(
   'quota_list',
   `SELECT q.name, coalesce(least(q.max, o.max), ${mostOfAnything}) AS max, q.used,
@@ -32,12 +32,12 @@ export const listQuotas = statement<QuotaRow, { projectId: string }>(
    WHERE q.project_id = :projectId`,
 ).allBy('projectId')
 
-interface QuotaKeys {
-  projectIds: string[]
-  names: string[]
+interface QuotaKey {
+  projectId: string
+  name: QuotaName
 }
 
-/** The rows of `wanted`: those of organizations, then those of projects; `inOrder` says how they are taken. */
+/** The rows of `wanted`: those of organizations, then those of projects; `inOrder` adds their order and lock. */
 const rowsOf = (inOrder: (columns: string, row: string) => string) => `
         whole AS MATERIALIZED (
           SELECT o.organization_id, o.name, o.max, o.used
@@ -51,11 +51,11 @@ const rowsOf = (inOrder: (columns: string, row: string) => string) => `
 const besideRows = `LEFT JOIN own q ON q.project_id = w.project_id AND q.name = w.name
    LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`
 
-const look = statement<QuotaState, QuotaKeys>(
+const read = statement<QuotaState, Columns<QuotaKey>>(
   'quota_look',
   `WITH wanted AS MATERIALIZED (
           SELECT w.project_id, w.name, p.organization_id
-          FROM (SELECT DISTINCT * FROM unnest(:projectIds::uuid[], :names::text[]) AS each (project_id, name)) w
+          FROM (SELECT DISTINCT * FROM unnest(:projectId::uuid[], :name::text[]) AS each (project_id, name)) w
           JOIN projects p ON p.id = w.project_id),
         ${rowsOf(() => '')}
    SELECT w.project_id, w.organization_id, w.name, q.name IS NOT NULL AS is_there, q.max, q.used,
@@ -63,15 +63,14 @@ const look = statement<QuotaState, QuotaKeys>(
    FROM wanted w ${besideRows}`,
 )
 
-// The organization's rows, which a change to the projects' rows touches by trigger, are locked before those: each in
-// order, so that two who want several never wait for each other. After a wait both rows are as the other one left them.
-// Nothing is taken, and the transaction fails, unless every quota covers what is taken of it; what is given back is always
-// covered.
-const change = statement<never, QuotaKeys & { amounts: number[] }>(
+// Locks the organization's rows, which a trigger on the project's rows updates, before those, each in order, so that two
+// transactions never wait for each other. After a wait both rows are as the other transaction left them. The transaction
+// fails unless every quota covers what is taken of it; what is given back is always covered.
+const change = statement<never, Columns<QuotaChange>>(
   'quota_change',
   `WITH wanted AS MATERIALIZED (
           SELECT c.project_id, c.name, c.amount, p.organization_id
-          FROM unnest(:projectIds::uuid[], :names::text[], :amounts::bigint[]) AS c (project_id, name, amount)
+          FROM unnest(:projectId::uuid[], :name::text[], :amount::bigint[]) AS c (project_id, name, amount)
           JOIN projects p ON p.id = c.project_id),
         ${rowsOf((columns, row) => `ORDER BY ${columns} FOR NO KEY UPDATE OF ${row}`)},
         changed AS (
@@ -88,6 +87,7 @@ interface QuotaState {
   project_id: string
   organization_id: string
   name: QuotaName
+  /** The project has a row for the quota. */
   is_there: boolean
   max: number | null
   used: number | null
@@ -95,16 +95,19 @@ interface QuotaState {
   whole_used: number | null
 }
 
-const put = statement<never, { projectId: string; names: string[]; limits: (number | null)[] }>(
+interface QuotaLimit {
+  name: QuotaName
+  max: number | null
+}
+
+const put = statement<never, { projectId: string } & Columns<QuotaLimit>>(
   'quota_put',
   `INSERT INTO quotas (project_id, name, max)
-   SELECT :projectId, w.name, w.max FROM unnest(:names::text[], :limits::bigint[]) AS w (name, max) ORDER BY w.name
+   SELECT :projectId, w.name, w.max FROM unnest(:name::text[], :max::bigint[]) AS w (name, max) ORDER BY w.name
    ON CONFLICT (project_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-/**
- * Every creation in a project claims its quota: taking the rows away waits for those under way and stops later ones.
- */
+/** Every creation in a project takes quota: deleting the rows waits for creations that are running and stops later ones. */
 export const deleteQuotas = statement<never, { projectId: string }, Tx>(
   'quota_delete',
   `WITH whole AS MATERIALIZED (
@@ -114,106 +117,100 @@ export const deleteQuotas = statement<never, { projectId: string }, Tx>(
    DELETE FROM quotas WHERE project_id = :projectId AND (SELECT count(*) FROM whole) >= 0`,
 ).runBy('projectId')
 
-/** What one request takes of its project's quotas. */
-export interface QuotaRequest {
+/** The amounts that one request takes of its project's quotas. */
+interface QuotaRequest {
   projectId: string
   amounts: QuotaAmounts
 }
 
-type Wanted = { projectId: string; name: QuotaName; amount: number }
+interface QuotaChange extends QuotaKey {
+  amount: number
+}
 
-const wantedOf = ({ projectId, amounts }: QuotaRequest): Wanted[] =>
+const changesOf = ({ projectId, amounts }: QuotaRequest): QuotaChange[] =>
   Object.entries(amounts)
     .filter(([, amount]) => amount > 0)
     .map(([name, amount]) => ({ projectId, name: name as QuotaName, amount }))
 
-const keysOf = (wanted: Wanted[]): QuotaKeys => ({
-  projectIds: wanted.map(({ projectId }) => projectId),
-  names: wanted.map(({ name }) => name),
-})
-
 /** Reads what is left of the quotas of a request. The requests of a batch share the result. */
 export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Promise<QuotasLeft[]> => {
   const left = quotasLeft(tx)
-  const unread = requests.flatMap(wantedOf).filter((wanted) => !left.has(wanted))
-  if (unread.length > 0) left.add(await look.all(tx, keysOf(unread)))
+  const unread = requests.flatMap(changesOf).filter((key) => !left.has(key))
+  if (unread.length > 0) left.add(await read.all(tx, columns(unread, ['projectId', 'name'])))
   return requests.map(() => left)
 })
 
 /**
- * Takes what the request wants. It is sent with the commit, so that its rows are locked for the shortest time. If more is
- * wanted than there is by now, the transaction is tried again, and then reads what is short.
+ * Takes the amounts of the request. The statement is sent with the commit, so that its rows are locked for the shortest
+ * time. If a quota does not cover them any more, the transaction is retried, and then reads the shortage.
  */
 export const takeQuota = (tx: Tx, request: QuotaRequest): Promise<void> =>
-  tx.enqueue(changeQuotas, wantedOf(request))
+  tx.enqueue(changeQuotas, changesOf(request))
 
 export const giveBackQuota = (tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> =>
   tx.enqueue(
     changeQuotas,
-    wantedOf({ projectId, amounts }).map((wanted) => ({ ...wanted, amount: -wanted.amount })),
+    changesOf({ projectId, amounts }).map((change) => ({ ...change, amount: -change.amount })),
   )
 
-/** Each row is changed once, by the sum. */
-async function changeQuotas(tx: Tx, requests: Wanted[][]): Promise<void> {
-  const changes = requests.flat()
-  const sums = new Map<string, Wanted>()
-  for (const { projectId, name, amount } of changes) {
-    const key = `${projectId} ${name}`
-    sums.set(key, { projectId, name, amount: amount + (sums.get(key)?.amount ?? 0) })
+/** Changes each row once, by the sum of its changes. */
+async function changeQuotas(tx: Tx, requests: QuotaChange[][]): Promise<void> {
+  const sums = new Map<string, QuotaChange>()
+  for (const change of requests.flat()) {
+    const sum = sums.get(`${change.projectId} ${change.name}`)?.amount ?? 0
+    sums.set(`${change.projectId} ${change.name}`, { ...change, amount: sum + change.amount })
   }
-  const summed = [...sums.values()]
-  if (summed.length > 0)
-    await change.run(tx, { ...keysOf(summed), amounts: summed.map(({ amount }) => amount) })
+  if (sums.size > 0) await change.run(tx, columns([...sums.values()], ['projectId', 'name', 'amount']))
 }
 
-/** What is left of quotas, as they were read. */
-export class QuotasLeft {
-  readonly #rows = new Map<string, QuotaState>()
-  /** By project or organization, and name. */
+/** The amounts left of quotas: as they were read, less what requests of the transaction have taken. */
+class QuotasLeft {
+  /** By the id of a project or organization, and the name of the quota. */
   readonly #left = new Map<string, number>()
+  readonly #organizationIds = new Map<string, string>()
 
-  has({ projectId, name }: Wanted): boolean {
-    return this.#rows.has(`${projectId} ${name}`)
+  has({ projectId, name }: QuotaKey): boolean {
+    return this.#left.has(`${projectId} ${name}`)
   }
 
-  /** What requests have taken of quotas that were read before stays taken. */
+  /** A project's quota without a row covers nothing; one without a limit covers what the organization's does. */
   add(rows: QuotaState[]): void {
     for (const row of rows) {
       const { project_id, organization_id, name } = row
-      this.#rows.set(`${project_id} ${name}`, row)
-      this.#set(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
-      this.#set(`${organization_id} ${name}`, leftOf(row.whole_max, row.whole_used))
+      this.#organizationIds.set(project_id, organization_id)
+      this.#setOnce(`${project_id} ${name}`, leftOf(row.is_there ? row.max : 0, row.used))
+      this.#setOnce(`${organization_id} ${name}`, leftOf(row.whole_max, row.whole_used))
     }
   }
 
-  #set(key: string, left: number): void {
+  /** Keeps a known amount, from which requests may have taken. */
+  #setOnce(key: string, left: number): void {
     if (!this.#left.has(key)) this.#left.set(key, left)
   }
 
-  /**
-   * Gives the request all that it wants or nothing; returns null, or the first quota that does not cover it. A project's
-   * quota without a row covers nothing; one without a limit covers what the organization's does.
-   */
+  /** Takes all amounts of the request and returns null, or takes nothing and returns the first shortage. */
   take(request: QuotaRequest): QuotaShortage | null {
-    const wanted = wantedOf(request)
-    const short = wanted.flatMap((each) => this.#shortagesOf(each)).sort(byImportance)
-    if (short[0]) return short[0]
-    for (const { projectId, name, amount } of wanted)
-      for (const key of this.#keysOf(projectId, name)) this.#left.set(key, this.#left.get(key)! - amount)
+    const changes = changesOf(request)
+    const [shortage] = changes.flatMap((change) => this.#shortagesOf(change)).sort(inOrderOfReport)
+    if (shortage) return shortage
+    for (const change of changes)
+      for (const [, key] of this.#holdersOf(change)) this.#left.set(key, this.#left.get(key)! - change.amount)
     return null
   }
 
-  #keysOf(projectId: string, name: string): [project: string, organization: string] {
-    const organizationId = this.#rows.get(`${projectId} ${name}`)?.organization_id
-    return [`${projectId} ${name}`, `${organizationId} ${name}`]
+  #holdersOf({ projectId, name }: QuotaKey): [QuotaShortage['holder'], key: string][] {
+    const organizationId = this.#organizationIds.get(projectId)
+    return [
+      ['project', `${projectId} ${name}`],
+      ['organization', `${organizationId} ${name}`],
+    ]
   }
 
-  #shortagesOf({ projectId, name, amount }: Wanted): QuotaShortage[] {
-    const [project, organization] = this.#keysOf(projectId, name)
-    const left = { project: this.#left.get(project) ?? 0, organization: this.#left.get(organization) ?? 0 }
-    return (['project', 'organization'] as const)
-      .filter((holder) => left[holder] < amount)
-      .map((holder) => ({ name, holder, requested: amount, available: Math.max(0, left[holder]) }))
+  #shortagesOf(change: QuotaChange): QuotaShortage[] {
+    const { name, amount: requested } = change
+    return this.#holdersOf(change)
+      .map(([holder, key]) => ({ name, holder, requested, available: Math.max(0, this.#left.get(key) ?? 0) }))
+      .filter(({ available }) => available < requested)
   }
 }
 
@@ -222,19 +219,12 @@ const quotasLeft = perTransaction(() => new QuotasLeft())
 const leftOf = (max: number | null, used: number | null) =>
   max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)
 
-/** The first by name is told; of the two holders the one with less, and the project when they are alike. */
-const byImportance = (a: QuotaShortage, b: QuotaShortage) =>
-  a.name === b.name
-    ? a.available - b.available || (a.holder === 'project' ? -1 : 1)
-    : a.name < b.name
-      ? -1
-      : 1
-
-/** What is used stays used: a limit below it only stops further taking. Null: the organization's alone holds. */
-export async function setQuotas(
-  tx: Tx,
-  projectId: string,
-  items: { name: QuotaName; max: number | null }[],
-): Promise<void> {
-  await put.run(tx, { projectId, names: items.map(({ name }) => name), limits: items.map(({ max }) => max) })
+/** By name; of the two holders of a quota the one with less left, or the project if both have the same. */
+function inOrderOfReport(a: QuotaShortage, b: QuotaShortage): number {
+  if (a.name !== b.name) return a.name < b.name ? -1 : 1
+  return a.available - b.available || (a.holder === 'project' ? -1 : 1)
 }
+
+/** A limit below what is used only stops further taking. With null, only the organization's limit applies. */
+export const setQuotas = (tx: Tx, projectId: string, items: QuotaLimit[]) =>
+  put.run(tx, { projectId, ...columns(items, ['name', 'max']) })

@@ -2,7 +2,7 @@ import { isUuid } from '../../domain/ids.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-// What has been deleted has no row any more: its first operation, which created it, still knows the name.
+// A deleted resource has no row; its first operation, which created it, still has the name.
 const byIds = statement<{ id: string; name: string }, { ids: string[] }>(
   'resource_names',
   `SELECT w.id, coalesce(v.name, d.name, r.name, o.request ->> 'name', '') AS name FROM unnest(:ids::uuid[]) AS w (id)
@@ -12,7 +12,7 @@ const byIds = statement<{ id: string; name: string }, { ids: string[] }>(
    LEFT JOIN LATERAL (SELECT request FROM operations WHERE resource_id = w.id ORDER BY id LIMIT 1) o ON true`,
 )
 
-/** Returns the rows with the names of what they are about, which VMs, disks and rules have here. */
+/** Returns the rows with the names of their resources: VMs, disks and firewall rules. */
 export async function withResourceNames<Row extends { resource_id: string; resource_name?: string }>(
   db: Queryable,
   rows: Row[],

@@ -1,5 +1,5 @@
 import type { Tx } from '../../postgres/database.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
 export interface SshKeyRow {
   id: string
@@ -11,21 +11,18 @@ export interface SshKeyRow {
   created_at: Date
 }
 
-export const listSshKeys = statement<
-  SshKeyRow,
-  { projectId: string; beforeId: string | null; limit: number }
->(
+export const listSshKeys = statement<SshKeyRow, { projectId: string } & PageParams>(
   'ssh_key_list',
   `SELECT * FROM ssh_keys WHERE project_id = :projectId AND ${isBefore('id')} ORDER BY id DESC LIMIT :limit`,
 ).allBy('projectId', 'beforeId', 'limit')
 
-/** Returns those of them that there are, in any order. */
+/** Returns the keys that exist, in any order. */
 export const findSshKeys = statement<SshKeyRow, { projectId: string; ids: string[] }>(
   'ssh_key_several',
   'SELECT * FROM ssh_keys WHERE project_id = :projectId AND id = ANY (:ids)',
 ).allBy('projectId', 'ids')
 
-// Two at once may both find room: the limit is there against heaps, not for the last one.
+// Two requests at once may both find room: the limit prevents abuse, and need not be exact.
 const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
   'ssh_key_insert',
   `INSERT INTO ssh_keys (id, project_id, name, public_key, type, fingerprint)
@@ -33,7 +30,6 @@ const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
    WHERE (SELECT count(*) FROM ssh_keys WHERE project_id = :projectId) < :most::int RETURNING *`,
 )
 
-/** Returns undefined when there is none. */
 export const deleteSshKey = statement<SshKeyRow, { projectId: string; id: string }, Tx>(
   'ssh_key_delete',
   'DELETE FROM ssh_keys WHERE project_id = :projectId AND id = :id RETURNING *',
@@ -44,7 +40,7 @@ export const deleteSshKeysOfProject = statement<never, { projectId: string }, Tx
   'DELETE FROM ssh_keys WHERE project_id = :projectId',
 ).runBy('projectId')
 
-export interface NewSshKey {
+interface NewSshKey {
   id: string
   projectId: string
   name: string
@@ -53,5 +49,5 @@ export interface NewSshKey {
   fingerprint: string
 }
 
-/** Returns undefined when the project has so many already; violates `ssh_keys_project_id_name_key` for a name taken. */
+/** Returns undefined if the project has `most` keys already; violates `ssh_keys_project_id_name_key` if the name is taken. */
 export const insertSshKey = (tx: Tx, key: NewSshKey, most: number) => insert.one(tx, { ...key, most })

@@ -3,7 +3,7 @@ import { statement } from '../../postgres/statement.ts'
 
 const warnAheadS = 600
 
-/** VMs whose time is up. */
+/** VMs whose TTL has expired. */
 export const expired = `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL
      AND CASE WHEN on_expiry = 'delete' AND NOT is_protected THEN state <> 'STATE_DELETING'
@@ -12,7 +12,7 @@ export const expired = `SELECT id, project_id, on_expiry FROM vms v
          END
    ORDER BY expires_at`
 
-/** VMs whose time is nearly up, and whose owners were not warned. */
+/** VMs whose TTL expires soon, and whose owners were not warned. */
 export const expiring = `SELECT id FROM vms
    WHERE expires_at <= slipway_now() + interval '${warnAheadS} seconds' AND expires_at > slipway_now()
      AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'
@@ -23,7 +23,7 @@ export const listExpiredVms = statement<
   { most: number }
 >('vm_expired', `${expired} LIMIT :most`).allBy('most')
 
-/** Its owner may have given it more time since it was found. */
+/** Returns undefined if the owner has extended the TTL since the VM was listed. */
 export const lockExpiredVm = statement<{ id: string }, { id: string }, Tx>(
   'vm_lock_expired',
   'SELECT id FROM vms WHERE id = :id AND expires_at <= slipway_now() AND deleted_at IS NULL FOR UPDATE',

@@ -1,8 +1,7 @@
 import type { VmState } from '@slipway/contract'
-import type { Queryable } from '../../postgres/database.ts'
-import { filteredStatement, isBefore, statement } from '../../postgres/statement.ts'
+import { filteredStatement, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
-/** A VM as operators see it: whose it is, and nothing of what its owner put into it. */
+/** A VM as operators see it: with its tenant, and without the tenant's data. */
 export interface TenantVmRow {
   id: string
   name: string
@@ -17,14 +16,13 @@ export interface TenantVmRow {
   created_at: Date
 }
 
-export interface TenantVmFilter {
+interface TenantVmFilter extends PageParams {
   organizationId: string | null
   ids: string[] | null
-  beforeId: string | null
-  limit: number
 }
 
-const list = filteredStatement<TenantVmRow, TenantVmFilter>(
+/** Lists the VMs of every tenant, the newest first. */
+export const listTenantVms = filteredStatement<TenantVmRow, TenantVmFilter>(
   'vm_list_all',
   (
     given,
@@ -33,10 +31,10 @@ const list = filteredStatement<TenantVmRow, TenantVmFilter>(
    FROM vms v JOIN projects p ON p.id = v.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE v.deleted_at IS NULL AND ${isBefore('v.id')} ${given} ORDER BY v.id DESC LIMIT :limit`,
   { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
-)
+).all
 
-// One that an operation works on is looked at again when that has ended. Such organizations are few or none: so written, it
-// begins with them, and never walks all VMs in search of the first that fits.
+// A VM with an unfinished operation is found again when that has ended. The order of the joins makes the plan start with
+// the organizations, of which there are few, so that it never scans all VMs.
 export const suspendedRunning = `WITH stopped AS MATERIALIZED (
      SELECT id FROM projects
      WHERE organization_id = ANY (ARRAY(SELECT id FROM organizations WHERE stops_vms)) AND deleted_at IS NULL)
@@ -46,11 +44,8 @@ export const suspendedRunning = `WITH stopped AS MATERIALIZED (
        AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
      OFFSET 0) v`
 
-/** Lists what runs in organizations whose suspension stops their VMs. */
+/** Lists the running VMs of organizations whose suspension stops their VMs. */
 export const listVmsOfSuspended = statement<{ id: string; project_id: string }, { most: number }>(
   'vm_list_of_suspended',
   `${suspendedRunning} LIMIT :most`,
 ).allBy('most')
-
-/** Lists the VMs of every tenant, the newest first. */
-export const listTenantVms = (db: Queryable, filter: TenantVmFilter) => list.all(db, filter)
