@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { families, type Vm } from '@slipway/contract'
+import { time } from '@slipway/server/postgres/time.ts'
 import { billing, vmRecord } from '@slipway/server/store/compute/vm-view.ts'
 import { serialNumberOf, type VmDiskRow, type VmRow } from '@slipway/server/store/compute/vms.ts'
-import { time } from '@slipway/server/postgres/time.ts'
 import type { TestService } from './service.ts'
 
 type Row<T> = { [Name in keyof T]: T[Name] extends Date | null ? string | null : T[Name] }

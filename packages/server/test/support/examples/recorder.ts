@@ -1,4 +1,4 @@
-import type { ErrorCode, EventType, RouteResponse, RouteId } from '@slipway/contract'
+import type { ErrorCode, EventType, RouteId, RouteResponse } from '@slipway/contract'
 import type { Recording } from '@slipway/contract/openapi/recording'
 import type { CallOptions, TestService } from '@slipway/testing/service.ts'
 
