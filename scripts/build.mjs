@@ -84,8 +84,7 @@ async function bundlePrograms() {
 }
 
 /**
- * The server loads npm packages from node_modules; only the workspace's own packages become part of its file, and one that
- * consists of so many small files that to find them takes longer than anything else of a start.
+ * The server loads npm packages from node_modules; only the workspace's own packages become part of its file, and one that consists of hundreds of small files that to find them takes longer than anything else of a start.
  */
 export const packagesStayOutside = {
   name: 'packages-stay-outside',

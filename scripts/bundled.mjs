@@ -18,7 +18,7 @@ export async function bundled(entry) {
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
 }
 
-/** The same for a file that needs npm packages or the migrations: it is written beside the built server. */
+/** For a file that needs npm packages or the migrations: it is written beside the built server. */
 export async function bundledForServer(entry) {
   const { build } = await import('esbuild')
   const outfile = join(root, 'packages/server/dist/tools', entry.replace(/.*\/(.*)\.ts$/, '$1.mjs'))

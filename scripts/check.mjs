@@ -21,7 +21,7 @@ const checks = [
   { name: 'OpenAPI rules', script: ['node_modules/@redocly/cli/bin/cli.js', 'lint', 'openapi.json'] },
 ]
 
-/** The checks speak with nobody. */
+/** The checks send nothing over the network. */
 const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
 ensureInstalled('all')

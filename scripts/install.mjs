@@ -47,7 +47,7 @@ function checkNode() {
   leave(`Slipway needs Node.js ${oldestNode.join('.')} or later; this is ${process.versions.node}`)
 }
 
-/** Whether npm's own list of what is in node_modules has every package of the group, in the version of the lock. */
+/** Returns whether npm's own list of what is in node_modules has every package of the group, in the version of the lock. */
 export function isInstalled(group) {
   const listPath = join(root, 'node_modules/.package-lock.json')
   if (!existsSync(listPath)) return false

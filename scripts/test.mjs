@@ -52,7 +52,7 @@ function printCounts() {
     ({ status, assertionResults }) =>
       status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),
   )
-  // A run can also fail outside of every test: an error that nobody caught.
+  // A run can also fail outside of every test: an uncaught error.
   const failed = results.numFailedTests + brokenFiles.length || (process.exitCode ? 1 : 0)
   const skipped = results.numPendingTests + results.numTodoTests
   if (failed > 0) process.exitCode ||= 1

@@ -637,7 +637,7 @@ DECLARE
   time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
   created constant text := to_char(created_at AT TIME ZONE 'UTC', time_format);
   location_json constant text := to_json(location);
-  -- As a known_hosts file names the VM: a port other than that of SSH is part of the name.
+  -- The name of the VM in a known_hosts file: a port other than that of SSH is part of the name.
   known_host constant text := CASE
     WHEN ssh_destination = '' THEN host(coalesce(public_address, private_address))
     WHEN ssh_destination LIKE '%:%' THEN regexp_replace(ssh_destination, '^.*@(.*):([0-9]+)$', '[\1]:\2')
@@ -966,7 +966,7 @@ BEGIN
     since := lower(NEW.period);
     spent := NEW.earlier_usd_ms;
   ELSE
-    -- As in add_up_earlier_meters.
+    -- See add_up_earlier_meters.
     PERFORM pg_advisory_xact_lock_shared(7102021);
     spent := NEW.earlier_usd_ms + metered_cost(NEW.product_name, NEW.quantity, NEW.period);
   END IF;

@@ -1,4 +1,4 @@
-// The types of the contract as plain TypeScript, printed from its schemas: whoever installs the SDK needs neither the
+// The types of the contract as plain TypeScript, printed from its schemas: users of the SDK need neither the
 // contract nor the library that it is written with.
 import { bundled } from '../bundled.mjs'
 

@@ -18,7 +18,7 @@ const obstacles = [
   git('status', '--porcelain') && 'there are changes that are not committed',
   git('tag', '--list', tag) && `${tag} has been released already: npm version --no-git-tag-version <next>`,
   !changesOf(version) && `CHANGELOG.md says nothing about ${version}`,
-  // Whoever looks for the sources of a package has to find these.
+  // The packages link to these sources.
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
     `package.json names ${address(repository.url)} as the repository, and no remote of this one is there`,
 ].filter(Boolean)

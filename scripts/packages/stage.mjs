@@ -1,5 +1,5 @@
 // What is published: three packages, made from the workspace. Their sources are TypeScript that imports its neighbours;
-// what people install stands by itself.
+// the published packages have no such imports.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from '../build.mjs'
@@ -11,7 +11,7 @@ const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.j
 /** All that a program exports: it is run, not imported. */
 const itself = { './package.json': './package.json' }
 
-/** By the folder of each: the name people install it by, its own part of package.json, and what goes in. */
+/** For the folder of each package: the published name, its own part of package.json, and what goes in. */
 const published = {
   sdk: {
     name: '@slipway/sdk',

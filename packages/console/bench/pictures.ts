@@ -100,7 +100,7 @@ async function take(
   nameOf: (name: string) => string,
   ids: Record<string, string> = {},
 ): Promise<void> {
-  // Whoever has just signed in is still on the way to the first page.
+  // After sign-in the first page may still be loading.
   await page.goto(`${scene.url}/account`)
   await settled(page)
   for (const [key, path] of Object.entries(paths)) {

@@ -7,7 +7,7 @@ import { launch } from '../test/support/browser-program.ts'
 const location = 'us-east1-a'
 /** The console takes the addresses of this location for such that the internet routes, and shows how to connect. */
 const routed = 'eu-north1-a'
-/** VMs of this location take so long to boot that they can be looked at meanwhile. */
+/** VMs of this location boot slowly, so that the boot can be seen. */
 const slow = 'ap-south1-a'
 const models = ['A100 40GB PCIe', 'L40S 48GB PCIe']
 const config = `
@@ -85,7 +85,7 @@ export async function startScene(counts: Record<string, number>) {
     return page
   }
   const operator = createClient({ baseUrl: url, token: server.operator_key })
-  /** Returns a page of somebody who has just come in as owner of a new organization. */
+  /** Returns a page of the owner of a new organization, just after sign-in. */
   const inviteOwner = async (email: string, name: string) => {
     const { id } = await operator.adminOrganizationCreate({ name })
     const { invite_url } = await operator.adminUserCreate({ email, organization_id: id, role: 'owner' })

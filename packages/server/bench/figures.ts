@@ -7,7 +7,7 @@ export const groups = {
 }
 export type Group = keyof typeof groups
 
-/** By their groups, whichever was measured first. */
+/** Sorted by group, independent of the order of measurement. */
 export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figure[]][] =>
   (Object.keys(groups) as Group[]).flatMap((group) => (figures[group] ? [[group, figures[group]]] : []))
 
@@ -37,7 +37,7 @@ export interface Aim {
 export interface Limit {
   what: string
   value: number
-  /** Value divided by limit; null when whoever made the load was the limit of either. */
+  /** Value divided by limit; null when the load generator was the limit of either. */
   ratio: number | null
 }
 
@@ -45,7 +45,7 @@ export interface Cpu {
   /** Milliseconds of a request, or of whatever is counted. */
   serverMs: number
   postgresMs: number
-  /** Cores that whoever made the load was busy with. */
+  /** Cores that the load generator used. */
   loadCores: number
 }
 

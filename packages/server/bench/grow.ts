@@ -1,5 +1,5 @@
 /**
- * The same work on a small store and on one with a million VMs, 20,000 hosts, 10 million finished operations and 40 million
+ * Measures the same work on a small store and on one with a million VMs, 20,000 hosts, 10 million finished operations and 40 million
  * events, or the part of it that `--scale` says: by default a tenth. With `--store DIR` the grown one stays in that directory,
  * and a later run measures it without filling it again.
  */

@@ -18,7 +18,7 @@ export type BareTask =
     }
   | { kind: 'transactions' | 'inserts'; databaseUrl: string; connections: number; seconds: number }
 
-/** The same bytes: the body, and the headers that the service adds to it. */
+/** The body and the headers that the service adds to it, byte for byte. */
 export interface Answer {
   headers: Record<string, string>
   body: string
@@ -50,7 +50,7 @@ export interface WriteLimits {
   pgbench?: number
 }
 
-/** The smallest durable changes a second, over so many connections: by our driver, and by `pgbench` where it is installed. */
+/** The smallest durable changes per second over this number of connections: by our driver, and by `pgbench` where it is installed. */
 export async function writeLimits(
   service: RunningService,
   connections: number,

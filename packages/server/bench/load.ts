@@ -15,7 +15,7 @@ export interface Made extends Tenant {
 interface Shape {
   url: string
   clients: number
-  /** It ends after so many, or after so long. */
+  /** It ends after this count or after this time. */
   count?: number
   seconds?: number
 }
@@ -31,7 +31,7 @@ export type Load = Shape &
 export interface LoadResult {
   count: number
   perSecond: number
-  /** Of the whole, in milliseconds. */
+  /** Times of the whole change, in milliseconds. */
   p50: number
   p99: number
   /** Until a change was promised. */
@@ -72,7 +72,7 @@ export const hasWrk = spawnSync('wrk', ['-v']).error === undefined
 
 export const readerName = hasWrk ? 'wrk' : 'a Node client (apt-get install wrk for one that takes less CPU)'
 
-/** GETs over and over, over so many connections. */
+/** Repeats a GET over this number of connections. */
 export const read = (reading: Reading): Promise<ReadResult> => (hasWrk ? byWrk(reading) : byNode(reading))
 
 const byNode = ({ connections, ...reading }: Reading) =>

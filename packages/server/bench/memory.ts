@@ -2,7 +2,7 @@ import { memoryMb } from './cpu.ts'
 import { atMost, type Figure } from './figures.ts'
 import type { RunningService } from './running-service.ts'
 
-/** What `/metrics` tells of a process's memory. The rest of what is resident is code, stacks and what malloc keeps. */
+/** The memory of a process in `/metrics`. The rest of what is resident is code, stacks and what malloc keeps. */
 const parts = {
   resident: 'process_resident_memory_bytes',
   'heap used': 'nodejs_heap_size_used_bytes',
@@ -19,7 +19,7 @@ export class Memory {
     this.#service = service
   }
 
-  /** So that the figure tells after which work there was how much of what. */
+  /** The figure shows which work used how much memory. */
   async note(after: string): Promise<void> {
     const metrics = await (await fetch(`${this.#service.main.url}/metrics`)).text()
     for (const [part, name] of Object.entries(parts)) {

@@ -31,7 +31,7 @@ export async function metered<T>(
   return { result, cost }
 }
 
-/** The share of one of so many. */
+/** The cost of one change of the given number. */
 export const each = ({ serverMs, postgresMs }: Cost, count: number, loadCores: number): Cpu => ({
   serverMs: serverMs / count,
   postgresMs: postgresMs / count,

@@ -126,7 +126,7 @@ async function readFrom(
       pids,
     )
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)
-    // Those that run at once all see the account of whoever ended before them: the largest is that of all.
+    // Child processes that run at once see the CPU time of those that ended before: the largest value covers all of them.
     const loadCores = Math.max(...result.map((one) => one.loadCores))
     rounds.push({ value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), loadCores) })
   }
@@ -151,7 +151,7 @@ async function removeAll(service: RunningService, results: LoadResult[]): Promis
   await runLoad({ kind: 'delete', url: service.main.url, clients: 32, count: vms.length, vms })
 }
 
-/** All of them run, and so many are asked; those that are not listen to the others, which is counted. */
+/** All processes run, and the given number of them gets requests; the others receive signals, and their CPU is counted. */
 async function createAt(
   service: RunningService,
   servers: ServerProcess[],

@@ -117,7 +117,7 @@ async function succeeded(call: Call, answer: Answer): Promise<string> {
   }
 }
 
-/** The same arguments and a fresh disk; only the forward, which the engine adds later, is spelled out. */
+/** Uses the arguments of the engine and a fresh disk; only the forward, which the engine adds later, is spelled out. */
 async function byHand(commandLine: string[]): Promise<number> {
   const images = join(dataDir, 'qemu/images')
   const mini = readdirSync(images).find((name) => existsSync(join(images, name, 'os.qcow2')))!

@@ -98,7 +98,7 @@ export interface Read {
   made: Vms
 }
 
-/** Those of one service, with another's as their limit. */
+/** The figures of one service, with those of another as their limit. */
 export async function measureReadsBeside(own: Read, other: Read, effort: Effort): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const name of Object.keys(whats) as Name[]) {
@@ -112,7 +112,7 @@ export async function measureReadsBeside(own: Read, other: Read, effort: Effort)
 const plural = (what: string, connections: number) =>
   `${what}, ${connections} connection${connections === 1 ? '' : 's'}`
 
-/** Of the bare route, by the number of connections: the more there are, the more reads share a statement. */
+/** The aimed ratio to the bare route, by the number of connections: the more there are, the more reads share a statement. */
 const leastOfBare: Record<number, number> = { 16: 0.4, 64: 0.5 }
 
 function aimOf({ limits, cpu }: Figure, connections: number) {
@@ -155,7 +155,7 @@ async function compareWith(targets: Target[], connections: number, effort: Effor
     limits: others.map((other, index) => ({
       what: targets[index + 1]!.what,
       value: middle(other, 'perSecond'),
-      // Of each round by itself: the machine may be twice as fast in one as in another.
+      // The ratio of each round by itself: the machine may be twice as fast in one as in another.
       ratio:
         isBound(own!) || isBound(other)
           ? null

@@ -37,7 +37,7 @@ export interface GrowRun extends Run {
   pairs: Pair[]
 }
 
-/** The same figure on a small store and on the grown one. */
+/** One figure on a small store and on the grown one. */
 export interface Pair {
   small: Figure
   grown: Figure

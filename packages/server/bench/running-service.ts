@@ -78,7 +78,7 @@ export class RunningService {
     return credentialsOf(this.dataDir)
   }
 
-  /** Of a superuser, who may look at everything. */
+  /** The connection of a superuser, which can read everything. */
   get databaseUrl(): string {
     return databaseUrlOf(this.dataDir)
   }

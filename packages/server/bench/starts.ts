@@ -16,7 +16,7 @@ export async function measureStarts(service: RunningService, rounds: number): Pr
   // What a build leaves behind would be a child of the server, which npm start becomes.
   await delay(1_000)
   const left = builders(service.main.pid)
-  // Of npm's process the others could not tell what the server costs.
+  // npm's process is not counted: it would hide the cost of the server.
   await start()
   const ms = median(direct)
   return [

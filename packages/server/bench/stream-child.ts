@@ -60,7 +60,7 @@ async function writeEvents(
   committed: Map<string, number>,
 ): Promise<void> {
   const ids = tenants.map(() => uuid())
-  // As long as those of the service.
+  // The same interval as in the service.
   const events = tenants.map(({ projectId }, index) => ({
     id: ids[index]!,
     type: 'vm.running' as const,

@@ -11,7 +11,7 @@ CREATE EXTENSION IF NOT EXISTS btree_gist;
 CREATE TABLE clock (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
   shift interval NOT NULL DEFAULT '0',
-  -- While this is set, time stands still at this moment.
+  -- While this is set, the service's time is fixed at this moment.
   frozen_at timestamptz
 );
 COMMENT ON TABLE clock IS
@@ -41,7 +41,7 @@ $$;
 CREATE TABLE leases (
   name text PRIMARY KEY,
   holder uuid NOT NULL,
-  -- By slipway_now(). After this time any process may take the task: its holder died, or the next run is due.
+  -- A time of slipway_now(). After it any process may take the task: its holder died, or the next run is due.
   until timestamptz NOT NULL
 );
 COMMENT ON TABLE leases IS 'Periodic tasks that the processes share. A task has at most one holder at a time.';
@@ -302,7 +302,7 @@ CREATE INDEX invitations_by_code ON invitations (code_hash);
 CREATE INDEX invitations_by_maker ON invitations (maker_user_id);
 CREATE INDEX invitations_by_maker_key ON invitations (maker_key_id) WHERE maker_key_id IS NOT NULL;
 
--- Whether the maker of an invitation could still make it: the user is not suspended, has not lost the right, and the
+-- Returns whether the maker of an invitation could still make it: the user is not suspended, has not lost the right, and the
 -- key is neither revoked nor expired.
 CREATE FUNCTION maker_may_invite(i invitations) RETURNS boolean LANGUAGE sql STABLE AS
 $$
@@ -327,7 +327,7 @@ CREATE TABLE ssh_keys (
   id uuid PRIMARY KEY,
   project_id uuid NOT NULL REFERENCES projects,
   name text NOT NULL,
-  -- As the client sent it.
+  -- The text that the client sent.
   public_key text NOT NULL,
   type text NOT NULL,
   fingerprint text NOT NULL,
@@ -414,7 +414,7 @@ CREATE TABLE hosts (
 COMMENT ON TABLE hosts IS 'Machines that run VMs.';
 -- Placement picks the fullest host that fits, then the lowest id (host_lock_*, host_fits_*, availability_list).
 CREATE INDEX hosts_open ON hosts (location, family, free_gpus, id) WHERE is_schedulable AND state = 'up';
--- The same for VMs whose 2 or 4 GPUs should be in one NUMA node: finds hosts that can do that without reading the
+-- For VMs whose 2 or 4 GPUs should be in one NUMA node: finds hosts that can do that without reading the
 -- others.
 CREATE INDEX hosts_open_node_2 ON hosts (location, family, free_gpus, id)
   WHERE is_schedulable AND state = 'up' AND max_node_free >= 2;
@@ -423,7 +423,7 @@ CREATE INDEX hosts_open_node_4 ON hosts (location, family, free_gpus, id)
 CREATE INDEX hosts_draining ON hosts (id) WHERE state = 'draining';
 -- VMs on hosts that are down are searched all the time; few hosts are down.
 CREATE INDEX hosts_down ON hosts (id) WHERE state = 'down';
--- Whether a location has hosts whose networks are bridges; see carried_ranges.
+-- True if a location has hosts whose networks are bridges; see carried_ranges.
 CREATE INDEX hosts_with_bridges ON hosts (location) WHERE capabilities ->> 'network' = 'bridge';
 
 CREATE TABLE host_reports (
@@ -650,7 +650,7 @@ DECLARE
   time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
   created constant text := to_char(created_at AT TIME ZONE 'UTC', time_format);
   location_json constant text := to_json(location);
-  -- As a known_hosts file names the VM: a port other than that of SSH is part of the name.
+  -- The name of the VM in a known_hosts file: a port other than that of SSH is part of the name.
   known_host constant text := CASE
     WHEN ssh_destination = '' THEN host(coalesce(public_address, private_address))
     WHEN ssh_destination LIKE '%:%' THEN regexp_replace(ssh_destination, '^.*@(.*):([0-9]+)$', '[\1]:\2')
@@ -715,7 +715,7 @@ CREATE TABLE vms (
   shutdown_script text NOT NULL DEFAULT '',
   ssh_destination text NOT NULL DEFAULT '',
   os_disk_id uuid NOT NULL,
-  -- As the client sent it, and in GiB.
+  -- The size that the client sent, and the same in GiB.
   os_disk_size text NOT NULL DEFAULT '128GiB',
   os_disk_gib integer NOT NULL DEFAULT 128 CHECK (os_disk_gib BETWEEN 128 AND 2048),
   -- Since when the host does not have the OS disk. The VM is neither billed nor started until the disk is seen again.
@@ -770,7 +770,7 @@ CREATE UNIQUE INDEX vms_public_address ON vms (public_address) WHERE public_addr
 CREATE INDEX vms_by_project ON vms (project_id, id DESC);
 CREATE INDEX vms_by_host ON vms (host_id) WHERE host_id IS NOT NULL;
 CREATE INDEX vms_by_subnet ON vms (subnet_id);
--- By project, so that the firewalls of a tenant do not wait behind those of another tenant; then by when they are
+-- Ordered by project, so that the firewalls of a tenant do not wait behind those of another tenant; then by when they are
 -- due.
 CREATE INDEX vms_firewall_behind ON vms (location, project_id, firewall_next_at)
   WHERE firewall_applied < firewall_wanted;
@@ -786,7 +786,7 @@ CREATE TABLE disks (
   -- While this is set, deletions are refused.
   is_protected boolean NOT NULL DEFAULT false,
   type text NOT NULL CHECK (type IN ('persistent-ssd', 'shared-volume')),
-  -- As the client sent it, and in GiB.
+  -- The size that the client sent, and the same in GiB.
   size text NOT NULL,
   size_gib bigint NOT NULL CHECK (size_gib > 0),
   location text NOT NULL REFERENCES locations,
@@ -885,7 +885,7 @@ CREATE TABLE operation_queue (
   project_id uuid NOT NULL,
   resource_id uuid NOT NULL,
   is_deletion boolean NOT NULL,
-  -- As in operations.
+  -- See operations.
   location text NOT NULL,
   -- When the operation is due; while a worker has it, when the lease expires.
   run_at timestamptz NOT NULL DEFAULT slipway_now(),
@@ -1005,7 +1005,7 @@ BEGIN
     since := lower(NEW.period);
     spent := NEW.earlier_usd_ms;
   ELSE
-    -- As in add_up_earlier_meters.
+    -- See add_up_earlier_meters.
     PERFORM pg_advisory_xact_lock_shared(7102021);
     spent := NEW.earlier_usd_ms + metered_cost(NEW.product_name, NEW.quantity, NEW.period);
   END IF;
@@ -1247,7 +1247,7 @@ COMMENT ON TABLE provider_syncs IS
 CREATE TABLE meter_reports (
   organization_id uuid NOT NULL REFERENCES organizations,
   day date NOT NULL,
-  -- By how much the invoice of the month grew on this day.
+  -- The amount by which the invoice of the month grew on this day.
   usd_cents bigint NOT NULL CHECK (usd_cents > 0),
   -- disputed: the provider has another amount or accepts no more reports for the day; an operator has to look at it.
   state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'sent', 'disputed')),
@@ -1285,7 +1285,7 @@ COMMENT ON TABLE events_pending IS
   'and its rows never change.';
 
 CREATE TABLE events (
-  -- As in events_pending.
+  -- See events_pending.
   seq bigint,
   id uuid NOT NULL UNIQUE,
   -- Given after the commit, by one stamper at a time: a reader that has read up to a position has missed no earlier
