@@ -221,7 +221,7 @@ test.each([
     '[server]\nrole = "wroker"',
     'server.role = "wroker": must be one of all, api, worker; did you mean "worker"?',
   ],
-  ['[server]\nhost = 1', /server\.host = 1: must be text/],
+  ['[server]\nhost = 1', /server\.host = 1: must be a string/],
   ['[server]\nhost = ""', /server\.host = "": must not be empty/],
   [
     '[server]\npublic_url = "example.org"',
@@ -242,7 +242,7 @@ test.each([
   ['[operations]\nrenew_ms = 6000', /operations\.renew_ms = 6000: .*lease_ms \(10000\); nearest valid: 5000/],
   ['[webhooks]\nallow_private_ranges = ["fd00::/200"]', /allow_private_ranges\[0\]/],
   ['[[location]]\nname = "Lab 1"', /location\[0\]\.name = "Lab 1": must be a region and a zone/],
-  [location + location, /location\[1\]\.name = "a-b": is taken/],
+  [location + location, /location\[1\]\.name = "a-b": is the name of another/],
   [`${location}engine = "kvm"`, /location\[0\]\.engine = "kvm": must be one of simulated, qemu, incus/],
   [`${location}storage = "locla"`, /must be one of shared, local; did you mean "local"/],
   [
@@ -255,9 +255,9 @@ test.each([
   ],
   [
     `${location}[location.qemu]`,
-    /location\[0\]\.engine = "simulated": does not go with a table \[location\.qemu\]/,
+    /location\[0\]\.engine = "simulated": does not allow a table \[location\.qemu\]/,
   ],
-  [`${location}[location.simulated]\nboot_ms = [5, 4]`, /boot_ms = \[5,4\]: .*rising pair/],
+  [`${location}[location.simulated]\nboot_ms = [5, 4]`, /boot_ms = \[5,4\]: .*a range such as/],
   [
     `${location}[location.simulated]\nhosts = [{ model = "A100 80GB" }]`,
     /hosts\[0\]\.model = .*did you mean "A100 80GB PCIe"/,
@@ -274,13 +274,13 @@ test.each([
 })
 
 test.each([
-  [['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
+  [['--prot', '1'], /unknown flag --prot; did you mean --port\?/],
   [['--no-dmeo'], /did you mean --no-demo\?/],
-  [['--port'], /--port needs a value/],
-  [['--port='], /--port needs a value/],
-  [['--host', '--port', '1'], /--host needs a value/],
+  [['--port'], /--port requires a value/],
+  [['--port='], /--port requires a value/],
+  [['--host', '--port', '1'], /--host requires a value/],
   [['--no-demo=yes'], /--no-demo takes no value/],
-  [['serve'], /"serve" is not expected/],
+  [['serve'], /unexpected argument "serve"/],
   [['--port', 'http'], /--port = "http": must be a whole number/],
   [['--port', '-1'], /--port = "-1": .*nearest valid: 0/],
   [['--port=1e3'], /--port = "1e3"/],

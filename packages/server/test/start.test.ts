@@ -246,7 +246,7 @@ const fileWith = (text: string) => {
 }
 // The messages themselves are tested beside the configuration; here it is what the process makes of them.
 test.each([
-  ['a flag that is misspelt', () => ['--prot', '1'], /--prot is not a flag; did you mean --port\?/],
+  ['a flag that is misspelt', () => ['--prot', '1'], /unknown flag --prot; did you mean --port\?/],
   [
     'a key that is misspelt',
     () => ['--config', fileWith('[server]\nprot = 80\n')],

@@ -2,7 +2,7 @@ import { parseCidr } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
 import { didYouMean, nearest } from '../domain/nearest.ts'
 
-/** Its message is one line that names the key, the value and, where there is one, the nearest valid choice. */
+/** The message is one line with the key, the value and, if there is one, the nearest valid value. */
 export class ConfigError extends Error {
   constructor(message: string) {
     super(message)
@@ -15,7 +15,7 @@ export type Check<T> = (value: unknown, key: string) => T
 
 export interface Field<T> {
   check: Check<T>
-  /** Absent: the key must be given. */
+  /** If absent, the key is required. */
   fallback?: T
 }
 
@@ -34,8 +34,10 @@ export function refuse(key: string, value: unknown, rule: string): never {
   throw new ConfigError(`${key} = ${shown(value)}: ${rule}`)
 }
 
+export const anything: Check<unknown> = (value) => value
+
 export const text: Check<string> = (value, key) =>
-  typeof value === 'string' ? value : refuse(key, value, 'must be text in quotes')
+  typeof value === 'string' ? value : refuse(key, value, 'must be a string in quotes')
 
 export const filledText: Check<string> = (value, key) =>
   text(value, key) || refuse(key, value, 'must not be empty')
@@ -57,13 +59,15 @@ function quoted(value: unknown, choices: readonly string[]): string | undefined 
   return near && `"${near}"`
 }
 
+export const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an environment variable')
+
 export function choice<T extends string>(choices: readonly T[]): Check<T> {
   return (value, key) =>
     choices.find((candidate) => candidate === value) ??
     refuse(key, value, `must be one of ${choices.join(', ')}${didYouMean(quoted(value, choices))}`)
 }
 
-/** `nearest valid` is the value moved into the range, also for a number in quotes. */
+/** Suggests the nearest number in the range, also for a number in quotes. */
 function numeric(min: number, max: number, isWhole: boolean): Check<number> {
   const rule = `must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`
   return (value, key) => {
@@ -78,13 +82,9 @@ function numeric(min: number, max: number, isWhole: boolean): Check<number> {
   }
 }
 
-export function integer(min: number, max: number): Check<number> {
-  return numeric(min, max, true)
-}
+export const integer = (min: number, max: number): Check<number> => numeric(min, max, true)
 
-export function fraction(min: number, max: number): Check<number> {
-  return numeric(min, max, false)
-}
+export const fraction = (min: number, max: number): Check<number> => numeric(min, max, false)
 
 export function listOf<T>(check: Check<T>): Check<T[]> {
   return (value, key) =>
@@ -93,20 +93,18 @@ export function listOf<T>(check: Check<T>): Check<T[]> {
       : refuse(key, value, 'must be a list in [brackets]')
 }
 
-/** An IPv4 block with zero host bits. */
 export const ipv4Block: Check<string> = (value, key) =>
   typeof value === 'string' && value.includes('/') && parseCidr(value)
     ? value
     : refuse(key, value, 'must be an IPv4 block with zero host bits, such as 198.18.0.0/18')
 
-/** A block or a bare address of either family. */
 export const ipBlock: Check<string> = (value, key) => {
   return typeof value === 'string' && isAddressBlock(value)
     ? value
     : refuse(key, value, 'must be an address or a block, such as 10.0.0.0/8 or fd00::/8')
 }
 
-/** Decimal text. A number is taken as written; one so small that it prints with an exponent must be in quotes. */
+/** Returns decimal text. A number that is so small that it prints with an exponent must be in quotes. */
 export const price: Check<string> = (value, key) => {
   const decimal = typeof value === 'number' ? String(value) : value
   return typeof decimal === 'string' && /^[0-9]{1,9}(\.[0-9]{1,12})?$/.test(decimal)
@@ -123,7 +121,7 @@ export type Section<F extends Fields> = {
   [K in keyof F as Camel<K & string>]: F[K] extends Field<infer T> ? T : never
 }
 
-/** Keys as they are written in the file. Unknown keys are told before missing ones: the one is often the other. */
+/** Reads a table with the keys of the file. Reports unknown keys before missing ones, since the one is often the other. */
 export function readTable<F extends Fields>(fields: F, value: unknown, path: string): Values<F> {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) {
     return refuse(path, value, `must be a table, [${path}]`)
@@ -133,7 +131,7 @@ export function readTable<F extends Fields>(fields: F, value: unknown, path: str
   for (const [key, given] of Object.entries(value)) {
     if (known.includes(key)) continue
     const near = nearest(key, known)
-    refuse(at(key), given, `unknown key${didYouMean(near && at(near)) || `; known: ${known.join(', ')}`}`)
+    refuse(at(key), given, `unknown key${didYouMean(near && at(near)) || `; supported: ${known.join(', ')}`}`)
   }
   const given = value as Record<string, unknown>
   return Object.fromEntries(
@@ -149,7 +147,7 @@ function camel(key: string): string {
   return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** The same with names as the code uses them. */
+/** Reads a table and returns it with the names that the code uses. */
 export function readSection<F extends Fields>(fields: F, value: unknown, path: string): Section<F> {
   const entries = Object.entries(readTable(fields, value, path)).map(([key, read]) => [camel(key), read])
   return Object.fromEntries(entries) as Section<F>
@@ -157,4 +155,14 @@ export function readSection<F extends Fields>(fields: F, value: unknown, path: s
 
 export function sectionOf<F extends Fields>(fields: F): Check<Section<F>> {
   return (value, key) => readSection(fields, value, key)
+}
+
+/** Reads tables headed [[path]], each with its own key for messages. */
+export function readTables<T>(
+  value: unknown,
+  path: string,
+  read: (table: unknown, key: string, index: number) => T,
+): T[] {
+  if (!Array.isArray(value)) return refuse(path, value, `must be tables headed [[${path}]]`)
+  return value.map((table, index) => read(table, `${path}[${index}]`, index))
 }

@@ -1,12 +1,15 @@
 import { parse, TomlError } from 'smol-toml'
 import {
+  anything,
   type Check,
   ConfigError,
   choice,
+  field,
   filledText,
   pattern,
   readSection,
   readTable,
+  readTables,
   refuse,
   type Section,
 } from './fields.ts'
@@ -46,21 +49,21 @@ export type { EngineName, GpuModel, LogLevel, PriceConfig, QuotaConfig, Role } f
 export type { MailConfig, OidcConfig } from './sign-in.ts'
 
 export interface Config {
-  /** `help` and `version` are answered without reading any file. */
+  /** `help` and `version` do not read any file. */
   command: 'serve' | 'help' | 'version'
-  /** The file that was read; '' when there is none. */
+  /** The path of the file; '' if there is none. */
   configFile: string
-  /** Whether an empty store gets the demo. */
+  /** An empty store gets the demo. */
   isDemo: boolean
-  /** What the demo runs on; configured locations name their own. */
+  /** The engine of the demo; configured locations have their own. */
   engine: EngineName
-  /** `metricsToken` is '' when only requests from loopback may read the metrics. */
+  /** `metricsToken` is '' if only requests from loopback may read the metrics. */
   server: Section<typeof serverSection> & {
     metricsToken: string
     /** The file with the master key; '' for the one in the data directory. */
     secretKeyFile: string
   }
-  /** `url` is '' when PostgreSQL is the embedded one. */
+  /** `url` is '' for the embedded PostgreSQL. */
   database: Section<typeof databaseSection> & { url: string }
   limits: Section<typeof limitsSection>
   quotas: QuotaConfig
@@ -69,11 +72,11 @@ export interface Config {
   billing: Section<typeof billingSection> & {
     stripeKey: string
     stripeWebhookSecret: string
-    /** A stand-in's address; '' is Stripe itself. */
+    /** The URL of a Stripe emulator; '' for Stripe itself. */
     stripeApiUrl: string
   }
   webhooks: Section<typeof webhooksSection>
-  /** Null: no mail is sent. */
+  /** Null if no mail is sent. */
   mail: MailConfig | null
   oidc: OidcConfig[]
   locations: LocationConfig[]
@@ -85,21 +88,20 @@ type ReadFile = (path: string) => string
 
 const defaultFile = 'slipway.toml'
 const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
-const anything: Check<unknown> = (value) => value
 
-/** Sections that the file leaves out; null where the demo decides what stands in. */
+/** The sections of the file with their defaults; null if the demo decides. */
 const fileSections = {
-  server: { check: anything, fallback: {} },
-  database: { check: anything, fallback: {} },
-  limits: { check: anything, fallback: {} },
-  quotas: { check: anything, fallback: {} },
-  operations: { check: anything, fallback: {} },
-  billing: { check: anything, fallback: {} },
-  webhooks: { check: anything, fallback: {} },
-  mail: { check: anything, fallback: null },
-  oidc: { check: anything, fallback: [] as unknown },
-  location: { check: anything, fallback: null },
-  price: { check: anything, fallback: null },
+  server: field(anything, {}),
+  database: field(anything, {}),
+  limits: field(anything, {}),
+  quotas: field(anything, {}),
+  operations: field(anything, {}),
+  billing: field(anything, {}),
+  webhooks: field(anything, {}),
+  mail: field(anything, null),
+  oidc: field(anything, []),
+  location: field(anything, null),
+  price: field(anything, null),
 }
 
 function readToml(path: string, isNamed: boolean, readFile: ReadFile): { path: string; content: unknown } {
@@ -134,7 +136,11 @@ const portText: Check<number> = (value, key) =>
 function readServer(value: unknown, flags: Flags, env: Environment): Config['server'] {
   const server = readSection(serverSection, value, 'server')
   if ((server.tlsCertFile === '') !== (server.tlsKeyFile === ''))
-    refuse('server.tls_cert_file', server.tlsCertFile, 'tls_cert_file and tls_key_file belong together')
+    refuse(
+      'server.tls_cert_file',
+      server.tlsCertFile,
+      'requires tls_key_file, and tls_key_file requires tls_cert_file',
+    )
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
   return {
@@ -150,7 +156,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
   }
 }
 
-/** A variable that the file names must be set: a forgotten token must not open what it should guard. */
+/** A variable that the file names must be set, so that a forgotten token does not disable a protection. */
 function secret(env: Environment, key: string, variable: string): string {
   if (variable === '') return ''
   return env[variable] || refuse(key, variable, 'this environment variable is not set')
@@ -162,7 +168,7 @@ function readBilling(value: unknown, env: Environment): Config['billing'] {
     return { ...billing, stripeKey: '', stripeWebhookSecret: '', stripeApiUrl: '' }
   const { stripeKeyEnv, stripeWebhookSecretEnv } = billing
   if (stripeKeyEnv === '' || stripeWebhookSecretEnv === '') {
-    refuse('billing.provider', 'stripe', 'needs stripe_key_env and stripe_webhook_secret_env')
+    refuse('billing.provider', 'stripe', 'requires stripe_key_env and stripe_webhook_secret_env')
   }
   return {
     ...billing,
@@ -175,7 +181,7 @@ function readBilling(value: unknown, env: Environment): Config['billing'] {
 function readDatabase(value: unknown, env: Environment): Config['database'] {
   const database = readSection(databaseSection, value, 'database')
   const url = (database.urlEnv && env[database.urlEnv]) || ''
-  // The value is not shown: it usually holds a password.
+  // The message does not show the value, which usually contains a password.
   if (url !== '' && !/^postgres(ql)?:\/\//.test(url)) {
     throw new ConfigError(`${database.urlEnv}: must begin with postgres:// or postgresql://`)
   }
@@ -193,21 +199,21 @@ function readOperations(value: unknown): Config['operations'] {
 }
 
 function readPrices(value: unknown): PriceConfig[] {
-  if (!Array.isArray(value)) return refuse('price', value, 'must be tables headed [[price]]')
-  const prices = value.map((item, i) => readSection(priceSection, item, `price[${i}]`))
-  prices.forEach(({ model }, i) => {
-    const isRepeated = prices.slice(0, i).some((earlier) => earlier.model === model)
-    if (isRepeated) refuse(`price[${i}].model`, model, 'has a price already')
+  const models = new Set<string>()
+  return readTables(value, 'price', (table, key) => {
+    const price = readSection(priceSection, table, key)
+    if (models.has(price.model)) refuse(`${key}.model`, price.model, 'already has a price')
+    models.add(price.model)
+    return price
   })
-  return prices
 }
 
 /**
- * Everything that decides how a server runs, checked: flags win over the environment, that over the file, that over
- * defaults. Throws a ConfigError of one line.
+ * Reads and checks the configuration. Flags override the environment, which overrides the file, which overrides defaults.
+ * Throws a ConfigError with a message of one line.
  */
 export function loadConfig(argv: string[], environment: Environment, readFile: ReadFile): Config {
-  // An empty variable counts as unset: scripts and service managers clear them so.
+  // An empty variable counts as unset, since scripts and service managers clear variables in this way.
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const flags = parseFlags(argv)
   if (flags.switches.has('--help')) return { ...loadConfig([], {}, () => ''), command: 'help' }

@@ -1,5 +1,6 @@
 import { cidrsOverlap, subnetFor } from '../domain/addresses.ts'
 import {
+  anything,
   type Check,
   ConfigError,
   choice,
@@ -13,6 +14,7 @@ import {
   optional,
   pattern,
   readSection,
+  readTables,
   refuse,
   type Section,
   sectionOf,
@@ -21,7 +23,7 @@ import {
 import { type EngineName, engineNames, type GpuModel, gpuModels } from './sections.ts'
 
 const maxWaitMs = 86_400_000
-/** Set aside for network tests: addresses that answer nobody. */
+/** A range that is reserved for network tests: these addresses have no machine behind them. */
 const simulatedAddresses = '198.18.0.0/15'
 const simulatedPoolPrefix = 18
 
@@ -40,14 +42,14 @@ const DEMO_HOSTS: SimulatedHosts[] = [
   { count: 3, model: 'L40S 48GB PCIe', gpus: 10 },
 ]
 
-/** One number stands for a fixed time, two for a time drawn evenly between them. */
+/** One number is a fixed time; two are the limits of a random time. */
 const bootMs: Check<[min: number, max: number]> = (value, key) => {
   const wait = integer(0, maxWaitMs)
   if (!Array.isArray(value)) return [wait(value, key), wait(value, key)]
   const [min, max, ...more] = listOf(wait)(value, key)
   return min !== undefined && max !== undefined && more.length === 0 && min <= max
     ? [min, max]
-    : refuse(key, value, 'must be a number of milliseconds or a rising pair, such as [2000, 5000]')
+    : refuse(key, value, 'must be a number of milliseconds, or a range such as [2000, 5000]')
 }
 
 const simulatedSection = {
@@ -56,7 +58,7 @@ const simulatedSection = {
   hosts: field(listOf(sectionOf(hostFields)), DEMO_HOSTS),
 }
 
-/** Declared by model and number, or a real one by its PCI address. */
+/** A declared GPU by model and number, or a real one by its PCI address. */
 export type QemuGpu = { model: GpuModel; count: number } | { pci: string }
 
 const declaredGpu = { model: field(choice(gpuModels)), count: field(integer(1, 16), 1) }
@@ -100,7 +102,7 @@ interface LocationBase {
   name: string
   description: string
   storage: 'shared' | 'local'
-  /** The pool of public addresses; '' means that there are none. */
+  /** The pool of public addresses; '' if there is none. */
   publicIpv4: string
 }
 
@@ -114,19 +116,19 @@ export type LocationConfig = LocationBase &
 function readIncus(value: unknown, key: string): IncusConfig {
   const incus = readSection(incusSection, value, key)
   if (incus.urls.length > 0 && incus.socket !== '') {
-    refuse(`${key}.socket`, incus.socket, `must be empty where ${key}.urls is given`)
+    refuse(`${key}.socket`, incus.socket, `must be empty if ${key}.urls is set`)
   }
   if (incus.urls.length > 0 && (incus.clientCertFile === '' || incus.clientKeyFile === '')) {
-    throw new ConfigError(`${key}.client_cert_file and ${key}.client_key_file are needed with ${key}.urls`)
+    throw new ConfigError(`${key}.client_cert_file and ${key}.client_key_file are required with ${key}.urls`)
   }
   if (incus.gpus.length > 0 && incus.instanceType !== 'container')
-    throw new ConfigError(`${key}.gpus goes with instance_type = "container" alone: real GPUs are found`)
+    throw new ConfigError(
+      `${key}.gpus requires instance_type = "container": the GPUs of virtual machines are detected`,
+    )
   return incus.urls.length > 0 || incus.socket !== ''
     ? incus
     : { ...incus, socket: '/var/lib/incus/unix.socket' }
 }
-
-const raw: Check<unknown> = (value) => value
 
 const locationSection = {
   name: field(pattern(/^[a-z0-9]+(-[a-z0-9]+)+$/, 'a region and a zone, such as us-east1-a')),
@@ -134,16 +136,15 @@ const locationSection = {
   engine: field(choice(engineNames), 'simulated'),
   storage: field(optional(choice(['shared', 'local'] as const)), ''),
   public_ipv4: field(optional(ipv4Block), ''),
-  simulated: field(raw, {}),
-  qemu: field(raw, {}),
-  incus: field(raw, {}),
+  simulated: field(anything, {}),
+  qemu: field(anything, {}),
+  incus: field(anything, {}),
 }
 
-function readLocation(value: unknown, index: number): LocationConfig {
-  const key = `location[${index}]`
+function readLocation(value: unknown, key: string, index: number): LocationConfig {
   const { name, description, engine, ...given } = readSection(locationSection, value, key)
   const stray = engineNames.find((other) => other !== engine && Object.hasOwn(value as object, other))
-  if (stray) refuse(`${key}.engine`, engine, `does not go with a table [location.${stray}]`)
+  if (stray) refuse(`${key}.engine`, engine, `does not allow a table [location.${stray}]`)
   const base = {
     name,
     description,
@@ -166,12 +167,11 @@ function readLocation(value: unknown, index: number): LocationConfig {
 }
 
 export function readLocations(value: unknown): LocationConfig[] {
-  if (!Array.isArray(value)) return refuse('location', value, 'must be tables headed [[location]]')
-  const locations = value.map(readLocation)
+  const locations = readTables(value, 'location', readLocation)
   locations.forEach((location, i) => {
     for (const earlier of locations.slice(0, i)) {
       if (earlier.name === location.name) {
-        refuse(`location[${i}].name`, location.name, 'is taken by another location')
+        refuse(`location[${i}].name`, location.name, 'is the name of another location')
       }
       const pools = [earlier.publicIpv4, location.publicIpv4] as const
       if (!pools.includes('') && cidrsOverlap(...pools)) {
@@ -182,7 +182,7 @@ export function readLocations(value: unknown): LocationConfig[] {
   return locations
 }
 
-/** What a first start on an empty store gets when the file names no location. */
+/** The locations of an empty store if the file has none. */
 export function demoLocations(engine: EngineName): LocationConfig[] {
   if (engine !== 'simulated') return readLocations([{ name: 'local-a', description: 'This machine', engine }])
   return readLocations([

@@ -1,6 +1,7 @@
 import { type Family, families, type OrganizationQuotaName } from '@slipway/contract'
 import {
   choice,
+  envName,
   type Field,
   field,
   filledText,
@@ -28,7 +29,6 @@ export type LogLevel = (typeof logLevels)[number]
 export type GpuModel = (typeof families)[Family]['model']
 
 const maxCount = 1_000_000_000
-const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an environment variable')
 const count = integer(0, maxCount)
 
 export const port = integer(0, 65_535)
@@ -108,10 +108,10 @@ export const priceSection = {
 
 export type PriceConfig = Section<typeof priceSection>
 
-/** The names are those of the quotas in the API, so they stay as they are. */
+/** Keys are the quota names of the API. */
 export type QuotaConfig = ReturnType<typeof readTable<typeof quotasSection>>
 
-/** Examples, and marked as such wherever they show. */
+/** Example prices, which are marked as such wherever they are shown. */
 export const DEMO_PRICES: PriceConfig[] = [
   { model: 'A40 48GB PCIe', usdPerGpuHour: '0.9' },
   { model: 'A100 40GB PCIe', usdPerGpuHour: '1.45' },

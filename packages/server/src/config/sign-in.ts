@@ -2,25 +2,25 @@ import { type Role, roles } from '@slipway/contract'
 import {
   type Check,
   choice,
+  envName,
   field,
   filledText,
   listOf,
   optional,
   pattern,
   readSection,
+  readTables,
   refuse,
   type Section,
 } from './fields.ts'
 
-const envName = pattern(/^([A-Za-z_][A-Za-z0-9_]*)?$/, 'the name of an environment variable')
-
-/** Tokens must not travel in the clear, unless they never leave this machine. */
+/** Tokens must be encrypted in transit, unless they stay on this machine. */
 const issuer: Check<string> = (value, key) => {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : null
   const isLoopback = url !== null && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
   return url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback)
     ? (value as string)
-    : refuse(key, value, 'must be an https URL')
+    : refuse(key, value, 'must be an https URL, or an http URL of this machine')
 }
 
 const rolesByClaim: Check<Record<string, Role>> = (value, key) => {
@@ -43,22 +43,17 @@ const oidcSection = {
   roles: field(rolesByClaim, {}),
 }
 
-/** A provider of single sign-on; `clientSecret` is '' for a public client. */
+/** A provider of single sign-on. `clientSecret` is '' for a public client. */
 export type OidcConfig = Section<typeof oidcSection> & { clientSecret: string }
 
 export function readOidc(value: unknown, secret: (key: string, variable: string) => string): OidcConfig[] {
-  if (!Array.isArray(value)) return refuse('oidc', value, 'must be tables headed [[oidc]]')
-  return value.map((item, i) => {
-    const at = `oidc[${i}]`
-    const provider = readSection(oidcSection, item, at)
-    if (value.slice(0, i).some((earlier) => earlier.name === provider.name))
-      refuse(`${at}.name`, provider.name, 'names a provider already')
+  const names = new Set<string>()
+  return readTables(value, 'oidc', (table, at) => {
+    const provider = readSection(oidcSection, table, at)
+    if (names.has(provider.name)) refuse(`${at}.name`, provider.name, 'is the name of another provider')
+    names.add(provider.name)
     if (provider.organization && !provider.roleClaim)
-      refuse(
-        `${at}.organization`,
-        provider.organization,
-        'needs role_claim and roles, which say who joins it',
-      )
+      refuse(`${at}.organization`, provider.organization, 'requires role_claim and roles')
     return { ...provider, clientSecret: secret(`${at}.client_secret_env`, provider.clientSecretEnv) }
   })
 }

@@ -7,9 +7,11 @@ import {
   imageSourcePattern,
   isEventSelector,
   isLabelKey,
+  isLabelValue,
   isResourceName,
   isUuid,
   parseCidr,
+  parseLabelSelector,
   plainTextPattern,
   resourceNameHint,
 } from '@slipway/contract'
@@ -17,7 +19,6 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { numberToAddress } from './addresses.ts'
 import { parsePort } from './firewall.ts'
 import { isCloudConfig, scriptProblem } from './guest/scripts.ts'
-import { labelKeyProblem, labelSelectorProblem, labelValueProblem } from './labels.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { parseDiskSize } from './sizes.ts'
 
@@ -78,9 +79,15 @@ export const formats: Record<string, (text: string) => string | null> = {
     const key = parseSshPublicKey(text)
     return key.ok ? null : key.problem
   },
-  'label-key': labelKeyProblem,
-  'label-value': labelValueProblem,
-  'label-selector': labelSelectorProblem,
+  'label-key': (text) =>
+    isLabelKey(text)
+      ? null
+      : 'must have keys of lower-case letters, digits, ., _, / and -, at most 63, that begin and end with a letter or digit',
+  'label-value': (text) => (isLabelValue(text) ? null : 'must be letters, digits, ., _ and -, at most 63'),
+  'label-selector': (text) =>
+    parseLabelSelector(text)
+      ? null
+      : 'must be conditions such as team=ml, stage!=test, gpu-job or !old, comma-separated',
   'usage-grouping': (text) =>
     text === 'resource' || (text.startsWith('label:') && isLabelKey(text.slice('label:'.length)))
       ? null
