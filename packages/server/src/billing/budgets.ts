@@ -7,7 +7,7 @@ import type { ProjectRequester } from '../operations/admission.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
-  findBudget,
+  findBudgets,
   findBudgetPieceEnd,
   listReachedBudgets,
   putBudget,
@@ -50,7 +50,8 @@ async function alertBudget(tx: Tx, budget: ReachedBudgetRow): Promise<void> {
 }
 
 export async function readBudget(db: Queryable, projectId: string): Promise<Budget> {
-  return budgetView(requireFound('project', await findBudget(db, projectId)))
+  const [budget] = await findBudgets(db, [projectId])
+  return budgetView(requireFound('project', budget))
 }
 
 /** `monthlyUsd` null removes the limit. */

@@ -5,7 +5,7 @@ import { sumUsd } from '../../src/domain/charges.ts'
 import { uuid } from '../../src/domain/ids.ts'
 import { usdOfMs } from '../../src/domain/money.ts'
 import { Database } from '../../src/postgres/database.ts'
-import { findBudget } from '../../src/store/billing/budgets.ts'
+import { findBudgets } from '../../src/store/billing/budgets.ts'
 import { setPrices } from '../../src/store/billing/prices.ts'
 import { closeUsage, openUsage } from '../../src/store/billing/usage.ts'
 import { currentRate, listMonth } from '../../src/store/billing/usage-days.ts'
@@ -59,7 +59,7 @@ const changePrice = (product_name: string, usd: string) =>
 /** The running total of each project is what its intervals come to, exactly. */
 async function expectAgreement(): Promise<void> {
   for (const projectId of projects) {
-    const { spent_usd_ms } = (await findBudget(database, projectId))!
+    const { spent_usd_ms } = (await findBudgets(database, [projectId]))[0]!
     expect(usdOfMs(spent_usd_ms)).toEqual(sumUsd(await listMonth(database, [projectId])))
     const { rows } = await database.query({
       text: 'SELECT trim_scale(usd_per_hour)::text AS rate FROM project_spending WHERE project_id = $1',

@@ -6,7 +6,7 @@ export interface BudgetRow {
   project_name: string
   monthly_usd: string | null
   is_hard_stop: boolean
-  /** This month so far: exact, in the form of priced usage. */
+  /** This month so far, exact: USD per hour times milliseconds. */
   spent_usd_ms: string
 }
 
@@ -14,14 +14,17 @@ export interface ReachedBudgetRow extends BudgetRow {
   threshold_percent: number
 }
 
-// Three rows of each by their keys: this is read in admissions, and costs the same however much the project runs.
-const find = statement<BudgetRow, { projectIds: string[] }>(
+/**
+ * A project without a budget has a row without a limit. Admissions read it: it takes three rows by their keys, however much
+ * the project runs.
+ */
+export const findBudgets = statement<BudgetRow, { projectIds: string[] }>(
   'budget_find',
   `SELECT p.id AS project_id, p.name AS project_name, b.monthly_usd::text, coalesce(b.is_hard_stop, false) AS is_hard_stop,
           coalesce(spent_by(s, slipway_now()), 0)::text AS spent_usd_ms
    FROM projects p LEFT JOIN budgets b ON b.project_id = p.id LEFT JOIN project_spending s ON s.project_id = p.id
    WHERE p.id = ANY (:projectIds::uuid[])`,
-)
+).allBy('projectIds')
 
 export const putBudget = statement<
   never,
@@ -55,7 +58,7 @@ const lastOfPiece = statement<{ project_id: string }, { after: string; most: num
    ORDER BY project_id DESC LIMIT 1`,
 )
 
-// Whoever comes first tells of it.
+// The process that inserts the row emits the event.
 const raise = statement<{ month: string }, { projectId: string; thresholdPercent: number }>(
   'budget_alert_raise',
   `INSERT INTO budget_alerts (project_id, month, threshold_percent)
@@ -63,17 +66,13 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
    ON CONFLICT DO NOTHING RETURNING to_char(month, 'YYYY-MM-DD') AS month`,
 )
 
-/** A project without a budget has one without a limit. */
-export const findBudgets = (db: Queryable, projectIds: string[]) => find.all(db, { projectIds })
-export const findBudget = (db: Queryable, projectId: string) => find.one(db, { projectIds: [projectId] })
-
-/** Returns the last of the next so many projects with a budget, undefined when there are none. */
+/** Returns the last of the next `most` projects with a budget, undefined if there are none. */
 export const findBudgetPieceEnd = async (db: Queryable, after: string, most: number) =>
   (await lastOfPiece.one(db, { after, most }))?.project_id
 
 /**
- * Lists the thresholds that budgets have reached this month and nobody has told of, each by itself, of the projects
- * after one up to and with another.
+ * Lists the thresholds that budgets have reached this month without an alert, one row for each, of the projects after
+ * `after`, up to and including `upTo`.
  */
 export const listReachedBudgets = (
   db: Queryable,
@@ -81,6 +80,6 @@ export const listReachedBudgets = (
   piece: { after: string; upTo: string },
 ) => listReached.all(db, { thresholds: [...thresholds], ...piece })
 
-/** Returns whether this is the month's first time. */
+/** Returns false if the alert was raised before in this month. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>
   (await raise.one(tx, { projectId, thresholdPercent })) !== undefined

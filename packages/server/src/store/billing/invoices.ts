@@ -1,5 +1,5 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 export interface InvoiceRow {
   id: string
@@ -10,7 +10,7 @@ export interface InvoiceRow {
   lines: InvoiceLineRow[]
 }
 
-export interface InvoiceLineRow {
+interface InvoiceLineRow {
   project_id: string
   product_name: string
   unit: 'vm_hour' | 'gb_hour'
@@ -18,7 +18,7 @@ export interface InvoiceLineRow {
   usd_cents: string
 }
 
-// An invoice is issued once: a second time changes nothing.
+// It inserts nothing if the month has its invoice already.
 const insert = statement<
   { id: string },
   { id: string; organizationId: string; month: string; usdCents: string }
@@ -29,21 +29,11 @@ const insert = statement<
            :usdCents::bigint, CASE WHEN :usdCents::bigint = 0 THEN slipway_now() END)
    ON CONFLICT (organization_id, month) DO NOTHING RETURNING id`,
 )
-const insertLines = statement<
-  never,
-  {
-    invoiceId: string
-    projectIds: string[]
-    productNames: string[]
-    units: string[]
-    quantitiesMs: string[]
-    usdCents: string[]
-  }
->(
+const insertLines = statement<never, { invoiceId: string } & Columns<InvoiceLineRow>>(
   'invoice_lines_insert',
   `INSERT INTO invoice_lines (invoice_id, project_id, product_name, unit, quantity_ms, usd_cents)
    SELECT :invoiceId, *
-   FROM unnest(:projectIds::uuid[], :productNames::text[], :units::text[], :quantitiesMs::numeric[], :usdCents::bigint[])`,
+   FROM unnest(:project_id::uuid[], :product_name::text[], :unit::text[], :quantity_ms::numeric[], :usd_cents::bigint[])`,
 )
 
 const withLines = `
@@ -55,7 +45,7 @@ const withLines = `
           FROM invoice_lines l WHERE l.invoice_id = i.id) AS lines
   FROM invoices i`
 
-/** The newest come first; only those before `beforeMonth` are listed if that is given. */
+/** Lists invoices, the newest first; only those before `beforeMonth` if it is given. */
 export const listInvoices = statement<
   InvoiceRow,
   { organizationId: string; beforeMonth: string | null; limit: number }
@@ -69,7 +59,7 @@ export const findInvoice = statement<InvoiceRow, { organizationId: string; id: s
   `${withLines} WHERE i.organization_id = :organizationId AND i.id = :id`,
 ).oneBy('organizationId', 'id')
 
-/** Locks them until the transaction ends, so that nobody charges for them twice. */
+/** Locks the invoices until the transaction ends, so that none is charged twice. */
 export const listDueInvoices = statement<
   { id: string; month: string; usd_cents: string },
   { organizationId: string },
@@ -90,29 +80,22 @@ const projectNames = statement<{ id: string; name: string }, { organizationId: s
   'SELECT id, name FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns false when the month has its invoice already. */
+/** Returns false if the month has its invoice already. */
 export async function insertInvoice(
   tx: Tx,
   invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },
 ): Promise<boolean> {
   const { id, organizationId, month, usdCents, lines } = invoice
   if (!(await insert.one(tx, { id, organizationId, month, usdCents }))) return false
-  const column = (name: keyof InvoiceLineRow) => lines.map((line) => line[name])
-  await insertLines.run(tx, {
-    invoiceId: id,
-    projectIds: column('project_id'),
-    productNames: column('product_name'),
-    units: column('unit'),
-    quantitiesMs: column('quantity_ms'),
-    usdCents: column('usd_cents'),
-  })
+  const members = ['project_id', 'product_name', 'unit', 'quantity_ms', 'usd_cents'] as const
+  await insertLines.run(tx, { invoiceId: id, ...columns(lines, members) })
   return true
 }
 
-/** Marks all that are due up to and with this month, and returns their ids. */
+/** Marks all due invoices up to and including this month, and returns their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
   (await markPaid.all(tx, { organizationId, upToMonth })).map(({ id }) => id)
 
-/** Deleted projects are listed too: invoices go back further. */
+/** Includes deleted projects, which older invoices name. */
 export const listProjectNames = async (db: Queryable, organizationId: string) =>
   new Map((await projectNames.all(db, { organizationId })).map(({ id, name }) => [id, name]))

@@ -8,7 +8,7 @@ export interface MeterReportRow {
   day: string
   usd_cents: string
   attempts: number
-  /** Milliseconds since the provider may first have heard of it; null when it never has. */
+  /** Milliseconds since the first attempt to send it; null if there was none. */
   tried_ago_ms: number | null
   day_age_ms: number
 }
@@ -23,7 +23,7 @@ export const insertMeterReport = statement<
    ON CONFLICT DO NOTHING`,
 ).runBy('organizationId', 'day', 'usdCents')
 
-/** A report is taken for two minutes: whoever dies with it leaves it to the next, and two never send it at once. */
+/** Takes reports for two minutes, so that two processes never send one at once; if one dies, another takes its reports. */
 export const takeMeterReports = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
@@ -48,7 +48,7 @@ const close = statement<never, { organizationId: string; day: string; state: str
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
-// The pause is a minute, then twice as long each time, at most an hour.
+// The pause is a minute at first, doubles each time, and is at most an hour.
 const postpone = statement<never, { organizationId: string; day: string }>(
   'meter_report_postpone',
   `UPDATE meter_reports SET attempts = attempts + 1,
@@ -56,11 +56,11 @@ const postpone = statement<never, { organizationId: string; day: string }>(
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
-/** The caller sends it afterwards: from here on the provider may know of it. */
+/** Call it before the report is sent: from then on the provider may have it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>
   markTried.run(db, { organizationId: organization_id, day })
 
-/** Returns whether it was still to be settled. */
+/** Returns false if the report was closed already. */
 export const closeMeterReport = async (
   db: Queryable,
   { organization_id, day }: MeterReportRow,

@@ -37,13 +37,13 @@ const setState = statement<never, { organizationId: string; state: string }>(
    WHERE id = :organizationId AND payment_state <> :state`,
 )
 
-/** The id is kept for good once it is known. */
+/** Does not change an id that is known already. */
 export const setPaymentCustomer = statement<never, { organizationId: string; customerId: string }, Tx>(
   'payment_customer_set',
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
 ).runBy('organizationId', 'customerId')
 
-// The first id is kept, whoever wrote it; one that another provider gave makes way.
+// Keeps the first id of this provider; replaces the id of another provider.
 const adoptCustomer = statement<
   { payment_customer_id: string },
   { organizationId: string; customerId: string }
@@ -60,7 +60,7 @@ export const findOrganizationOfCustomer = statement<OrganizationRow, { customerI
   `SELECT * FROM organizations WHERE payment_customer_id = :customerId AND starts_with(:customerId, 'cus_')`,
 ).oneBy('customerId')
 
-// Looks at the provider are numbered as they begin, and applied only in that order.
+// Reads from the provider are numbered when they start, and applied only in that order.
 const beginSync = statement<{ begun: number }, { organizationId: string }>(
   'provider_sync_begin',
   `INSERT INTO provider_syncs (organization_id, begun) VALUES (:organizationId, 1)
@@ -76,7 +76,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// These would have to be paid for and could not be any more. A VM that is shut off costs nothing.
+// Counts what could not be paid for without a payment method. A VM that is shut off costs nothing.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
@@ -85,7 +85,7 @@ const running = statement<{ vms: number; disks: number }, { organizationId: stri
            WHERE p.organization_id = :organizationId) AS disks`,
 )
 
-// A card is good to the end of the month on it.
+// A card is valid until the end of its month.
 const expired = statement<{ organization_id: string }>(
   'payment_method_expired',
   `SELECT m.organization_id FROM payment_methods m JOIN organizations o ON o.id = m.organization_id
@@ -114,11 +114,11 @@ export const setPaymentState = async (
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
   (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
 
-/** Returns a ticket for one look at what the provider says. */
+/** Returns the number of one read from the provider. */
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
   (await beginSync.one(db, { organizationId }))!.begun
 
-/** Returns false when a later look has been applied already. Locks out others until the transaction ends. */
+/** Returns false if a later read has been applied already. Blocks other reads until the transaction ends. */
 export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
   (await applySync.run(tx, { organizationId, ticket })) > 0
 
@@ -128,6 +128,6 @@ export const countRunning = async (db: Queryable, organizationId: string) =>
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)
 
-/** Returns whether it was dealt with before. */
+/** Returns whether the event was handled before. */
 export const isProviderEventKnown = async (db: Queryable, id: string) =>
   (await knowsEvent.one(db, { id }))!.is_known

@@ -1,6 +1,6 @@
 import type { Tx } from '../../postgres/database.ts'
 import { holdLock } from '../../postgres/locks.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 export interface PriceRow {
   product_name: string
@@ -23,16 +23,13 @@ export const findPrice = statement<PriceRow, { productName: string }>(
    ORDER BY valid_from DESC LIMIT 1`,
 ).oneBy('productName')
 
-// A price that is in force already is not written again: the history shows changes only.
-const put = statement<
-  never,
-  { productNames: string[]; units: string[]; prices: string[]; onlyUnset: boolean }
->(
+// A current price is not written again, so that the history shows only changes.
+const put = statement<never, Columns<PriceRow> & { onlyUnset: boolean }>(
   'price_put',
   `WITH in_force AS (${inForce})
    INSERT INTO prices (product_name, valid_from, unit, usd)
    SELECT w.product_name, slipway_now(), w.unit, trim_scale(w.usd)
-   FROM unnest(:productNames::text[], :units::text[], :prices::numeric[]) AS w (product_name, unit, usd)
+   FROM unnest(:product_name::text[], :unit::text[], :usd::numeric[]) AS w (product_name, unit, usd)
    LEFT JOIN in_force f USING (product_name)
    WHERE f.usd IS NULL OR (NOT :onlyUnset AND f.usd <> w.usd)
    ON CONFLICT (product_name, valid_from) DO UPDATE SET usd = excluded.usd, unit = excluded.unit`,
@@ -40,12 +37,7 @@ const put = statement<
 
 /** The prices are valid from now; products that are not named keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
-  // Whoever opens or closes a meter does so before the moment from which the prices hold, or sees them.
+  // A transaction that opens or closes a meter does so before the prices become valid, or sees them.
   await holdLock(tx, 'prices')
-  await put.run(tx, {
-    productNames: prices.map((price) => price.product_name),
-    units: prices.map((price) => price.unit),
-    prices: prices.map((price) => price.usd),
-    onlyUnset: options.onlyUnset,
-  })
+  await put.run(tx, { ...columns(prices, ['product_name', 'unit', 'usd']), onlyUnset: options.onlyUnset })
 }

@@ -1,7 +1,7 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** How far the closing of a day has come. */
+/** The progress of closing a day. */
 export interface RollupRow {
   day: string
   stage: 'usage' | 'organizations'
@@ -11,7 +11,7 @@ export interface RollupRow {
 
 const columns = `to_char(day, 'YYYY-MM-DD') AS day, stage, done_up_to`
 
-/** Returns the closing that is under way, if one is. */
+/** Returns the closing that is running, if any. */
 export const findRollup = statement<RollupRow>(
   'rollup_find',
   `SELECT ${columns} FROM usage_rollups ORDER BY day LIMIT 1`,
@@ -37,7 +37,7 @@ export const endRollup = statement<never, { day: string }, Tx>(
   'DELETE FROM usage_rollups WHERE day = :day',
 ).runBy('day')
 
-// Deleted projects belong to it: they cost something while they lived.
+// Deleted projects are included, because they had costs before.
 const lastOfShard = statement<{ id: string }, { after: string; most: number }>(
   'rollup_shard',
   `SELECT id FROM (SELECT id FROM projects WHERE id > :after ORDER BY id LIMIT :most) shard ORDER BY id DESC LIMIT 1`,
@@ -53,10 +53,10 @@ const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string
 
 export const beginRollup = async (tx: Tx, day: string): Promise<RollupRow> => (await begin.one(tx, { day }))!
 
-/** Returns the last of the next so many projects, undefined when there are none. */
+/** Returns the last of the next `most` projects, undefined if there are none. */
 export const findShardEnd = async (db: Queryable, after: string, most: number) =>
   (await lastOfShard.one(db, { after, most }))?.id
 
-/** Returns the next organization that used something on these days, both included. */
+/** Returns the next organization with usage on these days, both included. */
 export const findNextWithUsage = async (db: Queryable, after: string, fromDay: string, toDay: string) =>
   (await nextWithUsage.one(db, { after, fromDay, toDay }))?.id

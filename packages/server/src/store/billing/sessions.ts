@@ -29,10 +29,7 @@ export const insertBillingSession = statement<never, NewBillingSession, Tx>(
            slipway_now() + interval '${sessionMinutes} minutes')`,
 ).run
 
-/**
- * A session is worth something only in its time, and while the credential that asked for it is: a sign-in of someone
- * who may see to the billing, or a key.
- */
+/** A session is valid until it expires, and only while its credential is: the login of an owner, or a key. */
 export const findBillingSession = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
   `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id,

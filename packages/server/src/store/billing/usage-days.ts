@@ -2,7 +2,7 @@ import type { Labels } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Sums leave the database as text: they are exact, and may be past 2^53. */
+/** Sums are text, because they are exact and may exceed 2^53. */
 export interface UsageDayRow {
   day: string
   project_id: string
@@ -26,7 +26,7 @@ export interface UsageLabelRow extends UsageDayRow {
 /** The month of one project and product on one day, over all locations. */
 export type MonthRow = Omit<UsageDayRow, 'location'>
 
-// A price holds until the next one; before the first there is none.
+// A price is valid until the next one; before the first there is none.
 const pricePeriods = `
   SELECT product_name, usd,
          tstzrange(valid_from, lead(valid_from) OVER (PARTITION BY product_name ORDER BY valid_from)) AS period
@@ -35,8 +35,8 @@ const pricePeriods = `
   SELECT product_name, NULL, tstzrange(NULL, min(valid_from)) FROM prices GROUP BY product_name`
 
 /**
- * Adds up the intervals on each UTC day from `bounds.open_day` up to the instant `bounds.until`, cut where a day ends
- * and where a price changes. The sum never depends on the time at which it is asked, if `until` is past.
+ * Adds up the intervals on each UTC day from `bounds.open_day` until the time `bounds.until`, cut where a day ends and where
+ * a price changes. If `until` has passed, the sum does not depend on the time of the query.
  */
 const metered = (
   scope: string,
@@ -59,7 +59,7 @@ const metered = (
   ) piece
   GROUP BY 1, 2, 3, 4, 5 ${resource.groups}`
 
-/** By resource, with the name and the labels that it last had. */
+/** Groups by resource, with its last name and labels. */
 const byResource = {
   columns: `i.resource_id, (array_agg(i.resource_name ORDER BY i.period DESC))[1] AS resource_name,
          (array_agg(i.labels ORDER BY i.period DESC))[1] AS labels,`,
@@ -68,7 +68,7 @@ const byResource = {
 
 const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { rollupAtUtc: string }>(
   'usage_day_next',
-  // Whoever changed an interval just before midnight has a minute to commit.
+  // A transaction that changed an interval just before midnight has a minute to commit.
   `SELECT to_char(day, 'YYYY-MM-DD') AS day,
           slipway_now() >= (day + 1)::timestamp AT TIME ZONE 'UTC'
             + greatest(:rollupAtUtc::interval, '1 minute') AS is_due
@@ -76,7 +76,6 @@ const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { 
                          (SELECT (min(lower(period)) AT TIME ZONE 'UTC')::date FROM usage_intervals)) AS day) next`,
 )
 
-// The projects after one up to and with another.
 const insertDay = statement<never, { day: string; after: string; upTo: string }>(
   'usage_day_insert',
   `WITH bounds AS (SELECT :day::date AS open_day, (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
@@ -101,20 +100,18 @@ const isClosed = statement<{ is_closed: boolean }, { day: string }>(
   'SELECT EXISTS (SELECT FROM usage_days_closed WHERE day = :day) AS is_closed',
 )
 
+const isAskedFor = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
+     AND (:location::text IS NULL OR location = :location)
+     AND (:resourceType::text IS NULL OR resource_type = :resourceType)`
+
 const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
   'usage_day_list',
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
           quantity_ms::text, cost_usd_ms::text
    FROM usage_days
-   WHERE project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
-     AND (:location::text IS NULL OR location = :location)
-     AND (:resourceType::text IS NULL OR resource_type = :resourceType)
+   WHERE ${isAskedFor}
    ORDER BY usage_days.day, project_id, location, resource_type DESC, product_name`,
 )
-
-const isAskedFor = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
-     AND (:location::text IS NULL OR location = :location)
-     AND (:resourceType::text IS NULL OR resource_type = :resourceType)`
 
 const listByResource = statement<UsageResourceRow, UsageFilter & { projectIds: string[] }>(
   'usage_resource_list',
@@ -140,7 +137,7 @@ const lastClosed = statement<{ closed_at: Date | null; today: string }>(
           to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today`,
 )
 
-// Closed days count as they were written, the others from the intervals, up to now.
+// Closed days are read as they were written; the others are added up from the intervals, until now.
 const monthBounds = (month: string) => `
   SELECT first_day, until, least(greatest(first_day, coalesce((SELECT max(day) + 1 FROM usage_days_closed), first_day)),
                                  (first_day + interval '1 month')::date) AS open_day
@@ -181,7 +178,7 @@ const projectIds = statement<{ id: string }, { organizationId: string }>(
   'SELECT id FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns the day after the last one closed, and whether its time has come; null while nothing was ever metered. */
+/** Returns the day after the last closed one, and whether it can be closed; null if nothing was ever metered. */
 export async function findNextOpenDay(
   db: Queryable,
   rollupAtUtc: string,
@@ -190,7 +187,7 @@ export async function findNextOpenDay(
   return row?.day ? { day: row.day, isDue: row.is_due === true } : null
 }
 
-/** What is written shows when the day is closed. The caller holds the lock of the roll-up. */
+/** The usage of these projects is visible when the day is closed. The caller holds the lock of the roll-up. */
 export async function addUsageOfDay(tx: Tx, day: string, projects: { after: string; upTo: string }) {
   await insertDay.run(tx, { day, ...projects })
   await insertResources.run(tx, { day, ...projects })
@@ -211,23 +208,23 @@ export const listUsage = (db: Queryable, ids: string[], filter: UsageFilter): Pr
 export const listUsageByResource = (db: Queryable, ids: string[], filter: UsageFilter) =>
   listByResource.all(db, { ...filter, projectIds: ids })
 
-/** What has no such label has the value ''. */
+/** A resource without the label has the value ''. */
 export const listUsageByLabel = (db: Queryable, ids: string[], key: string, filter: UsageFilter) =>
   listByLabel.all(db, { ...filter, projectIds: ids, key })
 
-/** Returns when usage was last written, and the UTC day that it is. */
+/** Returns when usage was last written, and the current UTC day. */
 export const usageState = async (db: Queryable) => (await lastClosed.one(db))!
 
-/** Lists a whole month, or the one under way up to this moment. */
+/** Lists a whole month, or the current one until now. */
 export const listMonth = (
   db: Queryable,
   ids: string[],
   monthStart: string | null = null,
 ): Promise<MonthRow[]> => month.all(db, { projectIds: ids, monthStart })
 
-/** Returns what all that runs now costs an hour, and how much time the month has left. */
+/** Returns the current cost per hour, and the time until the end of the month. */
 export const currentRate = async (db: Queryable, ids: string[]) => (await rate.one(db, { projectIds: ids }))!
 
-/** Deleted projects are listed too: they cost something while they lived. */
+/** Includes deleted projects, because they had costs before. */
 export const listProjectIds = async (db: Queryable, organizationId: string): Promise<string[]> =>
   (await projectIds.all(db, { organizationId })).map(({ id }) => id)

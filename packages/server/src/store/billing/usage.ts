@@ -13,7 +13,7 @@ const openIntervals = statement<never, { metered: string }>(
                                                 "productName" text, quantity bigint)`,
 )
 
-// An interval that opened and closes in the same millisecond never was.
+// An interval that is closed in the millisecond in which it was opened is deleted.
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
   `WITH never AS (
@@ -23,7 +23,7 @@ const closeIntervals = statement<never, { resourceIds: string[] }>(
    WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
 )
 
-/** What is added up from today on has this name and these labels. What ended today is still to be added up. */
+/** Usage from today on has this name and these labels; intervals that ended today are not added up yet. */
 export const relabelUsage = statement<never, { resourceIds: string[]; name: string; labels: Labels }, Tx>(
   'usage_relabel',
   `UPDATE usage_intervals i SET resource_name = :name, labels = :labels
@@ -33,8 +33,8 @@ export const relabelUsage = statement<never, { resourceIds: string[]; name: stri
 ).runBy('resourceIds', 'name', 'labels')
 
 /**
- * Returns what a resource of the project has cost until now; undefined where nothing of it was ever metered. Its latest
- * meter knows what the earlier ones cost.
+ * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval has the cost of the
+ * earlier ones.
  */
 export const findResourceCost = statement<
   { usd: string; now: Date },
@@ -59,7 +59,7 @@ export interface Metered {
   quantity: number
 }
 
-/** The transaction is the one that makes it billable. The schema refuses a second interval at the same time. */
+/** Call it in the transaction that makes the resource billable. The schema rejects a second interval at the same time. */
 export const openUsage = (tx: Tx, metered: Metered): Promise<void> => tx.enqueue(writeOpenings, metered)
 
 const writeOpenings = (tx: Tx, metered: Metered[]) =>

@@ -8,14 +8,14 @@ import { isFirewallDue } from '../network/firewall-queue.ts'
 import { unservedLocations } from './locations.ts'
 
 const eventsAfter = (position: string) => `(SELECT last_position FROM event_counter) > ${position}`
-/** PostgreSQL leaves out LIMIT and ORDER BY of an EXISTS when it plans, and may then read the whole table. */
+/** PostgreSQL ignores LIMIT and ORDER BY in an EXISTS, and may then read the whole table. */
 const found = (rows: string) => `(SELECT count(*) FROM (${rows} LIMIT 1) AS first) > 0`
 
-/** Whether there is work of each kind. Every condition finds its first row by an index. */
+/** The condition that there is work, by kind. Each finds its first row by an index. */
 const conditions = {
   operations: found(`SELECT FROM operation_queue WHERE ${claimable} ORDER BY run_at`),
   events: found('SELECT FROM events_pending'),
-  // Events that have no deliveries yet, or deliveries that are due.
+  // There are events without deliveries, or deliveries that are due.
   webhooks: `${eventsAfter('(SELECT position FROM webhook_fan_out)')} AND ${found('SELECT FROM webhooks ORDER BY since_position')}
     OR ${found('SELECT FROM webhooks WHERE NOT is_slow AND due_at <= slipway_now() ORDER BY due_at')}
     OR ${found('SELECT FROM webhooks WHERE is_slow AND due_at <= slipway_now() ORDER BY due_at')}`,
@@ -41,7 +41,7 @@ interface Params {
   restsMs: number[]
 }
 
-// One statement for all kinds of work: a process at rest makes one commit for each look.
+// One statement covers all kinds of work, so that an idle process makes one commit for each poll.
 const find = statement<DueWork, Params>(
   'due_work',
   `WITH found AS MATERIALIZED (

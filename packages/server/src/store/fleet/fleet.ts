@@ -24,13 +24,13 @@ export interface HostRow {
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
 
-// A VM that is shut off needs its host only where storage is local; elsewhere it starts on another.
+// A VM that is shut off needs its host only where storage is local; otherwise it can start on another host.
 export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
   'project_name', p.name, 'organization_name', o.name)`
 
-// The newest event with which an operator began a drain says how old it is, and how many VMs there were.
+// The newest host.draining event has the start of the drain and the number of VMs at that time.
 const hostRecords = `SELECT h.id, h.name, h.location, l.engine, h.is_schedulable, h.state, h.capabilities, r.reported_at, h.forgotten_at,
     drain.created_at AS draining_since, coalesce(drain.vms, 0) AS vms_at_drain,
     coalesce((SELECT jsonb_agg(${gpuRecord} ORDER BY g.pci_address) FROM gpus g WHERE g.host_id = h.id), '[]') AS gpus,
@@ -74,7 +74,7 @@ const cordoned = statement<{ name: string }, { location: string; names: string[]
   `SELECT name FROM hosts WHERE location = :location AND name = ANY(:names) AND (is_draining OR NOT is_schedulable)`,
 )
 
-// It waits for placements on this host: once it has committed, they all show, and no more come.
+// Waits for running placements on this host: after the commit all of them are visible, and no new ones follow.
 const drain = statement<never, { id: string }>(
   'host_drain',
   `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = :id`,
@@ -99,7 +99,7 @@ export const listHostTenants = statement<
    WHERE v.host_id = :id AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
 ).allBy('id')
 
-// Whoever looks whether a host is empty locks it first: a placement under way must have ended.
+// The host is locked before the check whether it is empty, so that running placements have ended.
 const lock = statement<{ id: string }, { id: string }>(
   'host_lock_by_id',
   'SELECT id FROM hosts WHERE id = :id FOR UPDATE',
@@ -129,7 +129,7 @@ const release = statement<never, { gpuId: string }>(
    WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
-/** Counts GPUs by location and family; those that are gone do not count. */
+/** Counts GPUs by location and family, without those that are gone. */
 export const countGpus = statement<FamilyCounts>(
   'fleet_counts',
   `SELECT h.location, h.family, count(*) AS total,
@@ -146,37 +146,30 @@ export interface HostFilter {
   limit: number
 }
 
-/** It is `down` until its first report. Returns its id, or nothing when the name is taken in this location. */
+/** The host is `down` until its first report. Returns its id, or undefined if the location has a host of this name. */
 export async function insertHost(tx: Tx, location: string, name: string): Promise<string | undefined> {
   return (await insert.one(tx, { id: uuid(), location, name }))?.id
 }
 
-/** Opening a host also ends its draining. Returns false when there is no such host. */
+/** Making a host schedulable also ends its draining. Returns false if there is no such host. */
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
   (await setSchedulable.run(tx, { id, isSchedulable })) > 0
 
-/** Those of the names whose hosts take no new VMs by an operator's word. */
+/** Returns the names of the hosts that an operator has closed for new VMs. */
 export const listCordonedHosts = async (
   db: Queryable,
   location: string,
   names: string[],
 ): Promise<Set<string>> => new Set((await cordoned.all(db, { location, names })).map(({ name }) => name))
 
-/** The host gets no new VMs from here on. Returns false when there is no such host. */
+/** The host gets no new VMs from now on. Returns false if there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
-/** Marks hosts whose last VM has gone since they began to drain, and returns how many. */
+/** Marks draining hosts that have no VMs any more, and returns how many. */
 export async function markDrainedHosts(tx: Tx): Promise<number> {
   const drained = await markDrained.all(tx)
   for (const { id, name, location } of drained)
-    await emit(tx, {
-      type: 'host.drained',
-      resourceType: 'host',
-      resourceId: id,
-      actor: 'system',
-      requestId: '',
-      data: { name, location },
-    })
+    await emit(tx, { type: 'host.drained', resourceType: 'host', resourceId: id, data: { name, location } })
   return drained.length
 }
 
@@ -187,8 +180,8 @@ export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_us
 }
 
 /**
- * An operator holds the GPU back from placement until it is released. Returns the GPU as it is afterwards; one that a
- * VM holds, or that is gone, stays as it was.
+ * Holds a GPU back from placement, or releases it. Returns the GPU as it is afterwards; a GPU that a VM has, or that is
+ * gone, does not change.
  */
 export async function setGpuHold(tx: Tx, gpuId: string, isHeldBack: boolean): Promise<Gpu | undefined> {
   const gpu = await findGpu.one(tx, { gpuId })

@@ -2,7 +2,7 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from './fleet.ts'
 
-// A host that reports is not lost. The row stays: it is what refuses later reports.
+// Only a host that is down can be forgotten. The row stays, because it rejects later reports.
 const forget = statement<{ id: string }, { id: string }>(
   'host_forget',
   `UPDATE hosts SET forgotten_at = coalesce(forgotten_at, slipway_now())
@@ -16,8 +16,7 @@ const recall = statement<{ id: string }, { location: string; name: string }>(
 )
 
 /**
- * Locks every VM that has the host, hidden ones too; one that is shut off lives there only where storage is local. They
- * are locked before the host, as everywhere.
+ * Locks every VM of the host, hidden ones too, and tells which of them need it. VMs are always locked before their host.
  */
 export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, { id: string }, Tx>(
   'host_lock_vms',
@@ -36,7 +35,7 @@ export const lockDisksOfHost = statement<{ id: string; project_id: string }, { i
   'SELECT id, project_id FROM disks WHERE host_id = :id ORDER BY id FOR UPDATE',
 ).allBy('id')
 
-/** A disk that is at no host is attached to nothing. */
+/** Also detaches the disk: one without a host is not attached. */
 export const unpinLostDisk = statement<never, { diskId: string }, Tx>(
   'host_unpin_disk',
   `WITH detached AS (DELETE FROM disk_attachments WHERE disk_id = :diskId)
@@ -48,7 +47,7 @@ const namesOf = statement<{ name: string }, { location: string }>(
   `SELECT name FROM hosts WHERE location = :location AND forgotten_at IS NOT NULL AND state = 'down'`,
 )
 
-/** Locks the host. Returns false when it is not down. */
+/** Locks the host. Returns false if it is not down. */
 export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
   (await forget.one(tx, { id })) !== undefined
 
@@ -56,6 +55,6 @@ export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
 export const recallHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
   (await recall.one(tx, { location, name }))?.id
 
-/** The names of those whose reports are refused. */
+/** Returns the names of the hosts whose reports are rejected. */
 export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>
   new Set((await namesOf.all(db, { location })).map(({ name }) => name))

@@ -1,27 +1,24 @@
 import type { GpuState, HostState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import type { Inspection } from './inspections.ts'
 
-/** When a report was asked for, and in which inspection at its location. */
+/** When a report was requested, and in which inspection of its location. */
 export interface Asked {
-  /** Null: now. */
+  /** Null for now. */
   askedAt: Date | null
   inspection: number
 }
 
-// Reports that say nothing new write nothing but their time, for all hosts at once and without a lock on any host.
-// They are locked in order, so that two processes with the same reports never wait for each other in a circle.
-// A report is as old as the question: one that comes late does not make a host that fell silent meanwhile inspection alive.
-// A time that lies ahead, from before a clock was set back, is not kept: such a host would inspection alive until then.
-const touch = statement<
-  { name: string },
-  { location: string; names: string[]; fingerprints: string[] } & Asked
->(
+// Reports without a change only update their time, for all hosts at once and without a lock on any host. The rows are locked
+// in order, so that two processes with the same reports never deadlock. A report is as old as its request: a late one does
+// not make a host look alive that has been silent since. A time in the future, from before a clock was set back, is not
+// kept: the host would look alive until then.
+const touch = statement<{ name: string }, { location: string } & Columns<Report> & Asked>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
-     SELECT r.host_id, h.name FROM unnest(:names::text[], :fingerprints::text[]) AS w (name, fingerprint)
+     SELECT r.host_id, h.name FROM unnest(:name::text[], :fingerprint::text[]) AS w (name, fingerprint)
      JOIN hosts h ON h.location = :location AND h.name = w.name AND h.state <> 'down'
      JOIN host_reports r ON r.host_id = h.id AND r.fingerprint = w.fingerprint
      ORDER BY r.host_id FOR NO KEY UPDATE OF r)
@@ -38,7 +35,7 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-// It locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is refused.
+// Locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is left out.
 const lockByName = statement<
   ReportedHost,
   { location: string; names: string[]; askedAt: Date | null; silenceMs: number }
@@ -58,59 +55,47 @@ const gpusOf = statement<KnownGpuRow, { ids: string[] }>(
    FROM gpus WHERE host_id = ANY(:ids::uuid[])`,
 )
 
-const updateHosts = statement<
-  never,
-  { ids: string[]; families: string[]; usableGpus: number[]; capabilities: string[]; states: string[] }
->(
+type HostColumns = Pick<HostChange, 'id' | 'family' | 'usableGpus' | 'capabilities' | 'state'>
+
+const updateHosts = statement<never, Columns<HostColumns>>(
   'host_apply_reports',
   `UPDATE hosts h SET family = w.family, usable_gpus = w.usable_gpus, capabilities = w.capabilities, state = w.state
-   FROM unnest(:ids::uuid[], :families::text[], :usableGpus::integer[], :capabilities::jsonb[], :states::text[])
+   FROM unnest(:id::uuid[], :family::text[], :usableGpus::integer[], :capabilities::jsonb[], :state::text[])
      AS w (id, family, usable_gpus, capabilities, state)
    WHERE h.id = w.id`,
 )
 
-const gpuColumns = `unnest(:hostIds::uuid[], :pciAddresses::text[], :models::text[], :numaNodes::integer[],
-    :iommuGroups::integer[], :states::text[])
+const gpuColumns = `unnest(:hostId::uuid[], :pciAddress::text[], :model::text[], :numaNode::integer[],
+    :iommuGroup::integer[], :state::text[])
   AS w (host_id, pci_address, model, numa_node, iommu_group, state)`
+const gpuMembers = ['hostId', 'pciAddress', 'model', 'numaNode', 'iommuGroup', 'state'] as const
 
-interface GpuColumns {
-  hostIds: string[]
-  pciAddresses: string[]
-  models: string[]
-  numaNodes: number[]
-  iommuGroups: (number | null)[]
-  states: string[]
-}
-
-// Every known GPU of the hosts is written, changed or not: that is what has their free counts made anew.
-const updateGpus = statement<never, GpuColumns>(
+// Writes every known GPU of the hosts, changed or not: a trigger then counts the free ones again.
+const updateGpus = statement<never, Columns<GpuPlace>>(
   'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
      quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END
    FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 
-const insertGpus = statement<never, GpuColumns & { ids: string[] }>(
+const insertGpus = statement<never, Columns<GpuPlace> & { ids: string[] }>(
   'gpu_insert_reported',
   `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, quarantined_at)
    SELECT (:ids::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
    FROM ${gpuColumns}`,
 )
 
-const putReports = statement<never, { hostIds: string[]; fingerprints: string[] } & Asked>(
+const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint'>> & Asked>(
   'host_report_put',
   `INSERT INTO host_reports (host_id, reported_at, fingerprint, inspection)
    SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint, :inspection
-   FROM unnest(:hostIds::uuid[], :fingerprints::text[]) AS w (host_id, fingerprint)
+   FROM unnest(:id::uuid[], :fingerprint::text[]) AS w (host_id, fingerprint)
    ON CONFLICT (host_id) DO UPDATE SET
      reported_at = least(slipway_now(), greatest(host_reports.reported_at, excluded.reported_at)),
      fingerprint = excluded.fingerprint, inspection = greatest(host_reports.inspection, excluded.inspection)`,
 )
 
-/**
- * These go down at once; returns those that were not. Their rows are locked in order, as by every statement that locks
- * several hosts.
- */
+/** Marks these hosts down at once, and returns those that were not. Locks in order, as every statement on several hosts. */
 export const loseHosts = statement<LostHost, { location: string; names: string[] }, Tx>(
   'host_lose_named',
   `WITH lost AS MATERIALIZED (
@@ -119,8 +104,8 @@ export const loseHosts = statement<LostHost, { location: string; names: string[]
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 ).allBy('location', 'names')
 
-// Whoever told of itself in this inspection, or a later one, is not silent, however the clock was turned since; and the time that the
-// inspection took counts against nobody.
+// A host that reported in this inspection, or a later one, is not silent, even if the clock was changed since. The duration
+// of the inspection does not count.
 const loseSilent = statement<
   LostHost,
   { afterMs: number; locations: string[] | null; asOf: Date | null; inspection: number | null }
@@ -145,7 +130,7 @@ export interface ReportedHost {
   state: HostState
   is_draining: boolean
   capabilities: Record<string, unknown>
-  /** The report was asked for so long ago that the host may have fallen silent since. */
+  /** The report was requested so long ago that the host may have been silent since. */
   is_late: boolean
 }
 
@@ -164,23 +149,23 @@ export interface KnownGpuRow extends GpuPlace {
   isHeldBack: boolean
 }
 
-/** Notes the time of those reports that repeat the last one of their host; returns their names. */
+interface Report {
+  name: string
+  fingerprint: string
+}
+
+/** Updates the time of reports that repeat the last one of their host; returns the names of these hosts. */
 export async function touchReports(
   db: Queryable,
   location: string,
-  reports: { name: string; fingerprint: string }[],
+  reports: Report[],
   asked: Asked,
 ): Promise<Set<string>> {
-  const rows = await touch.all(db, {
-    location,
-    ...asked,
-    names: reports.map(({ name }) => name),
-    fingerprints: reports.map(({ fingerprint }) => fingerprint),
-  })
+  const rows = await touch.all(db, { location, ...asked, ...columns(reports, ['name', 'fingerprint']) })
   return new Set(rows.map(({ name }) => name))
 }
 
-/** Locks the hosts of these names, made where need be, and returns them with the GPUs that we know of. */
+/** Locks the hosts with these names, creates missing ones, and returns them with their known GPUs. */
 export async function lockReportedHosts(
   tx: Tx,
   location: string,
@@ -208,44 +193,28 @@ export interface HostChange {
   fingerprint: string
   /** GPUs that have a row. */
   known: GpuPlace[]
-  /** GPUs that have none yet. */
+  /** GPUs that have no row yet. */
   found: GpuPlace[]
 }
 
-/** The transaction has locked the hosts. Their sizes come first: the free counts are made from them. */
+/** The transaction has locked the hosts. They are written before their GPUs, because the free counts depend on them. */
 export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: Asked): Promise<void> {
-  const ids = hosts.map(({ id }) => id)
-  await updateHosts.run(tx, {
-    ids,
-    families: hosts.map(({ family }) => family),
-    usableGpus: hosts.map(({ usableGpus }) => usableGpus),
-    capabilities: hosts.map(({ capabilities }) => JSON.stringify(capabilities)),
-    states: hosts.map(({ state }) => state),
-  })
-  await updateGpus.run(tx, columnsOf(hosts.flatMap(({ known }) => known)))
+  await updateHosts.run(tx, columns(hosts, ['id', 'family', 'usableGpus', 'capabilities', 'state']))
+  const known = hosts.flatMap((host) => host.known)
+  await updateGpus.run(tx, columns(known, gpuMembers))
   const found = hosts.flatMap((host) => host.found)
-  await insertGpus.run(tx, { ...columnsOf(found), ids: found.map(() => uuid()) })
-  const fingerprints = hosts.map(({ fingerprint }) => fingerprint)
-  await putReports.run(tx, { hostIds: ids, fingerprints, ...asked })
+  await insertGpus.run(tx, { ...columns(found, gpuMembers), ids: found.map(() => uuid()) })
+  await putReports.run(tx, { ...columns(hosts, ['id', 'fingerprint']), ...asked })
 }
 
-const columnsOf = (gpus: GpuPlace[]): GpuColumns => ({
-  hostIds: gpus.map((gpu) => gpu.hostId),
-  pciAddresses: gpus.map((gpu) => gpu.pciAddress),
-  models: gpus.map((gpu) => gpu.model),
-  numaNodes: gpus.map((gpu) => gpu.numaNode),
-  iommuGroups: gpus.map((gpu) => gpu.iommuGroup),
-  states: gpus.map((gpu) => gpu.state),
-})
-
-/** Whose hosts fall silent, and after which inspection. */
+/** The hosts to check for silence, and the last inspection. */
 export interface Silence {
-  /** All of them without it. */
+  /** All locations without it. */
   locations?: string[]
   inspection?: Pick<Inspection, 'number' | 'begunAt'>
 }
 
-/** Hosts without a report for so long go down; returns them. */
+/** Marks hosts down that have not reported for `afterMs`, and returns them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, inspection }: Silence) =>
   loseSilent.all(tx, {
     afterMs,

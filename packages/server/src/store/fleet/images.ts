@@ -10,7 +10,7 @@ export interface ImageRow {
   tags: string[]
   locations: string[]
   source: Record<string, unknown>
-  /** The source is an engine's own. */
+  /** An engine registered the source. */
   is_registered: boolean
   created_at: Date
 }
@@ -31,13 +31,13 @@ const findByName = statement<ImageRow, { name: string }>(
   'SELECT * FROM images WHERE name = :name',
 )
 
-// The whole of an engine's own source that has every member of the given one.
+// Finds the complete source, registered by an engine, that has every member of the given one.
 const findSource = statement<{ source: Record<string, unknown> }, { given: Record<string, unknown> }>(
   'image_find_source',
   'SELECT source FROM images WHERE source @> :given AND is_registered ORDER BY created_at LIMIT 1',
 )
 
-// There is no row when the name is taken.
+// It inserts nothing if the name is taken.
 const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
   `INSERT INTO images (id, name, description, tags, locations, source, is_registered)
@@ -50,7 +50,7 @@ export const setImageLocations = statement<ImageRow, { id: string; locations: st
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 ).oneBy('id', 'locations')
 
-// Locations are only ever added, so that what an operator took away stays away. An empty source registers nothing.
+// Only adds locations, so that an operator's removal stays. An empty source registers nothing.
 const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
   'image_extend',
   `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,
@@ -78,18 +78,12 @@ export async function findImageSource(
   return (await findSource.one(db, { given }))?.source
 }
 
-/** Returns nothing when the name is taken. */
+/** Returns undefined if the name is taken. */
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>
   insert.one(tx, { ...image, id: uuid(), name: fullImageName(image.name) })
 
-export async function extendImage(
-  tx: Tx,
-  name: string,
-  locations: string[],
-  source: Record<string, unknown>,
-): Promise<void> {
-  await extend.run(tx, { name: fullImageName(name), locations, source })
-}
+export const extendImage = (tx: Tx, name: string, locations: string[], source: Record<string, unknown>) =>
+  extend.run(tx, { name: fullImageName(name), locations, source })
 
 export async function countImageUsers(db: Queryable, id: string): Promise<number> {
   return (await usersOf.one(db, { id }))!.vms

@@ -1,8 +1,9 @@
 import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-// The next in turn, and those that are there with GPUs that wait for their reset, the oldest first. The turn goes on before
-// the look: what spoils one look never keeps other hosts from theirs. One name more than is taken tells whether any is left.
+// Takes the next hosts in turn, and hosts that are not down with GPUs that wait for a reset, the oldest first. The turn is
+// advanced before the inspection, so that one that fails never blocks other hosts. One more name than is taken shows whether
+// any host is left.
 const begin = statement<
   { number: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
   { location: string; most: number; mostGpus: number }
@@ -35,9 +36,9 @@ export interface Inspection {
   number: number
   /** By the database's clock. */
   begunAt: Date
-  /** Which hosts are looked at closely: at most twice so many as were asked for, or all where there are fewer. */
+  /** Returns whether a host is inspected in detail: at most twice `most` hosts, or all if there are fewer. */
   isClose: (host: string) => boolean
-  /** Whether a GPU of the location waits for its reset. */
+  /** True if a GPU of the location waits for its reset. */
   hasQuarantined: boolean
 }
 

@@ -12,14 +12,14 @@ export interface LocationRow {
   public_ipv4: string | null
 }
 
-/** Whether the location's engine has lately told all it has. */
-export interface EngineAnswer {
+/** Whether the location's engine has recently returned its inventory. */
+interface EngineAnswer {
   location: string
   engine: LocationRow['engine']
   is_answering: boolean
 }
 
-export interface LocationSettings {
+interface LocationSettings {
   name: string
   description: string
   engine: LocationRow['engine']
@@ -53,10 +53,11 @@ const put = statement<{ is_new: boolean }, LocationSettings & { region: string; 
 const inUse = `EXISTS (SELECT FROM hosts WHERE location = l.name) OR EXISTS (SELECT FROM vms WHERE location = l.name)
   OR EXISTS (SELECT FROM disks WHERE location = l.name) OR EXISTS (SELECT FROM subnets WHERE location = l.name)`
 
-const removeUnused = statement<{ name: string }, { names: string[] }>(
+/** Removes locations that are not in `names`, except those that hosts, VMs, disks or subnets refer to. */
+export const removeUnusedLocations = statement<{ name: string }, { names: string[] }, Tx>(
   'location_remove_unused',
   `DELETE FROM locations l WHERE NOT (name = ANY(:names)) AND NOT (${inUse}) RETURNING name`,
-)
+).runBy('names')
 
 const hosting = statement<{ name: string }, { location: string }>(
   'location_hosting',
@@ -66,8 +67,8 @@ const hosting = statement<{ name: string }, { location: string }>(
 )
 
 /**
- * Lists default networks of living projects that have no subnet in one of these locations. It lists what is taken of
- * their range, too. A network whose project has used the name otherwise is left alone.
+ * Lists default networks without a subnet in one of these locations, with the ranges that are taken. It leaves out a network
+ * whose project uses the name of the subnet for another one.
  */
 export const defaultNetworksWithoutSubnet = statement<
   {
@@ -89,11 +90,10 @@ export const defaultNetworksWithoutSubnet = statement<
    ORDER BY n.id, l.position`,
 ).allBy('locations')
 
-// By whoever has read the inventory lately: its lease is over, and nobody took the next.
-/** How long a host may go without a report, and a location without a process that reads it. */
+/** How long a host may go without a report, and a location without a process that reads its inventory. */
 export const silenceMs = 30_000
 
-/** The turn of reading a location's inventory. */
+/** The name of the lease for reading a location's inventory. */
 export const reportsTurn = (location: string): string => `reports ${location}`
 
 /** Locations besides `locations` whose inventory no process reads. */
@@ -104,13 +104,13 @@ export const unservedLocations = `SELECT l.name FROM locations l
 
 const unserved = statement<{ name: string }, { locations: string[] }>('location_unserved', unservedLocations)
 
-/** Its engine has told everything it has. */
+/** Records that the engine has returned its inventory. */
 export const noteEngineAnswer = statement<never, { name: string }>(
   'location_engine_answered',
   'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
 ).runBy('name')
 
-/** Longer than the rest between two looks at a large fleet. */
+/** An engine is answering if it did within a minute, which is longer than the pause between inspections of a large fleet. */
 export const listEngineAnswers = statement<EngineAnswer>(
   'location_engine_answers',
   `SELECT name AS location, engine,
@@ -127,12 +127,7 @@ export async function putLocation(tx: Tx, location: LocationSettings): Promise<b
   return row!.is_new
 }
 
-/** Removes what is not in `names`, save what hosts, VMs, disks or subnets still refer to. */
-export async function removeUnusedLocations(tx: Tx, names: string[]): Promise<void> {
-  await removeUnused.run(tx, { names })
-}
-
-/** Returns whether VMs or disks live there. */
+/** Returns whether there are VMs or disks at the location. */
 export async function hasTenants(db: Queryable, location: string): Promise<boolean> {
   return (await hosting.one(db, { location })) !== undefined
 }

@@ -11,10 +11,10 @@ const names = statement<{ name: string }, { like: string }>(
    WHERE datname = current_database() AND application_name LIKE :like ORDER BY backend_start`,
 )
 
-/** The addresses of all servers that run on this database, oldest first. One over 47 characters is cut off. */
+/** Lists the URLs of all servers that run on this database, oldest first. A URL is cut off after 47 characters. */
 export const listServerUrls = async (db: Queryable): Promise<string[]> =>
   (await names.all(db, { like: `${prefix}%` })).map(({ name }) => name.slice(prefix.length))
 
-/** Whether a server that runs on this database has announced this address. */
+/** Returns whether a server that runs on this database has announced this URL. */
 export const isServed = async (db: Queryable, url: string): Promise<boolean> =>
   (await listServerUrls(db)).some((each) => connectionName(each) === connectionName(url))

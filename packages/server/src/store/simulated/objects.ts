@@ -2,7 +2,7 @@ import type { Queryable } from '../../postgres/database.ts'
 import { keyedStatement, sharedRead } from '../../postgres/keyed.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** What the simulated engine remembers. Only that engine uses this file. */
+/** A VM of the simulated engine. Only that engine uses this file. */
 export interface SimulatedVm {
   id: string
   location: string
@@ -11,7 +11,7 @@ export interface SimulatedVm {
   is_removed: boolean
   spec: Record<string, unknown>
   power: 'off' | 'on' | 'shutdown' | 'crashed'
-  /** When booting or shutting down ends, as a distance from now; negative when it has. */
+  /** Milliseconds until booting or shutting down ends; negative if it has ended. */
   ready_in_ms: number | null
   is_host_lost: boolean
   gpus: string[]
@@ -19,7 +19,7 @@ export interface SimulatedVm {
   firewall_generation: number
 }
 
-/** Where a VM is, and the generation of the call about it. */
+/** The host of a VM, and the generation of the call. */
 export interface SimulatedPlace {
   id: string
   location: string
@@ -38,14 +38,14 @@ const find = keyedStatement<SimulatedVm, { id: string }>(
    WHERE v.id = ANY (:id::uuid[])`,
 )
 
-// Stands in a FROM: this statement's commit does not wait for the disk. Whoever relies on it commits later, and that commit
-// brings this one to the disk as well; what a crash takes is done again.
+// In a FROM, it makes the statement's commit not wait for the disk. A transaction that depends on it commits later, and that
+// commit also writes this one to disk; what a crash loses is done again.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
-// It defines new VMs, and brings those that are off to their definition and, if asked, on; each only under a generation
-// that is not older than the newest seen, and never on a host that is away. A VM that is not off keeps all but its
-// firewall, and a newer firewall stays. Ids come in order, so that two lists never wait for each other. Subqueries for one
-// value are asked for each VM: as EXISTS they would be joins, which read all hosts and VMs where these are few.
+// Defines new VMs, updates those that are off, and starts them if wanted; each only with a generation that is not older than
+// the newest seen, and never on a lost host. A VM that is not off keeps everything but its firewall, and a newer firewall
+// stays. Ids are in order, so that two lists never deadlock. The scalar subqueries run for each VM: as EXISTS they would
+// become joins, which read all hosts and VMs where these are few.
 const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
 const isStarting = `(${isOff} AND excluded.power = 'on')`
 const put = statement<SimulatedVm, { vms: string }>(
@@ -74,7 +74,7 @@ const put = statement<SimulatedVm, { vms: string }>(
    RETURNING ${vmColumns}, false AS is_host_lost`,
 )
 
-/** A VM as it is to be. */
+/** The wanted state of a VM. */
 export interface WantedVm extends SimulatedPlace {
   spec: unknown
   gpus: string[]
@@ -82,14 +82,14 @@ export interface WantedVm extends SimulatedPlace {
   firewall: unknown[]
   firewallGeneration: number
   power: 'on' | 'off'
-  /** How long its boot takes, and what it says meanwhile. */
+  /** The duration of its boot, and the serial output. */
   readyInMs: number
   lines: string
 }
 
 const power = statement<
   { id: string },
-  { id: string; generation: number; power: string; readyInMs: number; lines: string }
+  { id: string; generation: number; power: SimulatedVm['power']; readyInMs: number; lines: string }
 >(
   'simulated_vm_power',
   `UPDATE simulated_vms SET generation = :generation, power = :power,
@@ -97,14 +97,14 @@ const power = statement<
    WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
-// A call that has nothing to do still counts: older ones come too late from then on.
+// A call without an effect still raises the generation, so that older calls are rejected.
 const see = statement<{ id: string }, { id: string; generation: number }>(
   'simulated_vm_see',
   `UPDATE simulated_vms SET generation = :generation
    WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
-// Removal is remembered, so that whoever comes late with an older generation is refused.
+// The row of a removed VM stays, so that a late call with an older generation is rejected.
 const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
   'simulated_vm_remove',
   `WITH given AS MATERIALIZED (
@@ -188,14 +188,14 @@ const hosts = statement<SimulatedHost, { location: string; afterName: string; mo
    WHERE location = :location AND NOT is_lost AND name > :afterName ORDER BY name LIMIT :most`,
 )
 
-/** What is on a host. */
+/** The VMs of a host, and its GPUs that are not reset yet. */
 export interface SimulatedContents {
   host: string
   vms: Pick<SimulatedVm, 'id' | 'generation' | 'power' | 'gpus' | 'firewall_generation' | 'ready_in_ms'>[]
   dirty: string[]
 }
 
-// Nothing of what a VM was made with: that is many times as long.
+// Leaves out the specs of the VMs, which are much larger.
 const contents = statement<SimulatedContents, { location: string; hosts: string[] }>(
   'simulated_contents',
   `SELECT w.host,
@@ -226,7 +226,7 @@ const loseHost = statement<never, { location: string; name: string; isLost: bool
 
 export interface SimulatedFault {
   method: string
-  /** Null: whichever resource comes next. */
+  /** Null for the next resource. */
   resourceId: string | null
   kind: 'fail' | 'reject' | 'lie' | 'forget' | 'delay'
   delayMs: number
@@ -267,18 +267,11 @@ const prune = statement<never, { most: number }>(
 
 export const simulated = {
   findVm: (db: Queryable, id: string) => find.one(db, { id }),
-  /** Returns those that are as wanted. No id is there twice. */
+  /** Returns the VMs that are as wanted. No id is in the list twice. */
   putVms: (db: Queryable, vms: WantedVm[]) => put.all(db, { vms: JSON.stringify(vms) }),
-  setPower: (
-    db: Queryable,
-    id: string,
-    generation: number,
-    to: SimulatedVm['power'],
-    readyInMs: number,
-    lines: string,
-  ) => power.one(db, { id, generation, power: to, readyInMs, lines }),
-  seeVm: (db: Queryable, id: string, generation: number) => see.one(db, { id, generation }),
-  /** Returns the ids of those that are gone. No id is there twice. */
+  setPower: power.oneBy('id', 'generation', 'power', 'readyInMs', 'lines'),
+  seeVm: see.oneBy('id', 'generation'),
+  /** Returns the ids of the VMs that are removed. No id is in the list twice. */
   removeVms: (db: Queryable, vms: SimulatedPlace[], resetMs: number) =>
     remove.all(db, { vms: JSON.stringify(vms), resetMs }),
   setFirewall: (db: Queryable, id: string, generation: number, rules: unknown[]) =>
@@ -286,25 +279,19 @@ export const simulated = {
   setDisks: (db: Queryable, id: string, generation: number, attached: unknown[]) =>
     setDisks.one(db, { id, generation, attached: JSON.stringify(attached) }),
   serial: async (db: Queryable, id: string) => (await serial.one(db, { id }))?.serial,
-  crash: (db: Queryable, id: string, lines: string) => crash.one(db, { id, lines }),
-  findDisk: (db: Queryable, id: string) => findDisk.one(db, { id }),
-  putDisk: (db: Queryable, disk: { id: string; location: string; generation: number; sizeGib: number }) =>
-    putDisk.one(db, disk),
-  removeDisk: (db: Queryable, disk: { id: string; location: string; generation: number }) =>
-    removeDisk.one(db, disk),
-  listHosts: (db: Queryable, location: string, afterName: string, most: number) =>
-    hosts.all(db, { location, afterName, most }),
-  /** Of each of these hosts. */
-  listContents: (db: Queryable, location: string, names: string[]) =>
-    contents.all(db, { location, hosts: names }),
-  listDisks: (db: Queryable, location: string) => disks.all(db, { location }),
-  setHostLost: (db: Queryable, location: string, name: string, isLost: boolean) =>
-    loseHost.run(db, { location, name, isLost }),
-  clearHost: (db: Queryable, location: string, name: string) => clearHost.run(db, { location, name }),
-  addFault: (db: Queryable, f: SimulatedFault) => addFault.run(db, f),
-  takeFault: (db: Queryable, method: string, resourceId: string) => takeFault.one(db, { method, resourceId }),
-  /** Calls that come together look together. */
+  crash: crash.oneBy('id', 'lines'),
+  findDisk: findDisk.oneBy('id'),
+  putDisk: putDisk.one,
+  removeDisk: removeDisk.one,
+  listHosts: hosts.allBy('location', 'afterName', 'most'),
+  listContents: contents.allBy('location', 'hosts'),
+  listDisks: disks.allBy('location'),
+  setHostLost: loseHost.runBy('location', 'name', 'isLost'),
+  clearHost: clearHost.runBy('location', 'name'),
+  addFault: addFault.run,
+  takeFault: takeFault.oneBy('method', 'resourceId'),
+  /** Calls that are made at once share one read. */
   hasFaults: (db: Queryable) => findAnyFault(db, 'any'),
-  clearFaults: (db: Queryable) => clearFaults.run(db),
-  prune: (db: Queryable, most: number) => prune.run(db, { most }),
+  clearFaults: clearFaults.runBy(),
+  prune: prune.runBy('most'),
 }
