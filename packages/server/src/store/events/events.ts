@@ -4,36 +4,36 @@ import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { filteredStatement, ifGiven, statement } from '../../postgres/statement.ts'
 
 export interface NewEvent {
-  /** Callers who refer to the event choose its id. */
+  /** Set by a caller that refers to the event. */
   id?: string
   type: EventType
   resourceType: string
   resourceId: string
   projectId?: string | null
   organizationId?: string | null
-  /** `system` unless somebody asked for it. */
+  /** `system` if no request caused it. */
   actor?: string
   requestId?: string
   clientAddress?: string
   data?: Record<string, unknown>
 }
 
-/** Somebody on whose behalf something is done; an event about it takes these members as they are. */
+/** The caller on whose behalf a change is made; its event has the same members. */
 export interface Requester {
   actor: string
   requestId: string
-  /** Where the request comes from; '' when nobody asked. */
+  /** The address of the client; '' if no request caused the change. */
   clientAddress: string
   projectId: string | null
   organizationId: string | null
 }
 
-/** Somebody in a call that is about one organization. */
+/** The caller of a request about one organization. */
 export interface OrganizationRequester extends Requester {
   organizationId: string
 }
 
-/** Nobody asked for it. */
+/** Stands for the service itself, where no request caused the change. */
 export const system: Requester = {
   actor: 'system',
   requestId: '',
@@ -73,8 +73,8 @@ const anyPending = statement<{ is_any: boolean }>(
   'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
 
-// Both say in a setting of the transaction whether it is the stamper, so that the statement which stamps can go with them.
-// Whether there is anything to do is asked with the lock: whoever was woken by a change asks once, not twice.
+// Both lock statements record in a setting of the transaction whether it is the stamper, so that the statement that stamps
+// can be sent with them. The first one also checks for pending events, so that one round trip is enough.
 const isStamper = `current_setting('slipway.is_stamper', true) = 'true'`
 const tryStamperLock = statement(
   'event_stamper_try',
@@ -89,9 +89,9 @@ const stamperLock = statement(
 const eventColumns = `id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, client_address,
           data, created_at`
 
-// It runs under the stamper's lock, which an earlier statement took: this one's snapshot must see all that the stamper
-// before it committed, or it would give the same positions again. Events become visible with its commit. As an array they
-// are looked up one by one, also where a store has no statistics.
+// An earlier statement took the stamper's lock, so that the snapshot of this one sees all that the previous stamper has
+// committed; otherwise it would give the same positions again. Events become visible with its commit. The array makes
+// PostgreSQL look the events up one by one, also without statistics.
 const stamp = statement<never, { most: number }>(
   'event_stamp',
   `WITH gone AS (
@@ -147,7 +147,7 @@ const list = filteredStatement<EventRow, EventFilter & { beforePosition: number 
   eventFilters,
 )
 
-// Positions are given in the order in which they become visible: what comes after the last one read was not there before.
+// Events become visible in the order of their positions, so that no event appears before the last one that was read.
 const listForward = filteredStatement<EventRow, EventFilter & { after: number }>(
   'event_list_forward',
   (given) => `SELECT * FROM events
@@ -163,7 +163,6 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
   tx.signal('events')
 }
 
-/** Writes them in this order. */
 async function writeEvents(tx: Tx, events: NewEvent[]): Promise<void> {
   const given = events.map((event) => ({ ...system, data: {}, ...event, id: event.id ?? uuid() }))
   await insert.run(tx, { events: JSON.stringify(given) })
@@ -172,11 +171,11 @@ async function writeEvents(tx: Tx, events: NewEvent[]): Promise<void> {
 const stampBatch = 1_000
 
 /**
- * Gives positions to committed events; returns whether there may be more. Leaves it to another process that is at it,
- * unless `isPatient`: then whatever had committed before the call has its position after it. Readers are told.
+ * Gives positions to committed events and signals their readers; returns whether there may be more. Does nothing while
+ * another process does it, unless `isPatient`: then all events that were committed before the call have positions after it.
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
-  // Readers are patient, and mostly there is nothing to wait for.
+  // Readers are patient, and there is mostly nothing to wait for.
   if (isPatient && !(await anyPending.one(database))?.is_any) return false
   let stamped = 0
   await database.transaction(async (tx) => {
@@ -192,13 +191,13 @@ export async function stampEvents(database: Database, isPatient = false): Promis
   return isFull && isPatient ? stampEvents(database, true) : isFull
 }
 
-/** Whoever has read all up to `last_position` has missed nothing before it; what is at or before `pruned_position` is gone. */
+/** Events up to `last` are all visible; events up to `pruned` are deleted. */
 export async function findEventBounds(db: Queryable): Promise<{ last: number; pruned: number }> {
   const row = (await bounds.one(db))!
   return { last: row.last_position, pruned: row.pruned_position }
 }
 
-/** Whose events: of one project, of one organization and none of its projects, or of everybody. */
+/** The events of one project, of one organization without its projects, or all events. */
 export interface EventScope {
   projectId: string | null
   organizationId: string | null
@@ -231,8 +230,8 @@ export const listEvents = (db: Queryable, filter: EventFilter, beforePosition: n
 export const listEventsAfter = (db: Queryable, filter: EventFilter, after: number) =>
   listForward.all(db, { ...filter, after })
 
-// Streams learn from pruned_position that what they ask for is gone. The oldest come first by their index: a look that
-// finds nothing costs nothing.
+// Streams see in pruned_position that the events they ask for are deleted. An index finds the oldest events, so that a run
+// without work is cheap.
 const prune = statement<{ count: number }, { most: number }>(
   'prune_events',
   `WITH old AS MATERIALIZED (

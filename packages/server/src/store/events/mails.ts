@@ -14,8 +14,8 @@ export const insertMail = statement<never, { id: string; recipient: string; seal
 ).run
 
 /**
- * Claims mails that are due: an attempt is counted before it is made. The claim also sets the time of the next attempt:
- * a worker that dies with it leaves it to another.
+ * Claims mails that are due, and counts the attempt before it is made. The claim also sets the time of the next attempt,
+ * which another worker makes if this one dies.
  */
 export const claimMails = statement<MailRow, { most: number }>(
   'mail_claim',
@@ -30,7 +30,7 @@ export const deleteMail = statement<never, { id: string }>(
   'DELETE FROM mails WHERE id = :id',
 ).runBy('id')
 
-/** Returns undefined while another process is at it. */
+/** Returns undefined while another process holds the lock. */
 export const lockMailCursor = statement<{ position: number | null }, void, Tx>(
   'mail_cursor_lock',
   'SELECT position FROM mail_cursor FOR UPDATE SKIP LOCKED',
@@ -74,7 +74,7 @@ const notices = statement<NoticeRow, Batch>(
    ORDER BY e.position`,
 )
 
-/** Lists those of the next events that are of these types, with whom they concern, and the position that they end at. */
+/** Lists the events of these types among the next ones, with their recipients, and the position of the last one read. */
 export async function listNotices(
   tx: Tx,
   after: number,
@@ -82,6 +82,6 @@ export async function listNotices(
   types: readonly string[],
 ): Promise<{ rows: NoticeRow[]; end: number }> {
   const end = (await batchEnd.one(tx, { after, most }))?.position ?? after
-  // Meanwhile more may have been stamped, which belongs to the next batch.
+  // Events that got positions meanwhile belong to the next batch.
   return { rows: end === after ? [] : await notices.all(tx, { after, end, most, types }), end }
 }

@@ -3,10 +3,10 @@ import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './webhook-turns.ts'
 
-/** A delivery with what its event is about. */
+/** A delivery with the resource of its event. */
 export type ToldDelivery = DeliveryRow & { resource_type: string; resource_name: string }
 
-// The events of operations do not tell the name of what they are about, and a webhook is known by its URL.
+// Events of operations do not have the name of their resource, and a webhook has a URL instead of a name.
 const told = (deliveries: string) =>
   `SELECT d.*, coalesce(e.resource_type, '') AS resource_type,
           coalesce(e.data ->> 'name', e.data ->> 'url', '') AS resource_name
@@ -17,16 +17,16 @@ const lockCursor = statement<{ position: number }>(
   'SELECT position FROM webhook_fan_out FOR UPDATE SKIP LOCKED',
 )
 
-// Before the oldest webhook was made there is nothing to deliver; without webhooks there is nothing at all.
+// Events from before the oldest webhook are not delivered.
 const oldest = statement<{ since: number | null }>(
   'webhook_oldest',
   'SELECT min(since_position) AS since FROM webhooks',
 )
 
-// The number stands in the text: without it the planner prepares for a tenth of all events, and reads every webhook.
+// The number is in the text, because with a parameter the planner expects a tenth of all events, and reads every webhook.
 const fanOutBatch = 500
 
-// A test goes to the one webhook that it is about, by itself.
+// A test event is delivered separately, to its one webhook.
 const fresh = statement<{ position: number; event_id: string; webhook_id: string | null }, { after: number }>(
   'webhook_fresh_events',
   `SELECT e.position, e.id AS event_id, w.id AS webhook_id
@@ -37,8 +37,7 @@ const fresh = statement<{ position: number; event_id: string; webhook_id: string
    ORDER BY e.position`,
 )
 
-// The first of a line that was empty is its head. The caller holds the webhooks' rows, so that nobody ends a head
-// meanwhile.
+// The first delivery of an empty queue is its head. The caller holds the webhooks' rows, so that no head ends meanwhile.
 const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds: string[] }>(
   'webhook_deliveries_insert',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at)
@@ -72,7 +71,7 @@ const liftRest = statement<never, { id: string }>(
   'UPDATE webhooks SET rests_until = NULL WHERE id = :id AND rests_until IS NOT NULL',
 )
 
-// Of the last `count` that somebody asked for, the first: how long ago it was.
+// The age of the first of the last `count` deliveries that were requested.
 const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number }>(
   'webhook_delivery_asked_ago',
   `SELECT extract(epoch FROM slipway_now() - created_at)::float8 AS ago_s FROM webhook_deliveries
@@ -96,13 +95,13 @@ export const findDelivery = statement<ToldDelivery, { webhookId: string; id: str
   told('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 ).oneBy('webhookId', 'id')
 
-/** Returns where events begin to matter to a webhook; null while there is none. */
+/** Returns the position of the first event that a webhook may want; null while there are no webhooks. */
 export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>
   (await oldest.one(db))?.since ?? null
 
 /**
- * Makes the deliveries of the next events; returns whether there may be more. One process does so at a time, and the
- * cursor moves in the transaction that makes them: no event is left out or taken twice.
+ * Creates the deliveries of the next events; returns whether there may be more. One process does so at a time, and the
+ * cursor moves in the same transaction, so that no event is left out or taken twice.
  */
 export function fanOutEvents(database: Database, since: number): Promise<boolean> {
   return database.transaction(async (tx) => {
@@ -126,7 +125,7 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
   })
 }
 
-/** Its receiver is asked at once: somebody wants to know. The caller holds the webhook's row. */
+/** Makes a delivery that a user asked for, which is sent at once. The caller holds the webhook's row. */
 export async function insertDirectDelivery(
   tx: Tx,
   webhookId: string,
@@ -139,6 +138,6 @@ export async function insertDirectDelivery(
   return (await findDelivery(tx, webhookId, id))!
 }
 
-/** Returns how long ago the first of the last `count` was asked for; null when there were fewer. */
+/** Returns how long ago the first of the last `count` deliveries was requested; null if there were fewer. */
 export const secondsSinceAsked = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
   (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null

@@ -18,7 +18,7 @@ export interface DeliveryRow {
   completed_at: Date | null
 }
 
-/** A webhook that stands in line for a slot. */
+/** A webhook that waits for a slot. */
 export interface WebhookTurn {
   webhookId: string
   projectId: string
@@ -26,7 +26,7 @@ export interface WebhookTurn {
   isSlow: boolean
 }
 
-/** Who has all the slots that it may have. */
+/** The webhooks, projects and organizations that have all their slots. */
 export interface FullOnes {
   webhookIds: string[]
   projectIds: string[]
@@ -37,33 +37,30 @@ export interface ClaimedDelivery {
   delivery: DeliveryRow
   url: string
   event: EventRow
-  /** The world's time by the database: receivers compare it with their own, and this process's may be off. */
+  /** The real time of the database: receivers compare it with their own clock, and that of this process may be wrong. */
   claimedAt: Date
 }
 
-/** How an attempt went. */
+/** The result of an attempt. */
 export interface AttemptOutcome {
   state: DeliveryRow['state']
   status: number
   error: string
-  /** Until the next attempt, if there is one. */
+  /** The time until the next attempt, if there is one. */
   pauseS: number | null
   isSlow: boolean
-  /** How long the receiver is left alone. */
+  /** The time without attempts for this receiver. */
   restS: number
 }
 
-/**
- * Returns those that are still there. In the order of their ids, so that two who lock several do not wait for each
- * other.
- */
+/** Returns the webhooks that still exist. Locks in the order of their ids, so that two transactions never deadlock. */
 export const lockWebhooks = statement<{ id: string; failures: number }, { ids: string[] }, Tx>(
   'webhooks_lock',
   `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
 ).allBy('ids')
 
-// It stands in line when its earliest head is due and its receiver's rest is over. One that waits already keeps its
-// place, however much is added; one that had its turn goes to the back. The caller holds the rows.
+// A webhook is due when its earliest head is due and its receiver's rest is over. One that waits already keeps its place,
+// however much is added; one that had its turn goes to the end. The caller holds the rows.
 const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
   'webhooks_schedule',
   `UPDATE webhooks w SET due_at = CASE
@@ -77,8 +74,8 @@ const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
    WHERE w.id = given.id`,
 )
 
-// Slow and quick webhooks stand in lines of their own: it reads from the front of one of them.
-// What a suspended organization misses waits for its release.
+// Slow and quick webhooks have queues of their own: it reads the start of one of them. The deliveries of a suspended
+// organization wait until it is active again.
 const inLine = statement<
   { id: string; project_id: string; organization_id: string },
   FullOnes & { isSlow: boolean; most: number }
@@ -92,8 +89,9 @@ const inLine = statement<
    ORDER BY w.due_at LIMIT :most FOR NO KEY UPDATE OF w SKIP LOCKED`,
 )
 
-// Heads alone have a time, so that order holds within each resource. The caller holds the webhooks' rows: nobody else
-// claims from them. Counting the attempt at the claim makes it the fence: a worker that lost its lease writes nothing.
+// Only heads have a time, which keeps the order within each resource. The caller holds the webhooks' rows, so that no other
+// worker claims from them. The attempt is counted at the claim: a worker that lost its lease has an old count and writes
+// nothing.
 const claim = statement<
   DeliveryRow & {
     url: string
@@ -119,7 +117,7 @@ const claim = statement<
              statement_timestamp() AS claimed_at`,
 )
 
-// The next of its line is the head once it is over. It changes nothing when another worker has taken it over.
+// The next delivery of the queue becomes its head when this one ends. It changes nothing if another worker has taken over.
 const end = statement<
   { state: DeliveryRow['state'] },
   { id: string; attempt: number } & Pick<AttemptOutcome, 'state' | 'status' | 'error' | 'pauseS'>
@@ -151,7 +149,7 @@ const noteSuccess = statement<never, { id: string; isSlow: boolean }>(
    WHERE id = :id AND (fails_since IS NOT NULL OR failures > 0 OR rests_until IS NOT NULL OR is_slow <> :isSlow)`,
 )
 
-// Attempts that were under way together are one failure of their receiver.
+// Attempts that ran at the same time count as one failure of their receiver.
 const noteFailure = statement<never, { id: string; restS: number }>(
   'webhook_note_failure',
   `UPDATE webhooks SET fails_since = coalesce(fails_since, slipway_now()), is_slow = true,
@@ -161,7 +159,7 @@ const noteFailure = statement<never, { id: string; restS: number }>(
    WHERE id = :id`,
 )
 
-/** Brings up to date when the webhooks are looked at. The caller holds their rows. */
+/** Updates when the webhooks are due. The caller holds their rows. */
 export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })
 
 /** Returns the webhooks whose turn it is, the longest waiting first, with their rows held. */
@@ -173,11 +171,14 @@ export async function takeTurns(
 ): Promise<WebhookTurn[]> {
   const rows = await inLine.all(tx, { ...full, isSlow, most })
   return rows.map(({ id, project_id, organization_id }) => ({
-    ...{ webhookId: id, projectId: project_id, organizationId: organization_id, isSlow },
+    webhookId: id,
+    projectId: project_id,
+    organizationId: organization_id,
+    isSlow,
   }))
 }
 
-/** Claims so many of each webhook, and sends the webhooks to the back of the line. The caller holds their rows. */
+/** Claims `count` deliveries of each webhook, and moves the webhooks to the end of the queue. The caller holds their rows. */
 export async function claimDeliveries(
   tx: Tx,
   turns: { webhookId: string; count: number }[],
@@ -194,7 +195,7 @@ export async function claimDeliveries(
   }))
 }
 
-/** Returns undefined when another worker has taken it over. The caller holds the webhook's row. */
+/** Returns undefined if another worker has taken over. The caller holds the webhook's row. */
 export async function endAttempt(
   tx: Tx,
   { id, webhook_id, attempts }: DeliveryRow,

@@ -30,7 +30,7 @@ const retireSecret = statement<never, { id: string; overlapS: number }>(
    WHERE webhook_id = :id AND expires_at IS NULL`,
 )
 
-// The newest comes first; a receiver that knows any of them is satisfied.
+// The newest comes first; a receiver accepts a signature with any secret that it knows.
 const secrets = statement<{ sealed: Buffer }, { id: string }>(
   'webhook_secrets',
   `SELECT sealed FROM webhook_secrets
@@ -76,8 +76,8 @@ const update = statement<
    WHERE id = :id RETURNING *`,
 )
 
-// What waits goes out at once when the webhook is active, each line by its head and after an attempt under way; it
-// stays when the webhook is paused. The caller holds the webhook's row.
+// Makes the head of each queue due if the webhook is active, after an attempt that is running; changes nothing if it is
+// paused. The caller holds the webhook's row.
 const release = statement<never, { id: string }>(
   'webhook_release',
   `UPDATE webhook_deliveries d SET next_attempt_at = greatest(slipway_now(), d.leased_until)
@@ -115,7 +115,7 @@ export const insertWebhook = async (
   return row
 }
 
-/** The secret before it signs along for `overlapS`. The caller holds the webhook's row. */
+/** The previous secret also signs for `overlapS`. The caller holds the webhook's row. */
 export async function replaceWebhookSecret(
   tx: Tx,
   id: string,
@@ -150,7 +150,7 @@ async function reschedule(tx: Tx, id: string): Promise<void> {
   await scheduleWebhooks(tx, [id])
 }
 
-/** Pauses it if no attempt has succeeded for so long, and returns it if that was so. */
+/** Pauses the webhook if no attempt has succeeded for `failingS`, and returns it if so. */
 export async function pauseFailingWebhook(
   tx: Tx,
   id: string,

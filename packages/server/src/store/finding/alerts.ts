@@ -1,7 +1,7 @@
 import type { AlertKind } from '@slipway/contract'
 import { statement } from '../../postgres/statement.ts'
 
-/** Something that needs someone. `detail` has what its message says beside the name. */
+/** A condition that needs attention. `detail` has the values of its message besides the name. */
 export interface AlertRow {
   kind: AlertKind
   resource_type: string
@@ -13,11 +13,11 @@ export interface AlertRow {
   detail: Record<string, unknown>
 }
 
-/** A budget is told of from here on. */
+/** A budget raises an alert from this part on. */
 const budgetPercent = 80
-/** An operation that failed so often will hardly come through by itself. */
+/** After this many attempts an operation will probably not succeed by itself. */
 const manyAttempts = 10
-/** A reset takes a minute at most: a GPU that waits longer needs a look. */
+/** A reset takes at most a minute; a GPU that waits this long needs an operator. */
 const longestReset = '15 minutes'
 
 const ofProjects = 'project_id = ANY (:projectIds::uuid[])'
@@ -30,7 +30,7 @@ const vmsInTrouble = `
   FROM vms v
   WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state IN ('STATE_CRASHED', 'STATE_UNREACHABLE')`
 
-// By their projects: so written, the index of all that ever expire does not serve.
+// `num_nulls` keeps the planner from the index of all VMs that expire: those of the projects are fewer.
 const vmsExpiring = `
   SELECT 'expiring', 'vm', v.id, v.name, v.project_id, NULL, v.expiry_warned_at,
          jsonb_build_object('expires_at', v.expires_at, 'on_expiry', v.on_expiry)
@@ -39,7 +39,7 @@ const vmsExpiring = `
     AND v.state <> 'STATE_DELETING' AND NOT (v.state = 'STATE_SHUTOFF' AND v.on_expiry = 'stop')`
 
 const operationName = `coalesce(v.name, d.name, r.name, '')`
-// The index operations_in_trouble has the same words.
+// The index operations_in_trouble has the same condition.
 const isHopeless = `o.state = 'IN_PROGRESS' AND (o.is_stuck OR o.attempts >= ${manyAttempts})`
 const stuckOperations = (from: string) => `
   SELECT 'stuck', o.resource_type, o.resource_id, ${operationName}, o.project_id, NULL, o.started_at,
@@ -79,7 +79,7 @@ const gpuColumns = `'gpu_fault', 'gpu', g.id, h.name || ' ' || g.pci_address, NU
 const gpusMissing = `
   SELECT ${gpuColumns}, NULL::timestamptz, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
   FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state = 'gone' AND h.forgotten_at IS NULL`
-// What an operator holds back is in good hands.
+// A GPU that an operator holds back raises no alert.
 const gpusUnclean = `
   SELECT ${gpuColumns}, g.quarantined_at, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
   FROM gpus g JOIN hosts h ON h.id = g.host_id
@@ -90,8 +90,8 @@ const union = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
 
 /**
- * Lists the latest alerts of some projects and of their organization. Reads the VMs and the unfinished operations of
- * the projects, and nothing of others.
+ * Lists the latest alerts of some projects and of their organization. Reads only the VMs and the unfinished operations of
+ * these projects.
  */
 export const listAlerts = statement<AlertRow, { projectIds: string[]; organizationId: string; most: number }>(
   'alert_list',
@@ -105,7 +105,7 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
   ]),
 ).allBy('organizationId', 'projectIds', 'most')
 
-/** Lists the latest alerts that concern whoever runs the service. */
+/** Lists the latest alerts for operators. */
 export const listOperatorAlerts = statement<AlertRow, { most: number }>(
   'alert_list_all',
   union([

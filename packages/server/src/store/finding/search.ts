@@ -17,19 +17,19 @@ export interface FoundRow {
 const most = 20
 
 /**
- * How well a text fits: it is what was asked for, begins with it, has a word that does, or contains it. Others have no
- * rank. What was asked for is in small letters.
+ * Ranks a text: it equals the query, begins with it, has a word that begins with it, or contains it. Other texts have no
+ * rank. The query is in lower case.
  */
 const rankOf = (text: string) =>
   `CASE WHEN ${text} = :q THEN 0 WHEN starts_with(${text}, :q) THEN 1
         WHEN strpos(translate(${text}, '-_.@/', '     '), ' ' || :q) > 0 THEN 2 WHEN strpos(${text}, :q) > 0 THEN 3 END`
-/** Of an id only the beginning counts, and only so much of it that it is no accident. */
+/** An id matches by its first 8 or more characters, fewer of which could match by accident. */
 const rankOfId = (id: string) =>
   `CASE WHEN length(:q) >= 8 AND starts_with(${id}::text, :q) THEN CASE WHEN ${id}::text = :q THEN 0 ELSE 1 END END`
 const rankOfAddress = (address: string) =>
   `CASE WHEN host(${address}) = :q THEN 0 WHEN length(:q) >= 4 AND starts_with(host(${address}), :q) THEN 1 END`
 
-/** One kind of thing. `ranks` ignores what is null; what has no rank at all is not found. */
+/** One type of resource. A row without any rank is not found. */
 const part = (found: { type: SearchableType; columns: string; ranks: string[]; from: string }) =>
   `(SELECT * FROM (SELECT '${found.type}' AS resource_type, ${found.columns}, least(${found.ranks.join(', ')}) AS rank
                    FROM ${found.from}) ranked
@@ -96,16 +96,16 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
   ]),
 ).allBy('organizationId', 'q')
 
-const nowhere = `NULL::uuid AS project_id, NULL AS project_name`
-const nobodys = `NULL::uuid AS organization_id, NULL AS organization_name`
-const ofSomebody = 'JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id'
-const anyVm = `vms t ${ofSomebody} WHERE t.deleted_at IS NULL`
-// VMs are many: their names are read from the index that keeps them apart, and only the best are looked up.
+const noProject = `NULL::uuid AS project_id, NULL AS project_name`
+const noOwner = `NULL::uuid AS organization_id, NULL AS organization_name`
+const joinOwner = 'JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id'
+const anyVm = `vms t ${joinOwner} WHERE t.deleted_at IS NULL`
+// There are many VMs: their names are read from the unique index, and only the best matches are looked up.
 const vmsByName = `
   (SELECT project_id, name, rank
    FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM vms WHERE deleted_at IS NULL) named
    WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most}) n
-  JOIN vms t ON t.project_id = n.project_id AND t.name = n.name AND t.deleted_at IS NULL ${ofSomebody}`
+  JOIN vms t ON t.project_id = n.project_id AND t.name = n.name AND t.deleted_at IS NULL ${joinOwner}`
 const vmColumns = columnsOf('t.state', 't.location', vmAddress)
 const exactly = ['0']
 
@@ -115,14 +115,14 @@ export const searchEverywhere = statement<FoundRow, { q: string; id: string | nu
   best([
     part({
       type: 'host',
-      columns: `t.id AS resource_id, t.name, t.state, t.location, '' AS address, ${nowhere}, ${nobodys}`,
+      columns: `t.id AS resource_id, t.name, t.state, t.location, '' AS address, ${noProject}, ${noOwner}`,
       ranks: byNameOrId,
       from: 'hosts t WHERE true',
     }),
     part({
       type: 'organization',
       columns: `t.id AS resource_id, t.name, CASE WHEN t.suspended_at IS NULL THEN '' ELSE 'suspended' END AS state,
-                '' AS location, '' AS address, ${nowhere}, t.id AS organization_id, t.name AS organization_name`,
+                '' AS location, '' AS address, ${noProject}, t.id AS organization_id, t.name AS organization_name`,
       ranks: byNameOrId,
       from: 'organizations t WHERE true',
     }),
@@ -136,7 +136,7 @@ export const searchEverywhere = statement<FoundRow, { q: string; id: string | nu
     part({
       type: 'user',
       columns: `t.id AS resource_id, t.email AS name, CASE WHEN t.suspended_at IS NULL THEN '' ELSE 'suspended' END AS state,
-                '' AS location, '' AS address, ${nowhere}, ${nobodys}`,
+                '' AS location, '' AS address, ${noProject}, ${noOwner}`,
       ranks: [rankOf('t.email'), rankOfId('t.id')],
       from: 'users t WHERE true',
     }),

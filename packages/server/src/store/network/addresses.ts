@@ -3,29 +3,29 @@ import type { Tx } from '../../postgres/database.ts'
 import { perTransaction } from '../../postgres/gathered.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Where an address may come from: `candidates` first, else any of the `count` addresses from `first` on. */
+/** Where an address comes from: `candidates` first, otherwise any of the `count` addresses from `first` on. */
 export interface AddressRange {
   candidates: string[]
   first: string
   count: number
 }
 
-/** `offset` says where in a block to begin, so that two who search at once rarely find the same. */
+/** `offset` is where the search of a block starts; it is random, so that two searches at once rarely find the same. */
 interface Search {
   first: string
   count: number
   offset: number
 }
 
-// Private addresses are unique in their network, public ones everywhere, those held back included. The statement is
-// written so that candidates are looked up one by one in the index, until enough are free.
+// Private addresses are unique in their network, public ones everywhere, including those that are held back. The form of
+// the statement makes PostgreSQL look candidates up one by one in the index, until enough are free.
 const isPrivateFree = (networkId: string, address: string) =>
   `(SELECT id FROM vms WHERE network_id = ${networkId} AND private_address = ${address} LIMIT 1) IS NULL`
 const isPublicFree = (address: string) =>
   `(SELECT id FROM vms WHERE public_address = ${address} LIMIT 1) IS NULL
            AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
 
-/** Others in the list may pick the same: so many that are free are enough to choose from. */
+/** The number of free candidates to read, because another VM of the list may take one. */
 const spares = 4
 
 const candidates = statement<
@@ -42,9 +42,8 @@ const candidates = statement<
                                                "publicCandidates" text[])`,
 )
 
-// Exact: it looks at one block of 256 addresses after the other, in random order, until one has an address that is free.
-// A full block is known by counting its entries in the index. However the addresses in use are spread, in a pool that is
-// 95 % full every twentieth block has one to give.
+// Exact: searches one block of 256 addresses after the other, in random order, until one has a free address. Counting the
+// index entries of a block shows whether it is full. In a pool that is 95 % full, at least every twentieth block has one.
 const search = (takenInBlock: string, isFree: (address: string) => string) => `
    SELECT host(free.address) AS address
    FROM (SELECT :first::inet + n AS first, least(n + 255, :count::bigint - 1) - n AS more
@@ -74,8 +73,8 @@ const searchPublic = statement<{ address: string }, Search>(
   ),
 )
 
-/** The two ranges of one VM: private addresses of its network, and public ones if it wants one. */
-export interface AddressRanges {
+/** The ranges of one VM: private addresses of its network, and public ones if it wants one. */
+interface AddressRanges {
   networkId: string
   inside: AddressRange
   outside: AddressRange | null
@@ -90,8 +89,8 @@ interface FreeAddresses {
 const takenAddresses = perTransaction(() => new Set<string>())
 
 /**
- * Finds addresses for each VM that are free and nobody else's in the list; null where none of the candidates is, or
- * none is wanted. `isExact`: null only where all addresses of the range are taken.
+ * Finds free addresses for each VM, different ones for different VMs; null where no candidate is free, or none is wanted.
+ * With `isExact`, null only where all addresses of the range are taken.
  */
 export async function findFreeAddresses(
   tx: Tx,
@@ -136,8 +135,8 @@ async function searched(
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
 
-// Firewalls of the project may still allow the address as long as one is behind that was so at this time or before. On a
-// host that is down none is counted: it is brought up to date before it counts as up.
+// Firewalls of the project may still allow the address while one is out of date since this time or before. Those on a host
+// that is down do not count, because they are brought up to date before the host is up again.
 const mayStillAllow = (projectId: string, heldAt: string) => `
   EXISTS (SELECT FROM locations l JOIN vms v ON v.location = l.name AND v.project_id = ${projectId}
           JOIN hosts h ON h.id = v.host_id
@@ -150,13 +149,13 @@ const hold = statement<never, { addresses: string[]; projectIds: string[] }>(
    WHERE ${mayStillAllow('g.project_id', 'slipway_now()')}`,
 )
 
-/** Gives back what firewalls no longer allow; returns how many that were. */
+/** Releases the addresses that no firewall allows any more, and returns how many. */
 export const releaseAddresses = statement<never>(
   'address_release',
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
 ).run
 
-/** The VMs go: nobody gets their addresses while a firewall may still allow them. */
+/** Holds the public addresses of VMs that are removed, as long as a firewall may still allow them. */
 export async function holdAddresses(
   tx: Tx,
   vms: { project_id: string; public_address: string | null }[],

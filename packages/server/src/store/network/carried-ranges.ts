@@ -6,7 +6,7 @@ interface CarriedRange {
   subnet_id: string
 }
 
-// Nobody lets go of a range that is held. One that somebody is about to let go of is passed over.
+// A range that is held cannot be released. One that another transaction is releasing is skipped.
 const hold = statement<CarriedRange, { subnetIds: string[] }>(
   'carried_range_hold',
   `SELECT subnet_id FROM carried_ranges WHERE subnet_id = ANY (:subnetIds::uuid[]) FOR KEY SHARE SKIP LOCKED`,
@@ -15,7 +15,7 @@ const hold = statement<CarriedRange, { subnetIds: string[] }>(
 /** The ranges `r` in the way of a subnet `s`, its own among them. */
 const inTheWay = 'r.location = s.location AND r.cidr && s.cidr'
 
-// It waits for those who hold them: what they have written is for a statement begun after this one.
+// Waits for the holders of these ranges. Only a later statement sees what they have written.
 const lockInTheWay = statement<CarriedRange, { subnetId: string }>(
   'carried_range_lock',
   `SELECT r.subnet_id FROM subnets s JOIN carried_ranges r ON ${inTheWay}
@@ -24,14 +24,14 @@ const lockInTheWay = statement<CarriedRange, { subnetId: string }>(
 
 const hasVms = 'EXISTS (SELECT FROM vms v WHERE v.subnet_id = r.subnet_id)'
 
-// The transaction has locked them, so that no VM comes in between.
+// The transaction has locked these ranges, so that no VM is added meanwhile.
 const letGoOfUnused = statement<never, { subnetId: string }>(
   'carried_range_let_go',
   `DELETE FROM carried_ranges r USING subnets s
    WHERE s.id = :subnetId AND ${inTheWay} AND r.subnet_id <> s.id AND NOT ${hasVms}`,
 )
 
-// Of two who take ranges that overlap the second waits for the first, and takes nothing.
+// If two transactions take overlapping ranges, the second one waits for the first, and takes nothing.
 const take = statement<never, { subnetId: string }>(
   'carried_range_take',
   `INSERT INTO carried_ranges (subnet_id, location, cidr)
@@ -51,8 +51,8 @@ export const holdCarriedRange = gathered(async (tx: Tx, subnetIds: string[]): Pr
 })
 
 /**
- * Has the location carry the subnet's range, and holds it until the transaction ends. Returns false where VMs of another
- * network have a range that overlaps with it. It waits for others, and is for a transaction of one VM.
+ * Makes the location carry the subnet's range, and holds it until the transaction ends. Returns false if VMs of another
+ * network have an overlapping range. It waits for locks, so that it is for a transaction of one VM.
  */
 export async function carryRange(tx: Tx, subnetId: string): Promise<boolean> {
   await lockInTheWay.run(tx, { subnetId })
@@ -61,6 +61,6 @@ export async function carryRange(tx: Tx, subnetId: string): Promise<boolean> {
   return (await lockInTheWay.all(tx, { subnetId })).some(({ subnet_id }) => subnet_id === subnetId)
 }
 
-/** Returns those of the subnets whose range VMs of another network have at this moment. */
+/** Returns the subnets whose range overlaps with that of VMs in another network. */
 export const listTakenRanges = async (db: Queryable, subnetIds: string[]): Promise<Set<string>> =>
   new Set((await taken.all(db, { subnetIds })).map(({ id }) => id))

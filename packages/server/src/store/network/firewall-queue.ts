@@ -1,7 +1,7 @@
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
-/** A VM whose engine lacks what its firewall should be. */
+/** A VM whose engine does not have its newest firewall yet. */
 export interface BehindVm {
   id: string
   host: string
@@ -16,11 +16,10 @@ export interface BehindVm {
   is_reachable: boolean
 }
 
-/** For so long nobody else takes up what was claimed; longer than any call of an engine about it may take. */
+/** The duration of a claim; longer than any engine call about a firewall. */
 const claimMs = 20_000
 
-// The index vms_firewall_behind has these alone. A VM whose creation has not yet applied its first firewall takes the
-// newest rules anyway.
+// The index vms_firewall_behind has only these VMs. A VM that is being created applies the newest rules anyway.
 const isBehind = 'v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0'
 /** A VM `v` whose firewall can be tried now. */
 export const isFirewallDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
@@ -31,8 +30,8 @@ const claimed = `
   RETURNING v.id, coalesce(due.host, '') AS host, v.location, v.network_id, v.subnet_id, v.private_address,
             v.public_address, v.firewall_wanted, v.firewall_attempts, due.is_reachable`
 
-// A claim moves the VM to the back of the line: whatever becomes of it, and of its worker, others come first. Those
-// that cannot be reached are claimed, too, so that nobody passes over them each time.
+// A claim moves the VM to the end of the queue, so that other VMs come first whatever happens to it or its worker. VMs that
+// cannot be reached are claimed, too, so that they are not read again each time.
 const claimDue = statement<
   BehindVm,
   { location: string; projectId: string; networkId: string | null; most: number; claimMs: number }
@@ -47,7 +46,7 @@ const claimDue = statement<
    ${claimed}`,
 )
 
-// Due or not: these hosts wait for nothing else.
+// Claims VMs that are not due, too, because these hosts are down only until their firewalls are up to date.
 const claimOnHosts = statement<
   BehindVm,
   { location: string; hosts: string[]; most: number; claimMs: number }
@@ -62,8 +61,8 @@ const claimOnHosts = statement<
 )
 
 /**
- * Lists projects with VMs behind at the location, in order, from the one that follows `after`. From one project to the
- * next in the index, without reading what lies between. At most so many are looked at.
+ * Lists at most `most` projects with VMs behind at the location, in order, from the one after `after`. It steps from one
+ * project to the next in the index, without reading the VMs in between.
  */
 export const listProjectsBehind = statement<
   { project_id: string; is_due: boolean },
@@ -107,13 +106,13 @@ const vmsOnDownHosts = statement<{ exists: boolean }, { location: string; hosts:
                   WHERE h.location = :location AND h.name = ANY (:hosts) AND h.state = 'down') AS exists`,
 )
 
-// A generation of 0 says that it could not be applied. One that is older than what is wanted by now leaves the VM behind
-// since the same time as before.
-const settle = statement<never, { ids: string[]; generations: number[]; pausesMs: number[] }>(
+// A generation of 0 means that the firewall could not be applied. One that is older than the wanted generation leaves the VM
+// behind since the same time as before.
+const settle = statement<never, Columns<TriedFirewall>>(
   'firewall_settle',
   `WITH tried AS MATERIALIZED (
      SELECT v.id, t.generation, t.pause_ms
-     FROM unnest(:ids::uuid[], :generations::bigint[], :pausesMs::float8[]) AS t (id, generation, pause_ms)
+     FROM unnest(:id::uuid[], :generation::bigint[], :pauseMs::float8[]) AS t (id, generation, pause_ms)
      JOIN vms v USING (id) ORDER BY v.id FOR NO KEY UPDATE OF v)
    UPDATE vms v SET firewall_applied = greatest(v.firewall_applied, t.generation),
           firewall_attempts = CASE t.generation WHEN 0 THEN v.firewall_attempts + 1 ELSE 0 END,
@@ -123,7 +122,7 @@ const settle = statement<never, { ids: string[]; generations: number[]; pausesMs
    FROM tried t WHERE v.id = t.id`,
 )
 
-/** Which VMs to take: those of a project at a location, of all its networks or of one. */
+/** The VMs of a project at a location, in all its networks or in one. */
 export interface BehindScope {
   location: string
   projectId: string
@@ -134,7 +133,7 @@ export interface BehindScope {
 export const claimBehind = (db: Queryable, scope: BehindScope, most: number) =>
   claimDue.all(db, { ...scope, most, claimMs })
 
-/** Claims VMs of hosts that are down, those first that were not tried for the longest time. */
+/** Claims VMs of hosts that are down, first those whose last attempt is the oldest. */
 export const claimBehindOnHosts = (db: Queryable, location: string, hosts: string[], most: number) =>
   claimOnHosts.all(db, { location, hosts, most, claimMs })
 
@@ -145,7 +144,7 @@ export const isNetworkBehind = async (db: Queryable, network: { id: string; proj
 export const listNetworkLocations = async (db: Queryable, networkId: string) =>
   (await locations.all(db, { networkId })).map(({ location }) => location)
 
-/** Returns those of the hosts that have a VM which is behind. */
+/** Returns the hosts that have a VM which is behind. */
 export const findHostsBehind = async (tx: Tx, hostIds: string[]) =>
   new Set((await hostsBehind.all(tx, { hostIds })).map(({ host_id }) => host_id))
 
@@ -155,18 +154,12 @@ export const hasVmsOnDownHosts = async (tx: Tx, location: string, hosts: string[
 
 export interface TriedFirewall {
   id: string
-  /** Of what the engine has; 0 when it could not be applied. */
+  /** The generation that the engine has; 0 if it could not be applied. */
   generation: number
-  /** When it may be tried again, if it has to be. */
+  /** The time until the next attempt, if one is needed. */
   pauseMs: number
 }
 
-/** Writes what became of a claim. In a transaction, a deadlock with somebody's rule change is tried again. */
+/** Writes the results of claims. The transaction retries after a deadlock with a change of rules. */
 export const settleFirewalls = (database: Database, tried: TriedFirewall[]): Promise<number> =>
-  database.transaction((tx) =>
-    settle.run(tx, {
-      ids: tried.map(({ id }) => id),
-      generations: tried.map(({ generation }) => generation),
-      pausesMs: tried.map(({ pauseMs }) => pauseMs),
-    }),
-  )
+  database.transaction((tx) => settle.run(tx, columns(tried, ['id', 'generation', 'pauseMs'])))

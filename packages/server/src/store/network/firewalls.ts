@@ -5,8 +5,8 @@ import { statement } from '../../postgres/statement.ts'
 import type { RuleRow } from './rules.ts'
 
 /**
- * The rules in force on a network, and the addresses of everything that they name, as one JSON object. Each thing is looked up
- * by its id alone, so that the plan is the same on a store that has no statistics yet.
+ * The rules of a network, and the addresses of the resources that they name, as one JSON object. Each resource is looked up
+ * by its id alone, so that the plan is the same on a store without statistics.
  */
 export const networkFirewall = (networkId: string) => `
      (WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = ${networkId} AND state <> 'deleting'),
@@ -30,11 +30,11 @@ const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: str
    FROM unnest(:networkId::uuid[]) AS w (network_id)`,
 )
 
-/** What is missing makes a VM behind since the earliest change that it lacks, and due at once. */
+/** Marks a VM behind since the earliest change that it lacks, and due at once. */
 export const firewallDue = `firewall_next_at = slipway_now(),
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
-// It locks in order, as every statement does that writes the firewalls of several VMs.
+// Locks in order, as every statement does that writes the firewalls of several VMs.
 const wantNetwork = statement<never, { networkId: string; goingIds: string[] }>(
   'firewall_want_network',
   `WITH concerned AS MATERIALIZED (
@@ -52,7 +52,7 @@ const naming = statement<{ network_id: string }, { vmIds: string[]; projectIds: 
    ORDER BY r.network_id`,
 )
 
-/** The engine turned out not to have it. */
+/** Records that the engine does not have the VM's firewall. */
 export const markFirewallLost = statement<never, { vmId: string }>(
   'firewall_not_applied',
   `UPDATE vms SET firewall_wanted = greatest(firewall_wanted, firewall_applied) + 1, ${firewallDue}
@@ -65,12 +65,12 @@ export async function firewallOfNetwork(db: Queryable, networkId: string): Promi
   return (await ofNetwork.one(db, { networkId }))!.firewall
 }
 
-/** Every VM of the network needs its firewall anew, but for those that go. */
+/** Marks the firewalls of all VMs of the network out of date, except those of VMs that are removed. */
 export async function wantFirewalls(tx: Tx, networkId: string, goingIds: string[] = []): Promise<void> {
   if ((await wantNetwork.run(tx, { networkId, goingIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
-/** VMs go: whoever has rules that name them needs its firewall anew. */
+/** Marks the firewalls of networks out of date whose rules name these VMs, which are removed. */
 export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })

@@ -21,7 +21,7 @@ export interface SubnetRow {
   created_at: Date
 }
 
-/** A subnet as a VM gets it. */
+/** A subnet with what a new VM needs to know of it. */
 export interface VmSubnetRow extends SubnetRow {
   network_cidr: string
   /** The hosts of its location carry a range for one network at a time (`carried-ranges.ts`). */
@@ -68,7 +68,7 @@ export const insertNetwork = statement<never, NewNetwork, Tx>(
   'network_insert',
   'INSERT INTO networks (id, project_id, name, cidr, labels) VALUES (:id, :projectId, :name, :cidr, :labels)',
 ).run
-// What is not given stays.
+// Null keeps a column.
 const networkUpdate = statement<never, { id: string; name: string | null; labels: Labels | null }>(
   'network_update',
   'UPDATE networks SET name = coalesce(:name, name), labels = coalesce(:labels, labels) WHERE id = :id',
@@ -116,8 +116,8 @@ const subnetVms = statement<{ count: number }, { id: string }>(
   'SELECT count(*) AS count FROM vms WHERE subnet_id = :id',
 )
 /**
- * Finds the given subnet, or the project's default one at the location. The oldest network's subnet comes first: that
- * is the default one until somebody removes it.
+ * Finds the given subnet, or the project's default one at the location: that of the default network, or the oldest one if
+ * there is no default network.
  */
 export const findSubnetFor = statement<
   VmSubnetRow,

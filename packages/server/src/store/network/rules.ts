@@ -32,7 +32,7 @@ export const lockRule = statement<RuleRow, { projectId: string; id: string }, Tx
   'SELECT * FROM firewall_rules WHERE project_id = :projectId AND id = :id FOR UPDATE',
 ).oneBy('projectId', 'id')
 
-/** What clients see, as SQL of a row `r` of firewall_rules; a field is added here and to the contract's `FirewallRule`. */
+/** The rule that clients see, as SQL on a row `r` of firewall_rules. */
 const ruleRecord = jsonSql(
   object<FirewallRule>({
     id: plain('r.id'),
@@ -66,7 +66,7 @@ const recordList = statement<
    ORDER BY r.id DESC LIMIT :limit`,
 )
 
-// The columns are jsonb, and the driver would turn a list into a PostgreSQL array.
+// The columns are jsonb, but the driver would send a list as a PostgreSQL array.
 type Stored<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; destinations: string }
 
 const ruleInsert = statement<never, Stored<NewRule>>(
@@ -151,18 +151,7 @@ const stored = <Rule extends Pick<RuleRow, 'sources' | 'destinations'>>(rule: Ru
 
 export const insertRule = (tx: Tx, r: NewRule) => ruleInsert.run(tx, stored(r))
 
-type RuleContent = Pick<
-  RuleRow,
-  | 'id'
-  | 'name'
-  | 'state'
-  | 'sources'
-  | 'source_ports'
-  | 'destinations'
-  | 'destination_ports'
-  | 'protocols'
-  | 'labels'
->
+type RuleContent = Omit<RuleRow, 'project_id' | 'network_id' | 'direction' | 'action' | 'generation'>
 
 export const writeRule = (tx: Tx, r: RuleContent) => ruleWrite.run(tx, stored(r))
 
