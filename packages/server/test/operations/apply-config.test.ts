@@ -121,6 +121,6 @@ test('another engine is refused for a location with disks in it', async () => {
   const [qemu] = defaultConfig('--engine', 'qemu').locations
   const locations = [{ ...qemu!, name: 'us-east1-a' }]
   await expect(applyConfig(database, { ...config, locations })).rejects.toThrow(
-    /engine: qemu: us-east1-a has/,
+    /engine: qemu: cannot change the engine of us-east1-a/,
   )
 })
