@@ -191,7 +191,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await page.getByRole('heading', { level: 1, name: new URL(receiver.url).host }).waitFor()
     await main().getByRole('button', { name: 'Send test' }).click()
     const delivery = main().getByRole('row', { name: /test/ })
-    await delivery.getByText('answered 500').waitFor()
+    await delivery.getByText('responded with 500').waitFor()
     await delivery.getByText('retrying').waitFor()
     await delivery.getByText(/^(in \d+ s|now)$/).waitFor()
     await delivery.getByText('this webhook').waitFor()

@@ -21,14 +21,11 @@ export interface KeyRequest {
   allowed_cidrs?: string[]
 }
 
-/** The user who owns the new key; null for a key without an owner. */
-export type KeyMaker = string | null
-
 /** Creates a key of a project, with the rights of a member or a viewer. The secret is not stored. */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
-  maker: KeyMaker,
+  maker: string | null,
   request: KeyRequest & { role: 'read' | 'write' },
 ) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
 
@@ -36,7 +33,7 @@ export const createProjectKey = (
 export function createOrganizationKey(
   tx: Tx,
   by: OrganizationRequester,
-  maker: KeyMaker,
+  maker: string | null,
   makerRole: Role,
   request: KeyRequest & { role: Role },
 ) {
@@ -49,14 +46,14 @@ export function createOrganizationKey(
   return createKey(tx, by, scope, maker, request.role, request)
 }
 
-export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyMaker, request: KeyRequest) =>
+export const createOperatorKey = (tx: Tx, by: Requester, maker: string | null, request: KeyRequest) =>
   createKey(tx, by, operatorScope, maker, 'write', request)
 
 async function createKey(
   tx: Tx,
   by: Requester,
   scope: KeyScope,
-  createdBy: KeyMaker,
+  createdBy: string | null,
   role: KeyRole,
   { name, expires_at, allowed_cidrs: allowedCidrs = [] }: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {

@@ -13,6 +13,7 @@ import {
   spendRefreshToken,
   touchTokenFamily,
 } from '../store/identity/tokens.ts'
+import type { Visitor } from './visitor.ts'
 
 const accessSeconds = 3600
 const refreshSeconds = 30 * 24 * 3600
@@ -21,19 +22,13 @@ const graceSeconds = 10
 
 const longestUserAgent = 200
 
-/** Shown to the user, who recognises the own sessions by it. */
-export interface SessionClient {
-  address?: string
-  userAgent?: string
-}
-
 type TokenPair = Pick<TokenAnswer, 'access_token' | 'refresh_token'>
 
 /** Creates the first tokens of a session. */
 export async function startSession(
   tx: Tx,
   userId: string,
-  client: SessionClient = {},
+  client: Partial<Visitor> = {},
   hasSecondFactor = false,
 ): Promise<TokenAnswer> {
   const familyId = uuid()

@@ -8,16 +8,15 @@ import { emit, type Requester } from '../store/events/events.ts'
 /** New prices apply from now on; past usage keeps its price. */
 export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promise<void> {
   items.forEach(({ product_name, unit }, i) => {
-    const expected = unitOf(product_name)
+    const expected = units.get(product_name)
     if (!expected)
       throw invalidField(
         `items/${i}/product_name`,
-        `there is no product ${product_name}${didYouMean(nearest(product_name, products))}`,
+        `there is no product ${product_name}${didYouMean(nearest(product_name, [...units.keys()]))}`,
       )
-    if (unit !== expected)
-      throw invalidField(`items/${i}/unit`, `the price of ${product_name} is per ${expected}`)
+    if (unit !== expected) throw invalidField(`items/${i}/unit`, `must be ${expected} for ${product_name}`)
     if (items.findIndex((item) => item.product_name === product_name) < i)
-      throw invalidField(`items/${i}/product_name`, `${product_name} is named twice`)
+      throw invalidField(`items/${i}/product_name`, `${product_name} is given twice`)
   })
   await setPrices(
     tx,
@@ -26,11 +25,7 @@ export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promi
   await emit(tx, { ...by, type: 'prices.updated', resourceType: 'prices', resourceId: '', data: { items } })
 }
 
-const products = [...vmTypeNames, ...diskTypes]
-
-const unitOf = (productName: string): PriceRow['unit'] | undefined =>
-  vmTypeNames.includes(productName)
-    ? 'vm_hour'
-    : (diskTypes as readonly string[]).includes(productName)
-      ? 'gb_hour'
-      : undefined
+const units = new Map<string, PriceRow['unit']>([
+  ...vmTypeNames.map((name) => [name, 'vm_hour'] as const),
+  ...diskTypes.map((name) => [name, 'gb_hour'] as const),
+])

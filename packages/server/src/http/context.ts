@@ -67,11 +67,11 @@ export class RawResponse {
 }
 
 /** The handler has taken over the reply (streams). */
-export const answered = Symbol('answered')
+export const alreadyResponded = Symbol('alreadyResponded')
 
 export type Handler<Id extends RouteId> = (
   context: Context<Id>,
-) => Promise<RouteResponse<Id> | JsonText<RouteResponse<Id>> | RawResponse | typeof answered>
+) => Promise<RouteResponse<Id> | JsonText<RouteResponse<Id>> | RawResponse | typeof alreadyResponded>
 
 export type Handlers = { [Id in RouteId]: Handler<Id> }
 

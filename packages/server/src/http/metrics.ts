@@ -92,7 +92,7 @@ export class Metrics {
       },
     })
     const name = 'slipway_http_request_seconds'
-    const shown = { name, help: 'Time to answer, by route.', type: 'histogram', aggregator: 'sum' }
+    const shown = { name, help: 'Response time, by route.', type: 'histogram', aggregator: 'sum' }
     const get = async () => ({
       ...shown,
       values: [...routes].flatMap(([route, counts]) => counts.linesOf(name, route)),

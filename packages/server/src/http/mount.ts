@@ -7,7 +7,7 @@ import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
 import { type Access, bearerOf, type Grant, paymentRequired } from './access.ts'
 import {
-  answered,
+  alreadyResponded,
   type Context,
   type Handler,
   type Handlers,
@@ -158,7 +158,7 @@ async function auditRead({ tx, by, params, query, routeId }: Context, member: st
 }
 
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply): void {
-  if (result === answered) return
+  if (result === alreadyResponded) return
   if (result instanceof RawResponse) reply.type(result.contentType).send(result.content)
   else reply.type(jsonType).send(result instanceof JsonText ? result.body : JSON.stringify(result))
 }

@@ -47,13 +47,9 @@ export class RateLimiter {
     })
   }
 
-  showAddress(address: string, reply: FastifyReply): void {
-    this.show(addressKey(address), reply)
-  }
-
   /** Adds the headers to a response that does not count. */
-  show(key: string, reply: FastifyReply): void {
-    const bucket = this.#buckets.get(key)
+  showAddress(address: string, reply: FastifyReply): void {
+    const bucket = this.#buckets.get(addressKey(address))
     this.#setHeaders(bucket ? this.#tokensIn(bucket, performance.now()) : this.#burst, reply)
   }
 

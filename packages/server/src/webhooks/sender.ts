@@ -102,8 +102,8 @@ export class WebhookSender {
 
 function describe(status: number): string {
   return status >= 300 && status < 400
-    ? `answered ${status}: redirects are not followed`
-    : `answered ${status}`
+    ? `responded with ${status}: redirects are not followed`
+    : `responded with ${status}`
 }
 
 function orAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

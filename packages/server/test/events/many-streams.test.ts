@@ -51,7 +51,7 @@ test('a caller has at most 64 streams open, and those that end count no longer',
   const { project_id, access_key } = service.credentials
   const open = () => openStream(service.url, project_id, { token: access_key })
   const streams = await Promise.all(Array.from({ length: 64 }, open))
-  await expect(open()).rejects.toThrow(/429.*at most 64/)
+  await expect(open()).rejects.toThrow(/429.*Limit: 64/)
   streams[0]!.close()
   const again = await eventually(() => open().catch(() => null))
   expect(again.isClosed).toBe(false)

@@ -44,9 +44,11 @@ test('a server with a certificate speaks TLS, and takes up a renewed one without
   expect(await ask(server.url, 'first')).toContain('HTTP/1.1 200')
   await expect(ask(server.url, 'second')).rejects.toThrow(/certificate/)
 
-  // One is written before the other: meanwhile the old pair serves on.
+  // The certificate is written before the key: the old pair stays in use.
   use('second', 'crt')
-  await eventually(async () => service.logLines.some((line) => line.includes('the certificate before them')))
+  await eventually(async () =>
+    service.logLines.some((line) => line.includes('the previous certificate stays in use')),
+  )
   expect(await ask(server.url, 'first')).toContain('HTTP/1.1 200')
   use('second', 'key')
   await eventually(async () => (await ask(server.url, 'second').catch(() => '')).includes('HTTP/1.1 200'))
@@ -56,7 +58,7 @@ test('a server with a certificate speaks TLS, and takes up a renewed one without
 test('a certificate that cannot be used ends the start in a sentence', async () => {
   writeFileSync(files.tlsCertFile, 'no certificate')
   const start = service.another((config) => Object.assign(config.server, files))
-  await expect(start).rejects.toThrow(/tls_cert_file, server.tls_key_file: cannot be used/)
+  await expect(start).rejects.toThrow(/tls_cert_file, server.tls_key_file: not usable/)
 })
 
 test('listening beyond loopback without TLS and without a proxy is warned of at every start', async () => {

@@ -110,7 +110,7 @@ test('a webhook is tried again with growing pauses for a day, then given up, and
   expect(receiver.received.length).toBe(1 + retryPausesS.length)
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
   const [failed] = await deliveries(webhook_id)
-  expect(failed).toMatchObject({ state: 'failed', error: 'answered 503', next_attempt_at: '' })
+  expect(failed).toMatchObject({ state: 'failed', error: 'responded with 503', next_attempt_at: '' })
   expect(retryPausesS.reduce((sum, each) => sum + each)).toBe(86_400)
 
   receiver.answer = () => 200

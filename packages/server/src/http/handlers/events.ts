@@ -9,7 +9,7 @@ import {
 } from '../../store/events/events.ts'
 import { adminEventView, eventView } from '../../views/events.ts'
 import { showsClientAddress } from '../access.ts'
-import { answered, type Context, type Handlers } from '../context.ts'
+import { alreadyResponded, type Context, type Handlers } from '../context.ts'
 import { page } from '../pages.ts'
 import { wantsStream } from '../streams/streams.ts'
 
@@ -41,7 +41,7 @@ async function listOrStream<View>(
   }
   if (wantsStream(request.headers.accept)) {
     await services.streams.open(context, filter)
-    return answered
+    return alreadyResponded
   }
   // Stamped here, so that the list has every event that was committed before the request.
   await stampEvents(services.database, true)
