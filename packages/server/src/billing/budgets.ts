@@ -7,8 +7,8 @@ import type { ProjectRequester } from '../operations/admission.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
-  findBudgets,
   findBudgetPieceEnd,
+  findBudgets,
   listReachedBudgets,
   putBudget,
   type ReachedBudgetRow,
