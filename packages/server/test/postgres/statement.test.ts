@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import { filteredStatement, statement } from '../../src/postgres/statement.ts'
+import { columns, filteredStatement, statement } from '../../src/postgres/statement.ts'
 
-/** What the driver is asked for. */
-async function asked<Params>(text: string, params: Params) {
+/** A database that records what the driver is asked for. */
+function recorder() {
   const configs: pg.QueryConfig[] = []
-  const db = {
-    query: async (config: pg.QueryConfig) => {
-      configs.push(config)
-      return { rows: [], rowCount: 0 } as unknown as pg.QueryResult
-    },
+  const query = async (config: pg.QueryConfig) => {
+    configs.push(config)
+    return { rows: [], rowCount: 0 } as unknown as pg.QueryResult
   }
+  return { configs, query }
+}
+
+async function asked<Params>(text: string, params: Params) {
+  const db = recorder()
   await statement<never, Params>(`test_${randomUUID()}`, text).run(db, params)
-  return configs[0]
+  return db.configs[0]
 }
 
 test('named parameters become numbered ones', async () => {
@@ -53,6 +56,25 @@ test('a missing value throws with the names of statement and parameter', async (
 
 test('a statement without parameters takes none', async () => {
   expect(await asked('SELECT 1', undefined)).toMatchObject({ text: 'SELECT 1', values: [] })
+})
+
+test('parameters can be given by position, in any order of their names', async () => {
+  const db = recorder()
+  const find = statement<never, { projectId: string; id: string }>(
+    `test_${randomUUID()}`,
+    'SELECT FROM vms WHERE project_id = :projectId AND id = :id',
+  ).oneBy('id', 'projectId')
+  await find(db, 'the id', 'the project')
+  expect(db.configs[0]).toMatchObject({ values: ['the project', 'the id'] })
+})
+
+test('rows become one list for each member, also when there are none', () => {
+  const rows = [
+    { id: 'a', max: 1 },
+    { id: 'b', max: null },
+  ]
+  expect(columns(rows, ['id', 'max'])).toEqual({ id: ['a', 'b'], max: [1, null] })
+  expect(columns([] as typeof rows, ['id'])).toEqual({ id: [] })
 })
 
 test('a name belongs to one statement: a connection keeps one plan for each', () => {
