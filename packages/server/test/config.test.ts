@@ -86,7 +86,7 @@ test.each(['qemu', 'incus'] as const)(
   'the defaults of --engine %s stand in the example file as comments',
   (engine) => {
     const lines = EXAMPLE.split('\n')
-    const start = lines.findIndex((line) => line.includes(`as --engine ${engine} makes`))
+    const start = lines.findIndex((line) => line.includes(`--engine ${engine} creates this location`))
     const length = lines.slice(start).indexOf('')
     const block = lines.slice(start + 1, start + length).map((line) => line.replace(/^# ?/, ''))
     expect(load([], {}, block.join('\n')).locations).toEqual(load(['--engine', engine]).locations)

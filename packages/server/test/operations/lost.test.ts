@@ -54,7 +54,7 @@ const engineHas = async (vmId: string) =>
 
 const failsForItsDisk = {
   state: 'FAILED',
-  result: { code: 'engine_error', message: expect.stringMatching(/OS disk .* is lost/) },
+  result: { code: 'engine_error', message: expect.stringMatching(/OS disk .* was lost/) },
 }
 
 test('a VM whose OS disk is lost has crashed, says why, costs nothing, and is never quietly made anew', async () => {
