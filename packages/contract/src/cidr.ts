@@ -12,7 +12,7 @@ const prefixLength = new RegExp(`^${prefixDigits}$`)
 
 /** The form alone: that the host bits are zero is for `parseCidr` to say. */
 export const cidrPattern = `^${dotted}/${prefixDigits}$`
-/** The same, or a bare address, or nothing. */
+/** Also accepts a bare address; undefined for other text. */
 export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
 
 export const anywhere = '0.0.0.0/0'
@@ -32,7 +32,7 @@ export function parseCidr(text: string): Cidr | null {
   return base % addressCount(prefix) === 0 ? { base, prefix } : null
 }
 
-/** Whether a block holds another block or a bare address; false for text that is neither. */
+/** Returns whether a block contains another block or an address; false for other text. */
 export function cidrContains(outer: string, innerCidrOrAddress: string): boolean {
   const [block, inner] = [parseCidr(outer), parseCidr(innerCidrOrAddress)]
   return block !== null && inner !== null && blockContains(block, inner)

@@ -1,6 +1,6 @@
 /**
- * The image for whoever names none: the only one there is, or else the newest Ubuntu; of one release, the one made for
- * GPUs. Undefined where there are several and none is an Ubuntu.
+ * Returns the default image: the only one, or otherwise the newest Ubuntu; of one release, the one made for GPUs. Undefined
+ * where there are several and none is an Ubuntu.
  */
 export function defaultImage(names: readonly string[]): string | undefined {
   const candidates = names.length === 1 ? names : names.filter((name) => name.startsWith('ubuntu'))

@@ -117,7 +117,7 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** Whether a webhook can ask for it: all, a type, or all types of a kind by `vm.*`. */
+/** Returns whether a webhook can subscribe to this pattern: all types, one type, or all types of a kind such as `vm.*`. */
 export const isEventSelector = (text: string): boolean =>
   text === '*' ||
   (eventTypes as readonly string[]).includes(text) ||

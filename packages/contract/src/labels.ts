@@ -30,7 +30,7 @@ export function parseLabelSelector(text: string): LabelSelector | null {
   return selector
 }
 
-/** Decides as the lists of the service do, for whoever has the records already. */
+/** Matches records as the lists of the service do. */
 export function isSelected(labels: Record<string, string>, selector: LabelSelector): boolean {
   const has = (pair: Record<string, string>) =>
     Object.entries(pair).every(([key, value]) => labels[key] === value)

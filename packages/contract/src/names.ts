@@ -10,8 +10,7 @@ export const labelValuePattern = '^[A-Za-z0-9._-]{0,63}$'
 export const maxLabels = 32
 export const emailPattern = '^[^\\s@]+@[^\\s@]+$'
 /**
- * Control characters move the cursor of whoever prints them, and marks of direction reorder what is read: neither has a
- * place in a name that others see.
+ * Control characters move the cursor of a terminal, and direction marks reorder text. Neither is allowed in a name.
  */
 export const unsafeCharacters =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff'

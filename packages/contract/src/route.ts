@@ -3,8 +3,8 @@ import type { ErrorCode } from './errors.ts'
 import type { Role } from './states.ts'
 
 /**
- * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a person's token. `visible`:
- * whoever can see the organization. A role: at least that role in the project or organization of the path.
+ * Who may call a route. `public`: anyone. `caller`: any valid credential. `user`: a person's token. `visible`: a caller that
+ * can see the organization. A role: at least that role in the project or organization of the path.
  */
 export type Access = 'public' | 'caller' | 'user' | 'visible' | Role | 'operator'
 
@@ -61,7 +61,7 @@ export const tags = {
 } as const
 export type Tag = keyof typeof tags
 
-/** What follows from an entry. Whoever mounts, documents or calls a route reads these, and no list beside the table. */
+/** Facts that follow from an entry. Server, documentation and clients read these, and no list beside the table. */
 export interface RouteFacts {
   /** The answer is one page of a list. */
   isPaged: boolean

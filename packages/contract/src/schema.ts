@@ -19,7 +19,7 @@ interface RecordOptions {
   examples?: unknown[]
 }
 
-/** A record that the service answers with. It may gain members, and whoever reads it must not mind. */
+/** A record in a response. It may gain members, and clients must ignore members that they do not know. */
 export function record<P extends TProperties>(
   name: string,
   properties: P,

@@ -1,5 +1,5 @@
 /**
- * One OpenSSH public key line, decoded down to its last byte. Runs in browsers too, hence no Buffer.
+ * One OpenSSH public key line, decoded down to its last byte. It also runs in browsers, so it does not use Buffer.
  * Wire form of the blob: each part is a 4-byte big-endian length followed by that many bytes.
  */
 export type SshKey =

@@ -15,7 +15,7 @@ export type VmState = (typeof vmStates)[number]
 
 interface VmStateFacts {
   mayGoTo: VmState[]
-  /** Whether the VM itself is billed; its data disks are billed apart, always. */
+  /** True if the VM itself is billed; its data disks are always billed separately. */
   isBilled: boolean
   holdsGpus: boolean
 }
@@ -118,6 +118,6 @@ export type ExpiryAction = (typeof expiryActions)[number]
 export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hour', '-usd_per_hour'] as const
 export type Sort = (typeof sorts)[number]
 
-/** Of an organization: whether there has been a payment method, and whether the present one works. */
+/** States of an organization's payment method: never set, working or failing. */
 export const paymentStates = ['never', 'active', 'declined', 'removed'] as const
 export type PaymentState = (typeof paymentStates)[number]

@@ -54,7 +54,7 @@ export interface VmType {
   family: Family
   gpuCount: number
   gpuModel: string
-  /** Of each GPU. */
+  /** The memory of each GPU. */
   gpuMemoryGb: number
   cpuCores: number
   memoryGb: number
@@ -99,7 +99,7 @@ export const anyLocation = 'any'
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 
-/** Of an OS disk: what every VM has, and the most that one can ask for. */
+/** Size of an OS disk: the default and the maximum. */
 export const osDiskGib = 128
 export const maxOsDiskGib = 2048
 

@@ -41,7 +41,7 @@ export function routeLine(id: RouteId): RouteLine {
   return { method, path, hasBody: has('body'), isPaged: has('paged'), isSession: has('session'), paramNames }
 }
 
-/** Whether the answer of a route is one page of a list. */
+/** True if the response of a route is one page of a list. */
 export const isPaged = (id: RouteId): boolean => routeLine(id).isPaged
 
 export function requestOf(id: RouteId, input: LooseInput): RequestParts {

@@ -10,7 +10,7 @@ import { waitForOperation } from './wait.ts'
 
 interface ProjectBinding {
   /**
-   * The same client for one project: its calls leave `project_id` out.
+   * A client for one project: its calls omit `project_id`.
    *
    * @example
    * ```ts

@@ -1,9 +1,9 @@
 import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
 
 /**
- * The codes of the service, and what can go wrong without an answer of it: `connection_failed` (nobody answered,
- * or the line broke), `timed_out` (the time limit of the call or wait passed), `unexpected_answer` (something
- * that is not this API answered: a proxy, another service, or another version).
+ * The codes of the service, and of failures without a response: `connection_failed` (no connection, or it broke),
+ * `timed_out` (the time limit of the call or wait passed), `unexpected_answer` (something that is not this API answered: a
+ * proxy, another service, or another version).
  */
 export type ApiErrorCode = FailureCode | 'connection_failed' | 'offline' | 'timed_out' | 'unexpected_answer'
 
@@ -35,7 +35,7 @@ export interface ApiErrorParts {
  */
 export class ApiError extends Error {
   readonly code: ApiErrorCode
-  /** Of the HTTP answer; 0 when there was none, or when an operation failed after it was accepted. */
+  /** Status of the HTTP response; 0 without a response, or if an operation failed after it was accepted. */
   readonly status: number
   /** What to quote to the operator; empty when no answer came. */
   readonly requestId: string

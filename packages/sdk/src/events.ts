@@ -10,7 +10,7 @@ export interface EventStreamOptions {
   resource_id?: string | undefined
   type?: string | undefined
   actor?: string | undefined
-  /** Told when a connection stands, the first and each later one. */
+  /** Called when a connection is established, the first and each later one. */
   onConnect?: (() => void) | undefined
   /** Told before each new connection after a broken one. */
   onReconnect?: ((error: unknown) => void) | undefined

@@ -18,7 +18,7 @@ export interface Session {
 }
 
 export interface SessionOptions extends Omit<ClientOptions, 'token'> {
-  /** Told of each new pair: a refresh token works once, so that whoever stores tokens must store the newest. */
+  /** Called with each new pair: a refresh token works once, so a program that stores tokens must store the newest. */
   onTokens?: ((tokens: SessionTokens) => void | Promise<void>) | undefined
 }
 

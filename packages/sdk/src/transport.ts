@@ -18,7 +18,7 @@ export interface ClientOptions {
   retryPauseMs?: number | undefined
   /** Sent as `User-Agent` where the platform allows it. */
   userAgent?: string | undefined
-  /** Told when a credential was refused for good; the call still throws. */
+  /** Called when a credential is permanently rejected; the call still throws. */
   onUnauthenticated?: ((error: ApiError) => void) | undefined
 }
 
@@ -41,7 +41,7 @@ export interface RequestParts extends CallOptions {
   isStream?: boolean
 }
 
-/** Whoever calls these has no token yet, or ends one. An invitation is accepted with a token or with a password. */
+/** Callers of these routes have no token yet, or end one. An invitation is accepted with a token or with a password. */
 const isWithoutToken = ({ path, body }: RequestParts): boolean =>
   /^\/v0\.1\/auth\/(token|revoke|setup|reset|forgot|invitation|oidc)$/.test(path) ||
   (path === '/v0.1/auth/accept' && typeof body === 'object' && body !== null && 'password' in body)

@@ -74,7 +74,7 @@ test('every example compiles as strictly as the rest', () => {
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
   const paths = examples.map(({ name }) => pathOf(name))
   const compiled = ts.createProgram(paths, { ...options, noEmit: true })
-  // Of the examples alone: what they import is checked with the rest of the sources.
+  // Checks only the examples; the files they import are checked with the rest of the sources.
   const diagnostics = paths.flatMap((path) =>
     ts.getPreEmitDiagnostics(compiled, compiled.getSourceFile(path)),
   )

@@ -10,7 +10,7 @@ export const client = createClient({
   fetch: fetchNowOrNever,
 })
 
-/** For whoever has not signed in. */
+/** Client for visitors who are not signed in. */
 export const visitor = createClient({ baseUrl: location.origin, fetch: fetchNowOrNever })
 
 export const queryClient = new QueryClient({
@@ -47,7 +47,7 @@ export async function readAgain(mayHaveChanged: (route: unknown) => boolean): Pr
   await Promise.all([queryClient.invalidateQueries({ predicate }), ...following])
 }
 
-/** Tells of every read that has just failed. */
+/** Reports every failed read. */
 export const onReadError = (listener: (error: unknown) => void): (() => void) =>
   queryClient.getQueryCache().subscribe((event) => {
     if (event.type === 'updated' && event.action.type === 'error') listener(event.action.error)

@@ -1,7 +1,7 @@
 import { ApiError } from '@slipway/sdk'
 import { useSyncExternalStore } from 'react'
 
-/** The browser knows when it has no line at all; a service that is away is told apart from that. */
+/** The browser knows when it is offline; an unreachable service is a different state. */
 export const isOffline = (): boolean => !navigator.onLine
 
 export function onLineChange(listener: () => void): () => void {

@@ -119,7 +119,7 @@ function LiveMark() {
             'bg-blue pulsing',
             'The event stream is being opened; until then the page asks every few seconds.',
           ]
-  // As wide as its longest word: what stands beside it never moves.
+  // The width fits the longest word, so that the neighbours never move.
   return (
     <span className="flex w-28 shrink-0 justify-end max-md:hidden">
       {projectId && (isOffline || state !== 'off') && (

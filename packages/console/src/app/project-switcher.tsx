@@ -9,7 +9,7 @@ import { Finder } from '../ui/finder.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 
-/** So many are seen at a glance; among more one is found by typing. */
+/** Longer lists get a filter field. */
 const mostAtAGlance = 8
 
 export function ProjectSwitcher() {

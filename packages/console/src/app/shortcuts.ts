@@ -8,7 +8,7 @@ export function useShortcuts(projectId: string, on: { search: () => void; help: 
   const navigate = useNavigate()
   // Kept over renders, and by the time of the keys: a page that redraws or is busy between the two loses no chord.
   const chordUntil = useRef(0)
-  // With the page itself, not after it: whoever sees the page can press a key.
+  // Shortcuts are active as soon as the page is visible.
   useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return

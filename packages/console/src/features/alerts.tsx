@@ -130,7 +130,7 @@ export function AlertsOf({ resourceId, detail }: { resourceId: string; detail?: 
 
 const isCardGone = ({ kind, resource_type }: Alert) => kind === 'payment' && resource_type === 'organization'
 
-/** Tells whether the organization has lost its payment method. It is mended in another tab: this looks often. */
+/** Returns whether the organization has no valid payment method. It is fixed in another tab, so this polls often. */
 export function useIsCardGone(): boolean {
   const { organization_id } = useProject()
   const { data } = useQuery({

@@ -26,7 +26,7 @@ interface CreateDiskProps {
   onCreated?: (disk: Disk) => void
 }
 
-/** The dialog ends when the disk is there, so that whoever needs it can go on with it. */
+/** The dialog closes when the disk exists, so that the next form can use it. */
 export function CreateDisk({ projectId, location: given = '', onClose, onCreated }: CreateDiskProps) {
   const params = { project_id: projectId }
   const locations = useQuery(read('locationList', { params }))

@@ -3,7 +3,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useIsCardGone } from './alerts.tsx'
 
-/** Leads to the creation of a VM or, while nothing can be paid for, to where that is mended. */
+/** Links to the creation of a VM or, without a payment method, to billing. */
 export function CreateVmButton() {
   const params = { projectId: useProjectId() }
   if (useIsCardGone())

@@ -98,7 +98,7 @@ export function EntryForm({
   )
 }
 
-/** The page of somebody who has not signed in. */
+/** A page for visitors who are not signed in. */
 export function EntryFrame({ footer, children }: { footer: ReactNode; children: ReactNode }) {
   return (
     <main className="flex min-h-dvh flex-col items-center p-6 pt-[16vh]">

@@ -40,7 +40,7 @@ export function EventTable({
       client.eventList(
         {
           project_id: projectId,
-          // What happened was told by several events, mostly by three.
+          // One change has several events, usually three.
           limit: isExcerpt ? limit * 4 : limit,
           page_token: pageParam || undefined,
           resource_id: resourceId || undefined,
@@ -75,7 +75,7 @@ interface EventRowsProps {
   rows: Told[]
   actors: Map<string, string>
   projectId?: string
-  /** Whether it is shown where each came from: admins may know. */
+  /** Shows the source addresses; admins may see them. */
   hasAddresses?: boolean
   /** Returns whose each is, where events of several tenants stand together. */
   tenantOf?: (event: Told) => string
@@ -166,7 +166,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   },
 ]
 
-/** Shows what happened in a colour, how long it took, and on hover each event that told of it. */
+/** Shows the outcome with a color, the duration, and on hover each of its events. */
 function What({ happening }: { happening: Row }) {
   const { event, events } = happening
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
@@ -206,14 +206,14 @@ const addressColumn: Column<Row> = {
   key: 'address',
   title: 'From',
   width: 'minmax(120px, 0.6fr)',
-  // The one who asked was told of first; what followed came from the service itself.
+  // The first event names the actor; later ones come from the service itself.
   cell: ({ events }) =>
     events.findLast(({ client_address }) => client_address)?.client_address || (
       <span className="text-ink-muted">–</span>
     ),
 }
 
-/** Who did what nobody asked for. */
+/** The actor of events that no user caused. */
 export const theService = 'the service'
 
 /** Returns words for who did something. A tenant is not told which operator it was. */
@@ -223,7 +223,7 @@ function actorWords(actor: string, { nameOf, actors, isOfFleet }: Names): string
   const name = actors.get(actor) ?? (kind === 'user' && nameOf(id))
   if (name) return name
   if (!isOfFleet && kind === 'operator_key') return 'an operator'
-  // Until the members have been read, everybody is unknown.
+  // Names are unknown until the members are loaded.
   const areMembersRead = [...actors.keys()].some((known) => known.startsWith('user:'))
   if (!isOfFleet && kind === 'user' && areMembersRead) return 'an operator or a former member'
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'

@@ -21,7 +21,7 @@ interface KeyTableProps {
   onRevoke: (key: AccessKey) => void
 }
 
-/** Keys of a project or of an organization: what they may do, from where, and whether anybody uses them. */
+/** Keys of a project or of an organization: their rights, allowed addresses and last use. */
 export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
   return (
     <Table

@@ -11,7 +11,7 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** Money that is owed is rounded to cents. In a column whose title has the unit, figures stand alone. */
+/** Amounts due are rounded to cents. In a column whose title has the unit, figures have none. */
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 

@@ -19,7 +19,7 @@ export function mountLines({ name, type, serial_number, mode }: AttachedDisk): s
   ].join('\n')
 }
 
-/** Returns lines for a terminal at home; empty where nobody answers by SSH. */
+/** Returns commands for the user's terminal; empty if the VM has no SSH. */
 export function sshLines({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
   const destination = parseSshDestination(ssh_destination)
   if (!destination) return []

@@ -2,7 +2,7 @@ import type { OrganizationQuota, Quota } from '@slipway/sdk'
 
 /** How much of something there may be, and is. */
 export interface Limit extends Pick<Quota, 'name' | 'used' | 'max'> {
-  /** Whose it is; that of an organization holds for all of its projects together. */
+  /** The owner of the quota; a quota of an organization applies to all of its projects together. */
   of: 'project' | 'organization'
 }
 

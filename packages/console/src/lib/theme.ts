@@ -22,7 +22,7 @@ export function chooseTheme(choice: ThemeChoice): void {
   apply()
 }
 
-// Whatever changes the attribute, those who draw by it are told.
+// Notifies charts of every change of the attribute.
 new MutationObserver(() => {
   for (const listener of listeners) listener()
 }).observe(document.documentElement, { attributeFilter: ['data-theme'] })

@@ -6,7 +6,7 @@ export interface Toast {
   about?: string | undefined
 }
 
-/** A toast says what has happened. The store knows no React, so that whoever makes a change can add to it. */
+/** A toast reports an outcome. The store does not depend on React, so that any code can add to it. */
 let toasts: readonly Toast[] = []
 let lastId = 0
 const listeners = new Set<() => void>()
@@ -24,7 +24,10 @@ export const toastStore = {
   getSnapshot: () => toasts,
 }
 
-/** Of one thing only the newest toast is true: "drains" goes when it is open again. Failures stay until they are read. */
+/**
+ * Only the newest toast about a resource is shown: "drains" disappears when the host is open again. Failures stay until the
+ * user closes them.
+ */
 export function showToast(toast: Omit<Toast, 'id'>): void {
   lastId += 1
   const stillTrue = toasts.filter(({ about, error }) => error || !about || about !== toast.about)

@@ -20,7 +20,7 @@ interface Row extends Omit<Item, 'location' | 'available'> {
 
 const pollMs = 10_000
 
-/** Shows types, prices and stock to whoever looks around: nobody has to sign in for it, nor to have a card. */
+/** Shows types, prices and availability without sign-in. */
 export function Catalogue() {
   const catalogue = useQuery({
     queryKey: ['catalogueList'],

@@ -31,7 +31,7 @@ export function Accept() {
     queryFn: () => client.authInvitation({ code: linkedCode }),
     enabled: linkedCode !== '',
   })
-  // A browser that is signed in has the session's cookie; one that is not is told so, which is no error here.
+  // A signed-in browser has the session's cookie; without it the response is 401, which is not an error here.
   const signedIn = useQuery({
     queryKey: ['signedInAs'],
     queryFn: () =>

@@ -81,7 +81,7 @@ interface RowButtonProps extends Omit<ButtonProps, 'size' | 'children'> {
   name: string
 }
 
-/** Each row of a list has the same button: those who listen are told whose it is. */
+/** Each row of a list has the same button: the name for screen readers includes the row. */
 export function RowButton({ verb, name, ...rest }: RowButtonProps) {
   return (
     <Button size="small" aria-label={`${verb} ${name}`} {...rest}>

@@ -182,7 +182,7 @@ export function CheckField({
   label: ReactNode
   hint?: ReactNode
   isChecked: boolean
-  /** Of what stands below it, some are chosen and some are not. */
+  /** Some of the options below it are selected and some are not. */
   isMixed?: boolean
   onChange: (isChecked: boolean) => void
 }) {

@@ -10,7 +10,7 @@ interface PageProps {
   /** This stands beside the title. */
   aside?: ReactNode
   actions?: ReactNode
-  /** Why some of the actions cannot be used now, in sentences: nobody points at a button that is off. */
+  /** Sentences that say why some actions are disabled, because users do not hover over disabled buttons. */
   reasons?: (string | undefined)[]
   /** Tables may use all of the width. */
   isWide?: boolean

@@ -7,7 +7,7 @@ import { useFolding } from './folded-columns.ts'
 
 export interface Column<Row> {
   key: string
-  /** Empty above buttons: those who listen are told of actions. On narrow screens the first is the title of a card. */
+  /** Empty above buttons: screen readers read "Actions". On narrow screens the first is the title of a card. */
   title: string
   /** Where it returns nothing, a card leaves the column out. */
   cell: (row: Row) => ReactNode
@@ -298,7 +298,7 @@ function PlainRow<Row>({
         <span
           key={column.key}
           role="cell"
-          // A long name goes on in the next line: its end tells it from its neighbours. Figures stay whole.
+          // A long name wraps, because names often differ at their end. Figures never wrap.
           className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? `${spans} ${pinnedLook}` : ''}`}
         >
           {column.cell(row)}

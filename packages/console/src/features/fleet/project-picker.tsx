@@ -4,7 +4,7 @@ import { Icon } from '../../ui/icon.tsx'
 
 export type AdminProject = RouteResponse<'adminProjectList'>['items'][number]
 
-/** Nobody reads more; typing narrows them down. */
+/** Longer lists are filtered by typing. */
 const mostShown = 50
 
 export const projectWords = (project: AdminProject): string =>

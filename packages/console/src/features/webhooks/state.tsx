@@ -2,7 +2,7 @@ import type { Webhook } from '@slipway/sdk'
 import { StateBadge } from '../../ui/state.tsx'
 import { Until, When } from '../../ui/time.tsx'
 
-/** Whether deliveries come through is told by no event: pages that show it look again. */
+/** No event reports whether deliveries succeed, so pages that show it poll. */
 export const webhookPollMs = 3_000
 
 /** Shows the state of a webhook. While its receiver refuses everything it says since when, and when it is tried again. */

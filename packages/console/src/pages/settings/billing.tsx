@@ -111,7 +111,7 @@ function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'>
 interface InvoicesProps {
   items: Invoice[]
   soFarUsd: number | undefined
-  /** Whose invoices can be opened; empty for those who may not. */
+  /** The organization whose invoices can be opened; empty without the right. */
   organizationId: string
 }
 

@@ -16,7 +16,7 @@ interface ChartProps {
   days: number
   /** What is not split yet; null in months that are over. */
   open: OpenDays | null
-  /** The table below has split it all the same. */
+  /** The table below itemizes it anyway. */
   isOpenSplitBelow: boolean
   /** The forecast of the running month is drawn as outlined bars over the days to come. */
   forecastUsd: number | null

@@ -2,7 +2,7 @@ import type { UsageItem } from '@slipway/sdk'
 import { daysWords, monthWords } from '../../lib/months.ts'
 import type { OpenDays } from './stack.ts'
 
-/** What bars and tables are told apart by; of a label, its key follows a colon. */
+/** The grouping of bars and tables; for a label, its key follows a colon. */
 export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
 
 export const readGrouping = (text = '', isWhole = false): Grouping => {
@@ -32,7 +32,7 @@ export const groupOf = (
 export interface Line {
   key: string
   usd: number
-  /** The same of as many days of the month before; null where there is nothing to compare with. */
+  /** The value for the same number of days of the previous month; null if there is none. */
   usdBefore: number | null
   quantity?: number
   unit?: UsageItem['unit']

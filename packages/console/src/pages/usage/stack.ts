@@ -13,9 +13,9 @@ export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => str
   return { groups, stacks, totals }
 }
 
-/** Of the month under way: what is not split by group yet, since a day is split once it is over. */
+/** The part of the current month that is not itemized yet: a day is itemized when it is over. */
 export interface OpenDays {
-  /** So many days from the first on are split. */
+  /** The number of days from the first that are itemized. */
   splitDays: number
   /** What the days after them have cost together, up to yesterday. */
   laterUsd: number

@@ -18,7 +18,7 @@ export function Totals({
   sums: Line[]
   period: string
   periodBefore: string
-  /** Whether there is anything to compare with yet. */
+  /** True if there is a previous period to compare with. */
   hasBefore: boolean
   /** Quantities of one group have one unit only where groups are products. */
   hasQuantities?: boolean

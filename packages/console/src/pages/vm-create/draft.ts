@@ -11,7 +11,7 @@ export interface Draft {
   name: string
   /** A pasted key, beside the registered ones. */
   key: string
-  /** Null until somebody chooses. */
+  /** Null until the user chooses. */
   keyIds: string[] | null
   image: string
   startupScript: string
@@ -59,7 +59,7 @@ export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): V
   }
 }
 
-/** Returns what must be mended first; null when nothing is. */
+/** Returns the first problem; null if there is none. */
 export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   const name = draft.name === '' ? 'Give it a name' : nameProblem(draft.name)
   if (name) return { words: name, part: 'name' }

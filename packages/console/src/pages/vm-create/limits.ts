@@ -15,7 +15,7 @@ export function limitProblem(type: VmType, limits: Limit[]): string {
   return `The ${exceeded.of}’s quota of ${quotaLabel(name)} does not allow it: ${used} of ${max} are used. Ask the operator for a higher one.`
 }
 
-/** Nobody is offered what cannot be had, as long as anything else can. */
+/** Unavailable choices are not offered while another one is available. */
 export function firstThatFits(capacities: Capacity[], limits: Limit[]): VmType {
   const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
   const hasStock = ({ name }: VmType) =>

@@ -1,7 +1,7 @@
 /** The parts of the form that something can be wrong with. */
 type Part = 'type' | 'name' | 'key' | 'labels'
 
-/** What must be mended before the request can be sent, and where, if that is in the form. */
+/** A problem that must be fixed before the request can be sent, and its field in the form. */
 export interface Problem {
   words: string
   part?: Part
@@ -9,7 +9,7 @@ export interface Problem {
 
 export const partId = (part: Part): string => `vm-${part}`
 
-/** Says what must be mended, and leads there. */
+/** Shows a problem with a link to its field. */
 export function ProblemLink({ problem: { words, part } }: { problem: Problem }) {
   if (!part) return words
   const go = () => {

@@ -51,7 +51,7 @@ interface LineProps {
   onClick: () => void
 }
 
-/** Why something cannot be done now stands in plain sight: nobody points at a button that is off. */
+/** The reason for a disabled button is visible text, because users do not hover over it. */
 function Line({ text, action, reason, onClick }: LineProps) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">

@@ -1,4 +1,4 @@
-/** A browser takes long over a list of thousands: so many names are offered that fit what is typed. */
+/** Browsers are slow with thousands of options: offer only the first matches. */
 const mostOffered = 50
 
 /** Offers names to an input whose `list` is this id. */

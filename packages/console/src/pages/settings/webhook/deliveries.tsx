@@ -39,7 +39,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   if (!deliveries.data) return <Skeleton rows={4} />
   const rows = deliveries.data.pages.flatMap((page) => page.items)
   const actions = actionColumn('100px', (delivery: WebhookDelivery) =>
-    // The same event twice on its way would come twice.
+    // A second delivery of an event that is queued would arrive twice.
     isUnderWay(delivery) ? null : (
       <RowButton
         verb="Replay"
