@@ -204,7 +204,7 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/catalogue',
     tag: 'Catalogue',
-    summary: 'Every type in every location, for whoever looks around',
+    summary: 'Every type in every location, without authentication',
     description:
       'The rows and filters of `offers`, for all alike and at most a second old. Operators can close it to those without a credential.',
     access: 'public',

@@ -12,7 +12,7 @@ const prefixLength = new RegExp(`^${prefixDigits}$`)
 
 /** The form alone: that the host bits are zero is for `parseCidr` to say. */
 export const cidrPattern = `^${dotted}/${prefixDigits}$`
-/** Also accepts a bare address; undefined for other text. */
+/** Also matches a bare address and empty text. */
 export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
 
 export const anywhere = '0.0.0.0/0'

@@ -52,7 +52,7 @@ export const errorMeaning: Record<ErrorCode, string> = {
   idempotency_key_reused: 'The `Idempotency-Key` was used with another request.',
   rate_limited: 'Too many requests; `Retry-After` says when to try again.',
   internal_error: 'A fault of the service; safe to retry with the same `Idempotency-Key`.',
-  unavailable: 'The database or an engine is away; safe to retry.',
+  unavailable: 'The database or an engine is unavailable; safe to retry.',
 }
 
 export const ApiErrorBody = record(

@@ -13,7 +13,7 @@ export const Event = record('Event', {
   resource_id: Type.String(),
   actor: Type.String({
     description:
-      'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`; empty for somebody who did not sign in.',
+      'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`; empty for a caller that did not sign in.',
   }),
   request_id: Type.String(),
   client_address: Type.String({
@@ -35,7 +35,7 @@ export const EventListQuery = Type.Object({
       minimum: 0,
       maximum: 999_999_999_999_999,
       description:
-        'Only those after this position, oldest first: whoever reads on from the last one misses none.',
+        'Only events after this position, oldest first. A client that continues from the last one misses none.',
     }),
   ),
 })

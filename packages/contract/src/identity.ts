@@ -86,7 +86,7 @@ export const AccessKey = record('AccessKey', {
     examples: ['slp_Xy12Ab34'],
   }),
   created_by: Type.String({
-    description: 'The user who made it, or whose key did; empty when nobody is known.',
+    description: 'The user who created it, or whose key did; empty if unknown.',
   }),
   created_at: Timestamp,
   expires_at: Timestamp,

@@ -72,7 +72,7 @@ export const OperationWaitQuery = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: 60,
-      description: 'Hold the answer for up to so many seconds until the operation ends.',
+      description: 'Wait for up to this many seconds until the operation ends.',
     }),
   ),
 })

@@ -118,6 +118,6 @@ export type ExpiryAction = (typeof expiryActions)[number]
 export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hour', '-usd_per_hour'] as const
 export type Sort = (typeof sorts)[number]
 
-/** States of an organization's payment method: never set, working or failing. */
+/** States of an organization's payment method. */
 export const paymentStates = ['never', 'active', 'declined', 'removed'] as const
 export type PaymentState = (typeof paymentStates)[number]

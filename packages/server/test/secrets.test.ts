@@ -60,7 +60,7 @@ afterAll(async () => {
 test('a process with another key refuses to start, and names the key that is wanted', async () => {
   const { code, errors } = await start(launcher.newDataDir('second')).ended()
   expect(code).toBe(2)
-  expect(errors).toContain(`sealed under the secret key ${idsInFile()[0]}`)
+  expect(errors).toContain(`encrypted with the secret key ${idsInFile()[0]}`)
   expect(errors).not.toContain(readFileSync(keyFile, 'utf8').trim())
 })
 

@@ -42,7 +42,7 @@ export async function emptyDatabase(): Promise<{ url: string; query: pg.Client['
   return { url, query: client.query.bind(client) as pg.Client['query'] }
 }
 
-/** PostgreSQL waits five seconds for those who are told to leave a database; on a busy machine they may need more. */
+/** PostgreSQL waits five seconds for connections to close; on a busy machine they may need more. */
 async function unlessInUse(change: () => Promise<unknown>): Promise<void> {
   await eventually(() =>
     change().then(
@@ -55,7 +55,7 @@ async function unlessInUse(change: () => Promise<unknown>): Promise<void> {
   )
 }
 
-/** The same server, another database. */
+/** Returns the URL of another database of the same server. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url)
   changed.pathname = `/${database}`

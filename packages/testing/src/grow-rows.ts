@@ -23,7 +23,7 @@ export interface Growth {
   templates: { running: string; shutOff: string }
 }
 
-/** Of a host's eight GPUs so many are claimed; the others are left for whoever measures. */
+/** The number of claimed GPUs of a host's eight; the others are free for the measurement. */
 const claimedPerHost = 4
 
 /**
@@ -194,7 +194,7 @@ const meterColumns = {
 
 const claims = `UPDATE gpus SET state = 'claimed', vm_id = g.id FROM grown_vms g WHERE gpus.id = g.gpu_id`
 
-/** By the GPUs of the template's type; a VM that is shut off counts as a VM alone. */
+/** Sorted by the GPUs of the template's type; a stopped VM counts only as a VM. */
 const quotas = `
   UPDATE quotas q SET used = q.used + CASE q.name WHEN 'vms' THEN g.vms ELSE g.running * t.gpu_count END
   FROM vms t, (SELECT project_id, count(*) AS vms, count(*) FILTER (WHERE is_running) AS running

@@ -20,7 +20,7 @@ export async function checkInvariants(service: Pick<TestService, 'sql' | 'databa
   expect(await brokenInvariants(service)).toEqual([])
 }
 
-/** The same as a list of what does not hold. */
+/** Returns the list of broken invariants. */
 export async function brokenInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<string[]> {
   const { sql } = service
   const problems: string[] = []
@@ -68,7 +68,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   for (const vm of vms.filter(({ deleted_at }) => !deleted_at)) {
     const { holdsGpus, isBilled } = vmStateTable[vm.state]
     const hasOsDisk = vm.os_disk_lost_at === null
-    // What a forgotten host may still have of it concerns nobody.
+    // Objects on a forgotten host do not count.
     const engineVm = hasOsDisk ? engineVms.get(vm.id) : undefined
     check(settled.includes(vm.state), `${vm.id} rests in ${vm.state}`)
     check(

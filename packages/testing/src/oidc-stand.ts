@@ -10,7 +10,7 @@ export interface Account {
   groups?: string[]
 }
 
-/** A real OpenID provider on loopback, which signs everybody in as `account` and lets a test spoil its tokens. */
+/** A real OpenID provider on loopback, which signs every user in as `account` and lets a test spoil its tokens. */
 export interface OidcStand {
   issuer: string
   account: Account

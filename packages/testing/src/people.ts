@@ -14,7 +14,7 @@ export const password = 'correct horse battery'
 /** Shared by all of them: a hash takes time to make. */
 let passwordHash: Promise<string> | undefined
 
-/** An e-mail address that nobody else in the file has. */
+/** An e-mail address that is unique in the test file. */
 export const someEmail = (name = 'ada') => `${name}-${randomUUID()}@example.com`
 
 export interface NewUser {

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** Below those that the kernel hands out: nobody gets one of these by chance while it is free for a moment. */
+/** Ports below the range that the kernel assigns, so that no other program gets one by chance. */
 const ports = { from: 12_000, to: 32_000 }
 
-/** A port of loopback at which nobody listens. */
+/** Returns a free port of loopback. */
 export async function freePort(): Promise<number> {
   const port = randomInt(ports.from, ports.to)
   const server = createServer()

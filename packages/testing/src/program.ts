@@ -25,7 +25,7 @@ export function startProgram(command: string, args: string[], options: ProgramOp
     env: { PATH: process.env.PATH, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
-  // Whoever ends without having read it all needed no more.
+  // A program may end without reading all its input.
   child.stdin?.on('error', () => {})
   child.stdin?.end(input)
   return new Program(child)
@@ -79,7 +79,7 @@ export class Program {
     return this.#wait(() => this.#output, expected)
   }
 
-  /** The same of its standard error. */
+  /** Waits for text in its standard error. */
   untilErrors(expected: RegExp): Promise<string> {
     return this.#wait(() => this.#errors, expected)
   }
@@ -100,7 +100,7 @@ export class Program {
     return found.slice(word.length + 1)
   }
 
-  /** From now on nobody reads what it prints: whatever it writes fails. */
+  /** Closes the reader of its output: later writes fail. */
   stopReading(): void {
     this.#child.stdout!.destroy()
     this.#child.stderr!.destroy()

@@ -50,7 +50,7 @@ interface Request {
   headers?: Record<string, string>
 }
 
-/** Calls one server by path, as nobody unless there is a token. */
+/** Calls one server by path, without credentials unless there is a token. */
 export async function send(
   server: { url: string },
   method: string,

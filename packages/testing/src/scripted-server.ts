@@ -38,7 +38,7 @@ export async function scriptedServer(...replies: Reply[]) {
   const requests: SeenRequest[] = []
   const server = createServer(async (request, response) => {
     const seen = await read(request)
-    // Whoever gave up while sending is not answered.
+    // A client that closed the connection gets no response.
     if (!seen) return
     const reply = replies[Math.min(requests.length, replies.length - 1)]!
     requests.push(seen)

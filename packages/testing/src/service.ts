@@ -67,7 +67,7 @@ export interface TestService {
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   clock: {
     advance(interval: string): Promise<void>
-    /** It stands still, at a time or where it is, and moves only when it is turned. */
+    /** Freezes the clock, at a time or where it is; then only the test moves it. */
     freeze(at?: string): Promise<void>
     /** It goes on, as far ahead as it was turned. */
     thaw(): Promise<void>
@@ -96,7 +96,7 @@ export const instantly: ConfigChanges = (config) => {
     }
 }
 
-/** With `frozenAt`, the database's clock stands still at that time from before the demo is created. */
+/** With `frozenAt`, the database's clock is frozen at that time before the demo is created. */
 export async function startService(
   change: ConfigChanges = () => {},
   frozenAt?: string,

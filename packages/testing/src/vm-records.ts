@@ -8,7 +8,7 @@ import type { TestService } from './service.ts'
 type Row<T> = { [Name in keyof T]: T[Name] extends Date | null ? string | null : T[Name] }
 
 interface Joined {
-  /** As clients read it. */
+  /** The record that clients read. */
   record: string
   vm: Row<VmRow>
   disks: VmDiskRow[] | null
@@ -119,7 +119,7 @@ const networkInterface = (vm: Row<VmRow>): Vm['network_interfaces'][number] => (
   ],
 })
 
-/** As a known_hosts file names the VM. */
+/** The name of the VM in a known_hosts file. */
 function knownHost(vm: Row<VmRow>): string {
   const [, host, port] = /@([^:]*)(?::(\d+))?$/.exec(vm.ssh_destination) ?? []
   if (host === undefined) return vm.public_address ?? vm.private_address

@@ -20,7 +20,7 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-/** Somebody's server that webhooks are delivered to. */
+/** A server that receives webhook deliveries. */
 export async function startReceiver(): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     const text = await wholeBody(request)

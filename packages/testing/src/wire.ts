@@ -8,7 +8,7 @@ interface Cut {
   isDone: boolean
 }
 
-/** The way to a database by TCP, which can be cut, stalled and mended. */
+/** The way to a database by TCP, which can be cut, stalled and restored. */
 export class Wire {
   readonly #databaseUrl: URL
   readonly #sockets = new Set<Socket>()
@@ -21,7 +21,7 @@ export class Wire {
     this.#databaseUrl = new URL(databaseUrl)
   }
 
-  /** The same database through this wire; it stays the same from one mending to the next. */
+  /** URL of the database through this wire; it does not change when the wire is restored. */
   get url(): string {
     const { username, password, pathname } = this.#databaseUrl
     return `postgresql://${username}:${password}@127.0.0.1:${this.#port}${pathname}`
@@ -55,7 +55,7 @@ export class Wire {
     this.#cut = { marker, isDone }
   }
 
-  /** Nothing comes through, and nobody is told. */
+  /** Drops all data without closing the connections. */
   stall(): void {
     this.#isStalled = true
     for (const socket of this.#sockets) socket.pause()

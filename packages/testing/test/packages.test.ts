@@ -109,7 +109,7 @@ test('there is one version, which the change log knows', () => {
 })
 
 test('the types of the client say of every route what the contract says', () => {
-  const parts = ['Params', 'Query', 'Body', 'Answer'] as const
+  const parts = ['Params', 'Query', 'Body', 'Response'] as const
   const lines = parts.map(
     (part) =>
       `export const ${part}: { [Id in Ours.RouteId]: Same<Ours.Route${part}<Id>, Folded.Route${part}<Id>> } = {} as { [Id in Ours.RouteId]: true }`,

@@ -130,7 +130,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Drain a host',
     description:
-      'No new VMs; the tenants on it are told by an event; `drained` when the last VM has gone. Never stops a VM.',
+      'Stops placing new VMs and notifies the tenants by an event; `drained` when the last VM has left. Never stops a VM.',
     access: 'operator',
     answer: Host,
     errors: ['conflict'],

@@ -45,7 +45,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
     operationId: 'readyz',
     summary: 'Can the service do its work?',
     description:
-      'Answers 503 while the database is away. An engine that is away shows in the answer and takes only its location down.',
+      'Returns 503 while the database is unavailable. An unavailable engine is listed in the response and affects only its location.',
     mediaType: 'application/json',
     schema: Readiness,
     example: JSON.parse(recording.texts['/readyz'] ?? 'null'),

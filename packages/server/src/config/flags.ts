@@ -42,7 +42,7 @@ const options = Object.fromEntries([
 /** Accepts `--x v` and `--x=v`; the last one counts. */
 export function parseFlags(argv: string[]): Flags {
   const flags: Flags = { values: {}, switches: new Set() }
-  // Not strict, so that a mistake gets a message of our own with the flag that was probably meant.
+  // Parsing is not strict, so that a mistake gets our own message with the flag that was probably meant.
   const { tokens } = parseArgs({ args: argv, options, strict: false, allowPositionals: true, tokens: true })
   for (const token of tokens) {
     if (token.kind !== 'option')

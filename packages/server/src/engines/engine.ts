@@ -148,7 +148,7 @@ export interface HostReport {
   name: string
   /** The host accepts no new VMs, for a reason in `capabilities`; its current VMs stay. */
   isClosed?: boolean
-  /** Whether other users are kept from placing guests on the host; undefined if Slipway does not control that. */
+  /** True if other users cannot place guests on the host; undefined if Slipway does not control that. */
   isCordoned?: boolean | undefined
   /** The engine knows that the host does not answer. Nothing else in the report is valid. */
   isAway?: boolean

@@ -16,7 +16,7 @@ export const isLeaseOver = (since: string): string =>
 
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 
-// Of several processes that ask at once exactly one gets the lease: the others find its row and see that it is not over.
+// If several processes ask at once, exactly one gets the lease: the others find its row and see that it is not over.
 // The holder may take it again.
 const take = statement<{ name: string }, Lease>(
   'lease_take',

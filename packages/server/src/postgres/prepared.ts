@@ -25,7 +25,7 @@ interface Connection {
   sync(): void
 }
 
-/** What is told of a call. */
+/** The result of a call. */
 export type QueryResult = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
 /** The driver has it, and its types do not. */
@@ -51,7 +51,7 @@ function shapesOf(connection: Connection): Map<string, Shape> {
 class Prepared {
   readonly name: string
   readonly text: string
-  /** The driver sets it to whom it answers. */
+  /** The driver sets this to the query that it serves. */
   callback: ((error: Error | null, answer?: QueryResult) => void) | undefined
   readonly #values: unknown[]
   readonly #rows: unknown[] = []
@@ -83,7 +83,7 @@ class Prepared {
       if (!this.#shape) connection.describe({ type: 'P', name: '' })
       connection.execute({})
     } catch (error) {
-      // A value that cannot be sent. What is on its way already comes to its end all the same.
+      // A value cannot be sent. Statements that were already sent still finish.
       this.#failure = error
     } finally {
       connection.sync()
@@ -142,12 +142,12 @@ export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
     ? config
     : (new Prepared(config.name, config.text, config.values) as unknown as pg.QueryConfig)
 
-/** The same as a promise, on one connection. */
+/** Sends a statement on one connection and returns a promise. */
 export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {
   return new Promise<QueryResult>((resolve, reject) => {
     client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {
-    // Whose statement it was says more than where its answer was read.
+    // The stack of the caller is more useful than that of the reader.
     Error.captureStackTrace(error)
     throw error
   })

@@ -16,7 +16,7 @@ export type Signal = [topic: Topic, subject?: string, record?: string]
 
 /** One transaction. */
 export interface Tx extends Queryable {
-  /** The database of the transaction; undefined if each statement stands by itself. */
+  /** The database of the transaction; undefined if each statement is its own transaction. */
   readonly database: object | undefined
   /** The transaction that a batch of requests shares; outside of a batch, this one. */
   readonly batch: Tx

@@ -25,7 +25,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
 
 /** Engines were told to refuse, and guests to crash: those are the only reasons to fail besides a deletion. */
 const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
-  code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is refused/.test(message))
+  code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is rejected/.test(message))
 
 async function checkOperations({ cluster, history, acknowledged }: Evidence): Promise<void> {
   const rows = await cluster.sql<{

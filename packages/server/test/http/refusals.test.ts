@@ -83,7 +83,7 @@ describe('a refusal', () => {
         },
       })
     expect(await attach(here, elsewhere)).toMatchObject(refused('/attach_disks/1/disk_id', /us-west1-a/))
-    expect(await attach(here, here)).toMatchObject(refused('/attach_disks/1/disk_id', /twice/))
+    expect(await attach(here, here)).toMatchObject(refused('/attach_disks/1/disk_id', /already in the list/))
     const body = vmBody({ disks: [{ disk_id: here }, { disk_id: elsewhere }] })
     expect(await service.call('vmCreate', { body })).toMatchObject(refused('/disks/1/disk_id', /us-west1-a/))
   })

@@ -13,7 +13,11 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Section, UsageBar } from '../../ui/page.tsx'
 
 export function Quotas() {
-  const projects = useQuery({ ...readAll('adminProjectList', {}), refetchInterval: settingsPollMs })
+  const projects = useQuery({
+    ...readAll('adminProjectList', {}),
+    refetchInterval: settingsPollMs,
+    staleTime: 0,
+  })
   return (
     <FleetPage>
       <Loaded query={projects} rows={8}>

@@ -129,7 +129,7 @@ export async function changeInstance(
   throw new EngineError('unavailable', `${vmId} was changed by other processes ${maxAttempts} times in a row`)
 }
 
-/** The same for an instance that has to exist. */
+/** Reads an instance that must exist. */
 export async function changeExisting(...args: Parameters<typeof changeInstance>): Promise<Instance> {
   const instance = await changeInstance(...args)
   if (!instance) throw noSuchVm(args[1])

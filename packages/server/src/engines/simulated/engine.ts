@@ -125,7 +125,7 @@ export class SimulatedEngine implements Engine {
     return before ? status(before) : null
   }
 
-  /** If the generation is current, the wanted host is away; it can be another host than the VM's present one. */
+  /** If the generation is current, the wanted host is unavailable; it can be another host than the VM's present one. */
   async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
     if (!vm) return isNew ? hostAway(host) : osDiskLost(id)

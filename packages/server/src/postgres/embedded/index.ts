@@ -32,7 +32,7 @@ interface EmbeddedOptions {
 export interface Embedded {
   /** The service's database, with a role that is no superuser. */
   url: string
-  /** The same database, with a superuser for maintenance. */
+  /** URL of the database for a superuser, for maintenance. */
   superuserUrl: string
   /** Detaches from PostgreSQL; the last process that detaches stops it. */
   stop(): Promise<void>

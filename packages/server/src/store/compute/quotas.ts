@@ -165,7 +165,7 @@ async function changeQuotas(tx: Tx, requests: QuotaChange[][]): Promise<void> {
 
 /** The amounts left of quotas: as they were read, less what requests of the transaction have taken. */
 class QuotasLeft {
-  /** By the id of a project or organization, and the name of the quota. */
+  /** The key is the id of a project or organization and the name of the quota. */
   readonly #left = new Map<string, number>()
   readonly #organizationIds = new Map<string, string>()
 
@@ -219,7 +219,7 @@ const quotasLeft = perTransaction(() => new QuotasLeft())
 const leftOf = (max: number | null, used: number | null) =>
   max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)
 
-/** By name; of the two holders of a quota the one with less left, or the project if both have the same. */
+/** Sorts by name, then the holder with less left first, and the project first if both have the same. */
 function inOrderOfReport(a: QuotaShortage, b: QuotaShortage): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1
   return a.available - b.available || (a.holder === 'project' ? -1 : 1)

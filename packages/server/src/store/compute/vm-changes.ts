@@ -14,9 +14,9 @@ export interface NewVm {
   gpuCount: number
   location: string
   hostId: string
-  /** As the client wrote it. */
+  /** The name as the client wrote it. */
   image: string
-  /** As the catalogue has it. */
+  /** The full name in the catalogue. */
   imageName: string
   sshPublicKeys: string[]
   startupScript: string
@@ -38,8 +38,8 @@ export interface NewVm {
   isProtected: boolean
 }
 
-// Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that nobody
-// else has; unless all of them do, the transaction fails. Names come in order, so that two lists never wait for each other.
+// Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that are free;
+// unless all of them do, the transaction fails. Names come in order, so that two lists never wait for each other.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
@@ -170,7 +170,7 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
-// Whoever comes second finds the first one's key.
+// The second of two writers reads the key of the first.
 const giveHostKey = statement<
   Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
   { id: string; publicKey: string; sealed: Buffer }
@@ -201,7 +201,7 @@ export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[
   return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
 
-/** The same into deletion; returns their generations, which it raises. */
+/** Moves VMs into deletion, raises their generations and returns them. */
 export async function moveVmsToDeleting(
   tx: Tx,
   ids: string[],
@@ -228,7 +228,7 @@ export interface StartedVm {
 
 /**
  * Moves them from one of the states `from` to running, opens the meters of those that were in none of the states `billed`,
- * and tells of it. If one is elsewhere or has lost its OS disk, the statement fails (`isUnmet`).
+ * and writes the event. If one is elsewhere or has lost its OS disk, the statement fails (`isUnmet`).
  */
 export async function moveVmsToRunning(
   tx: Tx,

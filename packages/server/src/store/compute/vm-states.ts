@@ -11,7 +11,7 @@ export interface KnownVm {
   is_os_disk_lost: boolean
 }
 
-// These VMs should be on the hosts, as far as nobody is working on them.
+// These VMs should be on the hosts, unless an operation is working on them.
 const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
   'vm_on_hosts',
   `SELECT v.id, v.state, h.name AS host, v.firewall_applied, v.deleted_at IS NOT NULL AS is_hidden,
@@ -21,7 +21,7 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
      AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)`,
 )
 
-// A host goes down at once where its engine knows that it is away; its VMs wait for the grace time.
+// A host goes down at once if its engine reports it as offline; its VMs wait for the grace time.
 const onLostHosts = statement<
   { id: string },
   { states: string[]; graceMs: number; afterId: string; most: number }

@@ -122,7 +122,7 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
-// As a range, and in order: so written, only the index of names serves. An index by project alone would look as good to
+// Written as a range and in order, so that only the index of names can be used. An index by project alone would look as good to
 // PostgreSQL while it takes a project for one VM, and it would read all that the project has.
 const named = statement<
   { project_id: string; name: string; is_taken: boolean; now: Date },
@@ -140,9 +140,9 @@ const named = statement<
 export interface VmEngineRow extends VmRow {
   gpus: { pci_address: string; model: string }[]
   subnet_cidr: string
-  /** Of its location: what runs it. */
+  /** The engine of its location. */
   engine: string
-  /** As of the same moment: the rules that its wanted generation stands for. */
+  /** The rules of its wanted generation, read at the same moment. */
   firewall: NetworkFirewall
 }
 

@@ -130,7 +130,7 @@ export interface ReportedHost {
   state: HostState
   is_draining: boolean
   capabilities: Record<string, unknown>
-  /** The report was requested so long ago that the host may have been silent since. */
+  /** The report was requested long ago; the host may have been silent since. */
   is_late: boolean
 }
 

@@ -34,7 +34,7 @@ const gpusPerHost = 8
 export interface Inspection {
   /** Later ones have higher numbers. */
   number: number
-  /** By the database's clock. */
+  /** A time of the database's clock. */
   begunAt: Date
   /** Returns whether a host is inspected in detail: at most twice `most` hosts, or all if there are fewer. */
   isClose: (host: string) => boolean

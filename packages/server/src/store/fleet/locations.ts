@@ -12,7 +12,7 @@ export interface LocationRow {
   public_ipv4: string | null
 }
 
-/** Whether the location's engine has recently returned its inventory. */
+/** True if the location's engine has recently returned its inventory. */
 interface EngineAnswer {
   location: string
   engine: LocationRow['engine']

@@ -21,7 +21,7 @@ export interface TcpSegment {
   sequence: number
   acknowledgement: number
   flags: number
-  /** As sent: the receiver scales it. */
+  /** The value on the wire; the receiver scales it. */
   window: number
   maxSegmentBytes: number | null
   windowShift: number | null

@@ -18,7 +18,7 @@ const leaveLimitMs = 1_000
  * others; with version 1 they are inside this process's own cgroup of each of the three controllers.
  */
 export class Cgroups {
-  /** By controller; version 2 has the same one for all. */
+  /** Paths by controller; version 2 has one path for all controllers. */
   readonly #parents: Record<string, string>
   readonly #version: 1 | 2
 
