@@ -24,7 +24,7 @@ const refused = [
   [/\bknown are\b|\bpossible are\b|\ballowed are\b/i, '"Supported: …"'],
   [/\bmust have another form\b/i, '"has an invalid format; expected …"'],
   [/\bthe books\b|\bpapers\b/i, 'database, record'],
-  [/\b(gone|left|lost) is\b/i, 'normal order: subject, verb, object'],
+  [/\b(Gone|Left|Lost) is\b/, 'normal order: subject, verb, object'],
   [/\bso (many|few|much|long)\b(?! (that|as))/i, 'say the number, or what it is compared with'],
   [/\bthe hard way\b|\bin short supply\b|\bworth a (call|word|look)\b/i, 'the technical word'],
   [/\b(is|are) away\b/i, '"is unavailable", "cannot be reached"'],
@@ -32,11 +32,12 @@ const refused = [
 ]
 
 /** Comments and sentences do not begin like this. */
-const openers = /^(Of|Whom|Whose|Whoever|As|By|So|The same|Else|Nor|Those|Gone|Whether|Such|Not)\b/
+const openers =
+  /^(Of|Whom|Whose|Whoever|As|By|So|The same (for|of|in|into|with|once|as a)|Else|Nor|Those|Gone|Whether|Such|Not)\b/
 
 /** Accepted for now, as `file: text`. The list may only become shorter. */
 const allowedFile = 'scripts/words-allowed.txt'
-const mostAllowed = 99
+const mostAllowed = 32
 
 const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
   cwd: root,

@@ -93,7 +93,7 @@ test('the secrets of webhooks are encrypted, and a rotation of the key interrupt
   expect(output).toContain(`${fresh}`)
   expect(statSync(keyFile).mode & 0o777).toBe(0o600)
   expect(await idsInStore()).toEqual([fresh])
-  // Those that run open what the new key sealed, and seal under it.
+  // Running processes decrypt with the new key and encrypt with it.
   await heardSigned()
   await post(`${webhooks}/${id}/rotate-secret`, {})
   expect(await idsInStore()).toEqual([fresh])

@@ -84,7 +84,7 @@ test('the demo keeps its secrets, tells its new address, and shares its data wit
   }
   expect(await servers[0]!.end('SIGTERM')).toBe(0)
   expect(postmasterPid(dataDir)).toBeDefined()
-  // As Ctrl-C does: to everyone in the foreground.
+  // Sends the signal to the foreground group, like Ctrl-C.
   expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
   // Lines of the log wait for others, but none is lost.
   for (const server of servers) {
@@ -303,7 +303,7 @@ test.skipIf(!isRoot || !isReachable(root))(
   },
 )
 
-/** Whether others may pass through to it. */
+/** Returns whether other users can reach it. */
 function isReachable(path: string): boolean {
   for (let at = path; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o005) !== 0o005) return false
   return true

@@ -127,7 +127,7 @@ export function AnnotationDialog({
       <LabelsField value={text} onChange={setText} problem={problem} />
       <CheckField
         label="Protect from deletion"
-        hint="While it is on, a deletion is refused, whoever asks."
+        hint="It cannot be deleted while this is on."
         isChecked={isProtected}
         onChange={setProtected}
       />

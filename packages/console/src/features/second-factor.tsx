@@ -56,7 +56,7 @@ export function SecondFactor() {
         {caller.has_totp && <p>It is set up: signing in asks for a code.</p>}
         {!uri && !caller.has_totp && (
           <p className="text-ink-muted">
-            None is set up. With one, a password that somebody else knows does not open the account.
+            None is set up. With a second factor, a stolen password is not enough to sign in.
           </p>
         )}
         {uri && (

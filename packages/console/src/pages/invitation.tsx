@@ -101,8 +101,8 @@ function DeadInvitation() {
       <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
         <h1 className="text-lg font-semibold">This invitation no longer works</h1>
         <p className="text-ink-muted">
-          If you have accepted it already, sign in. Otherwise ask whoever invited you for a new link; it may
-          also be in a later e-mail.
+          If you have already accepted it, sign in. Otherwise ask for a new link, or look for it in a later
+          e-mail.
         </p>
         <ButtonLink kind="primary" to="/sign-in" className="w-full">
           Sign in

@@ -14,7 +14,7 @@ import {
 } from '../support/browser.ts'
 
 const now = new Date()
-/** The month so many months before this one, as `2026-10`. */
+/** Returns the month this number of months ago, as `2026-10`. */
 function monthsAgo(number: number): string {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - number, 1)).toISOString().slice(0, 7)
 }
@@ -81,7 +81,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     )
     const vm = await createVm(service, 'clinging', 'a40.1x', project_id)
     const { operation } = await service.asOwner.vmDelete({ project_id, vm_id: vm.id })
-    // Between two attempts: whoever is making one, or just taking it up, writes how many there were.
+    // Change the row between two attempts: an attempt in progress overwrites the count.
     await eventually(async () => {
       const changed = await service.sql(
         `WITH idle AS MATERIALIZED (SELECT operation_id FROM operation_queue

@@ -153,7 +153,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   async function makeStuck(name: string) {
     const { id, project_id } = await createVm(service, name, 'a40.1x')
     const { operation } = await service.tenant.vmDelete({ project_id, vm_id: id })
-    // Between two attempts: whoever is making one writes when the next is due.
+    // Change the row between two attempts: an attempt in progress overwrites the time.
     await eventually(async () => {
       const late = await service.sql(
         `WITH due AS (

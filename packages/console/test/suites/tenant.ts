@@ -131,7 +131,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog().getByLabel('Name', { exact: true }).fill('allow-jupyter')
     const create = dialog().getByRole('button', { name: 'Create rule' })
     const [from, to] = ['From', 'To'].map((side) => dialog().getByLabel(`${side}: add`)) as [Locator, Locator]
-    // Nothing is open to anybody until somebody says so.
+    // No port is open by default.
     expect(await create.isEnabled()).toBe(false)
     await from.fill('203.0.113.7/24')
     await dialog().getByText('Neither an address or block nor the name').waitFor()
@@ -196,7 +196,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await confirm.click()
     await result('Deleted short-lived').waitFor()
     await main().getByText('no longer exists').waitFor()
-    // What it was is still known to whoever comes by later.
+    // The page of a deleted VM still shows what it was.
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
     await main().locator('dl > div', { hasText: 'Type' }).getByText('a40.1x').waitFor()

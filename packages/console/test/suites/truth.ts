@@ -32,7 +32,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .check({ force: true })
     const create = summary().getByRole('button', { name: 'Create VM' })
     expect(await create.isEnabled()).toBe(false)
-    // The reason leads to where it is mended.
+    // The reason links to the page that fixes it.
     await summary()
       .getByRole('button', { name: /does not allow it: 0 of 0 are used/ })
       .click()
@@ -155,13 +155,13 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       })
       .waitFor()
     await expect.poll(edges).toBe('')
-    // Where columns lie beyond an edge all the same, the table fades out there.
+    // If columns are cut off at an edge, the table fades out there.
     await table.evaluate((frame) => frame.style.setProperty('width', '400px'))
     await expect.poll(edges).toBe('right')
     await table.locator('> div').evaluate((frame) => frame.scrollTo(frame.scrollWidth, 0))
     await expect.poll(edges).toBe('left')
     await page.setViewportSize({ width: 1280, height: 860 })
-    // Of so many names a field offers a few, and those that fit what is typed.
+    // A field offers only a few of many names, and filters them by the input.
     await open(project_id, '/network/firewall')
     await page.getByRole('button', { name: 'Create rule' }).click()
     const offered = dialog().locator('datalist').first().locator('option')

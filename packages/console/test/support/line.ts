@@ -7,7 +7,7 @@ export async function openLine(serviceUrl: string) {
   let isSilent = false
   let isCut = false
   const server = createServer((near) => {
-    // The port is kept while the line is cut, so that nobody else gets it meanwhile.
+    // The port stays reserved while the connection is cut.
     if (isCut) return near.resetAndDestroy()
     const far = connect(Number(servicePort), '127.0.0.1')
     for (const [from, to] of [
@@ -35,7 +35,7 @@ export async function openLine(serviceUrl: string) {
     isSilent = false
     isCut = false
   }
-  /** Nothing comes through any more, and neither side is told, as when a network loses every packet. */
+  /** Drops all data without closing the connections, like a network that loses every packet. */
   const silence = () => {
     isSilent = true
   }

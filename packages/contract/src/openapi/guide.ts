@@ -31,6 +31,6 @@ Bodies are at most 1 MiB, headers 16 KiB. Requests are limited per caller; \`Rat
 
 ## Webhooks
 
-A webhook is told of a project’s events by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each carries \`webhook-id\` (the event’s id, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`, as Standard Webhooks has them: \`v1,\` and the base64 of HMAC-SHA256 over id, timestamp and body, joined by dots, with the bytes behind \`whsec_\` as the key. After a rotation there are two signatures for a day, with a space between them.
+A webhook receives the events of a project by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each carries \`webhook-id\` (the event’s id, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`, as Standard Webhooks has them: \`v1,\` and the base64 of HMAC-SHA256 over id, timestamp and body, joined by dots, with the bytes behind \`whsec_\` as the key. After a rotation there are two signatures for a day, with a space between them.
 
-Any 2xx within 10 seconds counts as delivered. All else is tried again after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and for the last time a day after the first. Deliveries come at least once, and in order for each resource. To whom all of this has failed for three days, the webhook is paused.`
+Any 2xx within 10 seconds counts as delivered. Every other response is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and for the last time one day after the first attempt. Deliveries come at least once, and in order for each resource. A webhook whose deliveries have all failed for three days is paused.`

@@ -5,7 +5,7 @@ import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
-/** Requests of strangers are admitted in one transaction: nobody's is refused, delayed or lost for another's sake. */
+/** Requests of different tenants share a transaction: none is refused, delayed or lost because of another. */
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -52,8 +52,7 @@ const create = async ({ project_id, token }: Tenant, changes: Record<string, unk
 }
 
 /**
- * Sends the requests while a creation of somebody else is under way, so that they gather, and does `meanwhile` before
- * that one ends.
+ * Sends the requests while a creation of another tenant is in progress, so that they form a batch, and runs `meanwhile` before it ends.
  */
 async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () => {}): Promise<T[]> {
   const first = await addTenant()

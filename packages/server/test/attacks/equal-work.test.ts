@@ -3,7 +3,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Queue } from '../../src/domain/sign-in/queue.ts'
 
-/** Whether an e-mail has an account shows in nothing: not in the answer, and not in the work that is done for it. */
+/** Neither the response nor the amount of work shows whether an e-mail has an account. */
 
 /** Every hashing of a password stands in this queue. */
 const hashings = vi.spyOn(Queue.prototype, 'inTurn')

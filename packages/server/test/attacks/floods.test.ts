@@ -40,7 +40,7 @@ test('a console session is not opened with a large body either', async () => {
   )
 })
 
-test('an object with more members than anybody needs is refused before anything is compared with them', async () => {
+test('an object with too many members is refused before its members are compared', async () => {
   const path = `/v0.1/projects/${service.credentials.project_id}/disks`
   const { status, body } = await service.request('POST', path, { body: manyMembers(1_001) })
   expect([status, body]).toEqual([
@@ -53,7 +53,7 @@ test('an object with more members than anybody needs is refused before anything 
   })
 })
 
-test('guessed credentials cost the guesser before they cost the database, and nobody else', async () => {
+test('guessed credentials cost only the guesser, before they reach the database', async () => {
   const wary = await useService((config) => {
     config.limits.unknownBearersPerSecond = 1
   })

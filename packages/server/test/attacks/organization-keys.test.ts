@@ -78,7 +78,7 @@ test('a key of an organization opens every project of it, as far as its role goe
   expect((await service.call('adminUserList', { token })).status).toBe(403)
 })
 
-test('nobody makes a key with more rights than their own, be it by a key', async () => {
+test('no caller creates a key with more rights than its own, not even by a key', async () => {
   const admin = await member('admin')
   expect((await createKey(admin.token, 'owner')).status).toBe(403)
   const { secret } = await keyOf(admin.token, 'admin')

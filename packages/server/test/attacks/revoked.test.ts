@@ -69,7 +69,7 @@ test('a key that is revoked while it waits learns nothing', async () => {
     params: { operation_id: operation.operation_id },
     query: { wait: 60 },
   })
-  // The wait is held before the key goes: whoever asked later would be refused at the door.
+  // The wait starts before the key is revoked: a later request would be refused at once.
   await service.request('GET', '/v0.1')
   await revoke()
   await service.another((config) => {

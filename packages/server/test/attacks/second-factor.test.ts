@@ -4,7 +4,7 @@ import { URI } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pingDatabase } from '../../src/postgres/ping.ts'
 
-/** Whoever has the password alone does not get in. */
+/** The password alone is not enough to sign in. */
 
 let service: TestService
 beforeAll(async () => {

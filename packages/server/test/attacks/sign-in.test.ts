@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 let addresses = 0
-/** An address that nobody else in the file has. */
+/** An address that is unique in this file. */
 const newAddress = () => `198.18.${Math.floor(++addresses / 250)}.${addresses % 250}`
 
 const from = (address: string, path: string, body: object, token: string | null = null) =>
@@ -100,7 +100,7 @@ test('nobody is locked out where they signed in within 30 days', async () => {
   expect(await signIn(newAddress(), user.email)).toBe(429)
   expect(await signIn(former, user.email)).toBe(429)
   expect(await signIn(home, user.email)).toBe(200)
-  // There, too, nobody may guess on and on.
+  // Guessing is limited there, too.
   for (let index = 0; index < limits.passwordFailuresPerMinute; index++)
     expect(await guess(home, user.email)).toBe(400)
   expect(await signIn(home, user.email)).toBe(429)
@@ -117,7 +117,7 @@ test.each([
   for (let index = 0; index < limits.passwordFailuresPerMinute; index++)
     expect(await tryCode(randomUUID())).toBe(400)
   expect(await tryCode(randomUUID())).toBe(429)
-  // No code is told to be right while the address has to wait.
+  // A correct code is not confirmed while the address has to wait.
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   expect((await from(address, 'setup', { code, email: someEmail(), password })).status).toBe(429)
   expect((await from(newAddress(), 'setup', { code, email: someEmail(), password })).status).toBe(200)

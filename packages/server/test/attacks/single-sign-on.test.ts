@@ -3,7 +3,7 @@ import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-/** A provider's word counts for the subject that it names, for us, now, and for nobody's address. */
+/** A provider's token is valid for its subject, for this service and for now, but proves no e-mail address. */
 
 let service: TestService
 let stand: OidcStand
@@ -90,7 +90,7 @@ test('an account is never linked by its address, from either side', async () => 
   stand.account.email = victim.email
   const { caller, token } = await signIn()
   expect(caller.id).not.toBe(victim.id)
-  // Not even with the victim's password does the session of single sign-on reach the victim's account.
+  // The session of single sign-on does not reach the victim's account, even with the victim's password.
   const change = { current_password: password, new_password: 'a fresh passphrase' }
   expect((await service.call('authPassword', { token, body: change })).status).toBe(400)
   const totp = { current_password: password }

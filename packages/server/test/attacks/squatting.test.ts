@@ -10,7 +10,7 @@ import { send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** Whoever registers somebody else's address first gains nothing from what others later grant to it. */
+/** An attacker who registers the address of another person gains no rights that are granted to it later. */
 
 let service: TestService
 let squatterOrganization: string
@@ -88,7 +88,7 @@ test('an owner who renews an invitation of the operatorâ€™s gets the membershipâ
   expect(await shownBy(both)).toMatchObject({ organization_name: '', role: '', is_operator: true })
 })
 
-test('inviting tells nobody whether an address has an account', async () => {
+test('an invitation does not reveal whether an address has an account', async () => {
   const known = await addUser(service.database)
   const answers = [
     await inviteTo(squatterOrganization, squatter, known.email),

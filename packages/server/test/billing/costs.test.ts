@@ -216,7 +216,7 @@ test('a budget only warns without a hard stop, and with one refuses VMs, starts,
       /quota exceeded: the monthly budget of project default \(10 USD, hard stop\) is spent.* until 2027-03-01/,
     )
   }
-  // What is wrong in another way is told first.
+  // Other problems are reported first.
   for (const [body, expected] of [
     [vmBody({ type: 'a40.9x' }), 400],
     [vmBody({ name: (await service.ok('vmGet', { params: { vm_id } })).name }), 409],

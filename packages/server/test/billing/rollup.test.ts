@@ -34,7 +34,7 @@ const count = async (table: string) => {
   const [row] = await service.sql<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table}`)
   return row!.n
 }
-/** Whoever writes a row that fits dies at it. */
+/** The process that writes a matching row dies there. */
 const breakAt = async (table: string, condition: string) => {
   await service.sql(
     `CREATE OR REPLACE FUNCTION break_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'broken'; END $$`,

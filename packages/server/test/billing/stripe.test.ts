@@ -273,11 +273,11 @@ test('usage sent to Stripe is compared with what Stripe has counted before anyth
   await service.server.billing.once()
   expect(valuesOf('2026-11-12')).toEqual([3480])
 
-  // Not counted at all: then it is sent, however late.
+  // If it was never counted, it is sent, even late.
   provider.fault = 'away'
   await service.clock.freeze('2026-11-15T00:05:00Z')
   await service.server.billing.once()
-  // As after an attempt of which nobody knows whether it arrived.
+  // The state after an attempt with an unknown outcome.
   await service.sql(`UPDATE meter_reports SET tried_at = slipway_now() WHERE day = '2026-11-14'`)
   provider.fault = 'none'
   await service.clock.advance('23 hours 50 minutes')

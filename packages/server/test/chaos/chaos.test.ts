@@ -40,7 +40,7 @@ test('the service keeps its word through kills, hangs, cuts and lies', { timeout
   console.log(await outcomes(cluster))
 })
 
-/** Tenants at work while the plan is carried out; then everything is mended, and comes to rest. */
+/** Tenants at work while the plan is carried out; then all faults end, and the system comes to rest. */
 async function live(cluster: Cluster, history: History): Promise<Evidence> {
   const { project_id: projectId, access_key: token } = cluster.credentials
   const receiver = await startReceiver()

@@ -23,7 +23,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
   checkDeliveries(evidence, events)
 }
 
-/** Engines were told to refuse, and guests to crash: those are the only reasons to fail besides a deletion. */
+/** Engines were set to reject calls, and guests to crash: those are the only reasons to fail besides a deletion. */
 const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
   code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is rejected/.test(message))
 

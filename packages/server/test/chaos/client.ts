@@ -85,7 +85,7 @@ export class Client {
     }
   }
 
-  /** Returns undefined when it has to be asked again: nobody was there, or it is not decided yet. */
+  /** Returns undefined if the request must be repeated: there was no response, or the outcome is not known yet. */
   async #attempt(
     url: string,
     method: string,

@@ -88,7 +88,7 @@ export class Cluster {
     return this.members.map(({ url }) => url).filter((url) => url !== '')
   }
 
-  /** Until everybody who was started is. */
+  /** Waits until all started processes are ready. */
   async untilReady(): Promise<void> {
     await eventually(
       () => this.members.every((member) => member.isReady || !member.isStarted),
@@ -96,7 +96,7 @@ export class Cluster {
     )
   }
 
-  /** A statement that does no harm twice: it waits for a database that is away. */
+  /** Runs a statement that may run twice, and waits for the database if it is unavailable. */
   async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
     const until = performance.now() + awayPatienceMs
     for (;;)
@@ -107,13 +107,13 @@ export class Cluster {
       }
   }
 
-  /** Whoever opened it starts it again. */
+  /** The process that opened it starts it again. */
   killPostgres(): void {
     const pid = postmasterPid(this.dataDir)
     if (pid) process.kill(pid, 'SIGKILL')
   }
 
-  /** Everything that all processes printed, for whoever looks for a cause. */
+  /** The output of all processes, to find a cause. */
   writeLogs(directory: string): void {
     mkdirSync(directory, { recursive: true })
     for (const { name, logLines } of this.members)

@@ -14,7 +14,7 @@ export interface Evidence {
   fromPosition: number
   streamedIds: string[]
   receiver: Receiver
-  /** As the API told them, at a time that was held. */
+  /** The values that the API returned at a frozen time. */
   costs: Costs
 }
 

@@ -57,7 +57,7 @@ export class Member {
     this.#supervision = this.#supervise()
   }
 
-  /** As a crash or a power cut does. Its next lives have this clock. */
+  /** Ends the process like a crash or a power cut. It restarts with this clock. */
   async kill(clockShiftMs = this.#clockShiftMs): Promise<void> {
     this.#clockShiftMs = clockShiftMs
     this.#isKilled = true

@@ -5,7 +5,7 @@ import type { History } from './history.ts'
 
 const reconnectMs = 200
 const lookMs = 400
-/** A stream of a process that hangs says nothing, and nobody hangs up. */
+/** The stream of a process that hangs is silent and stays open. */
 const longestStreamMs = 5_000
 
 /** Reads a project's events as they come, from whichever API process is there, from where it was. */

@@ -35,7 +35,7 @@ interface Sight {
   rules: FirewallRule[]
 }
 
-/** Somebody who uses the service without asking how it fares, and gets in the way of others who do. */
+/** A tenant that uses the service regardless of faults, and conflicts with other tenants. */
 export class Tenant {
   readonly #client: Client
   readonly #networkId: string

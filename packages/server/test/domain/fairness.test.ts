@@ -6,7 +6,7 @@ const holders = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
 const places = fc.integer({ min: 1, max: 40 })
 const share = (count: number) => Math.max(1, Math.floor(count * 0.75))
 
-/** What may be held: within the places, and nobody above the share. */
+/** What may be held: at most all slots, and no project above its share. */
 const lawful = (held: string[], count: number) =>
   held.length <= count && held.every((one) => held.filter((each) => each === one).length <= share(count))
 

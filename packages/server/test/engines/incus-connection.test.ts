@@ -56,7 +56,7 @@ test('calls go on with another member when one is gone, and changes are sent onc
     kind: 'unavailable',
   })
   expect(third.asked).toEqual([])
-  // One that nobody heard is.
+  // A call without a response is repeated.
   third.recorded.set('POST /1.0/profiles', {})
   const late = await connect(first, third)
   await late.change('POST', '/1.0/profiles', {}, { signal })

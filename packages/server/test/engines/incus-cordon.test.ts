@@ -34,7 +34,7 @@ beforeAll(async () => {
     incus.recorded.set(path, [])
   const socket = join(dir, 'socket')
   service = await startService((config) => {
-    // It looks only when it is told to.
+    // The test starts each inspection.
     config.server.role = 'api'
     config.locations = [
       ...config.locations.slice(0, 1),
@@ -111,7 +111,7 @@ test('a member that is evacuated, or that somebody else closed, is left as it is
   await setSchedulable('m1', false)
   await look()
   expect(memberOf('m1').config).toEqual({})
-  // Restored, it is told what it missed.
+  // After its return, it gets what it missed.
   members.get('m1')!.status = 'Online'
   await look()
   expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })

@@ -223,7 +223,7 @@ test('a range that a network has which nobody uses any more is free once the net
   const image = { name: 'guest:latest', source: {} }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
-  // Incus keeps it, as it does while a member is away.
+  // Incus keeps it, as it does while a member is unavailable.
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
     ...{ kind: 'unavailable', message: expect.stringContaining('not removed yet') },
   })

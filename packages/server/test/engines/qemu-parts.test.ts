@@ -144,7 +144,7 @@ describe('a conversation with QEMU', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
     try {
       const talk = withQmp(path, 1_000, async (qmp) => {
-        // As when the system wakes a process that slept: timers come first, then what arrived.
+        // Like a process that wakes up after a sleep: timers run first, then input.
         await new Promise((resolve) => realTimeout(resolve))
         const stopped = qmp.execute('stop')
         // Held up until the answer is there, the second one, and until the time is over.

@@ -120,7 +120,7 @@ const vmBody = (name: string) => ({
   ssh_public_key: bench.sshPublicKey,
 })
 
-/** By the system's own scp, as `vm scp` starts it: to the guest and back, one file and a folder. */
+/** Uses the system's scp, as `vm scp` does: to the guest and back, one file and a folder. */
 async function copyFiles(): Promise<void> {
   const text = 'learning rate 0.001\n'
   const folder = join(bench.dataDir, 'sent')

@@ -48,7 +48,7 @@ async function noticing(name: string): Promise<string | undefined> {
     { engine: subject.engine, database, location: name, publicAddress, late: [] },
     mutation,
   )
-  // Whoever has no fault is given all the time that a busy machine may need.
+  // Calls without a fault get as much time as a busy machine may need.
   const patienceMs = name in mutations ? 5_000 : subject.patienceMs!
   const bench = await ConformanceBench.open({ ...subject, engine, patienceMs })
   for (const [what, check] of Object.entries(conformanceChecks)) {
@@ -66,7 +66,7 @@ test('the conformance suite notices every fault of an engine, and none where the
 }, async () => {
   const waiting = ['no fault', ...Object.keys(mutations)]
   const passed: string[] = []
-  // As many at once as there are connections.
+  // The number of parallel calls equals the number of connections.
   const lane = async () => {
     for (let name = waiting.shift(); name; name = waiting.shift())
       if (!(await noticing(name))) passed.push(name)

@@ -36,7 +36,7 @@ const look = async () => {
 }
 const eventTypes = async (resource_id: string, type?: string) =>
   (await service.ok('eventList', { query: { resource_id, ...(type && { type }) } })).items
-/** Sets the clock to so many minutes before or after a time; it goes on ticking. */
+/** Sets the clock to this number of minutes before or after a time; it keeps running. */
 const turnTo = async (at: string, minutes: number) => {
   await service.sql(
     `UPDATE clock SET shift = $1::timestamptz + $2 * interval '1 minute' - statement_timestamp()`,

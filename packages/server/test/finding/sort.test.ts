@@ -43,7 +43,7 @@ const vmOrders: Record<Sort, string[]> = {
   '-created_at': ['Epsilon', 'gamma', 'delta', 'alpha', 'beta'],
   name: [],
   '-name': [],
-  // Of the same price the older comes first; without a price, last.
+  // With equal prices the older VM comes first; VMs without a price come last.
   usd_per_hour: ['alpha', 'Epsilon', 'beta', 'gamma', 'delta'],
   '-usd_per_hour': ['gamma', 'beta', 'Epsilon', 'alpha', 'delta'],
 }

@@ -130,7 +130,7 @@ test('a VM that is read over and over is told as it is, to the millisecond and t
     expect(await read(), name).toEqual(listed)
     expect(await read(), `${name}, again`).toEqual(listed)
   }
-  // By its own project it is remembered; in another of the same owner it is not there.
+  // The VM's own project finds it; another project of the same owner does not.
   const token = await ownerToken(service)
   const project_id = await addProject(service, token, service.credentials.organization_id, 'another')
   await service.ok('vmGet', { token, params: { vm_id } })

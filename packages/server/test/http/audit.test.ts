@@ -36,7 +36,7 @@ test('the log of a request names the address of the client', async () => {
   expect(line).toMatchObject({ client: '203.0.113.9', status: 200 })
 })
 
-test('events show where the caller was to admins and operators, and to nobody below', async () => {
+test('only admins and operators see the address of the caller in events', async () => {
   const params = { project_id: projectId }
   const { id } = await service.ok('accessKeyCreate', {
     token: owner,
@@ -176,7 +176,7 @@ test('operators see whose an event is, ask for one tenant’s, and are put on re
     expect(reads).toContainEqual(expect.objectContaining({ resource_type, resource_id }))
 })
 
-test('the audit log read on from a position has every event once, whoever writes meanwhile', async () => {
+test('the audit log continued from a position has every event once during concurrent writes', async () => {
   const start = (await service.ok('adminEventList', { token: operator, query: { limit: 1 } })).items[0]!
   const writing = Array.from({ length: 30 }, () => addKey(service, owner, projectId, 'read'))
   const seen: string[] = []

@@ -171,7 +171,7 @@ test('a creation whose commit was heard and never answered is looked up, and is 
   expect(status).toBe(200)
   const { body: again } = await ask('POST', inProject('/vms'), body, headers)
   expect(again).toEqual(first)
-  // Nobody here knew that it had begun: whoever finds its lease over takes it up.
+  // No process knows that it had begun: a worker resumes it when its lease is over.
   await direct.query(`UPDATE clock SET shift = shift + interval '1 minute'`)
   const { operation_id, metadata } = first.operation
   const ended = await endOf(operation_id)
@@ -186,7 +186,7 @@ test('a creation whose commit was not heard is told as unknown, and is made when
   const refused = await ask('POST', inProject('/vms'), body, headers)
   expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } })
   expect(await vmsCalled(body.name)).toBe(0)
-  // Until PostgreSQL notices that nobody is at the other end, the first request is under way.
+  // The first request is in progress until PostgreSQL notices that the client has gone.
   const again = await eventually(async () => {
     const answer = await ask('POST', inProject('/vms'), body, headers)
     // Any other conflict would mean that something of it was written.

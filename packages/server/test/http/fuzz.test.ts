@@ -32,7 +32,7 @@ beforeAll(async () => {
   others = [callers.writeKey, callers.readKey, callers.stranger, operatorKey, callers.revoked, null]
 
   const created = await Promise.all([
-    // Keeps the project from being deleted; its id is known to nobody.
+    // Keeps the project from being deleted; no caller knows its id.
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('diskCreate', { body: { name: 'fuzzed', size: '10GiB', location: 'us-east1-a' } }),
@@ -63,7 +63,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Mostly of whoever may call the route. Operators may see and change everything: they get no ids of the bystander. */
+/** Mostly callers that may call the route. Operators may see and change everything: they get no ids of the bystander. */
 const anyRequest = fc.constantFrom(...routeIds).chain((id) => {
   const route = routeOf(id)
   const token = fc.oneof(

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
-/** An operation that nobody takes up as long as the tests last. */
+/** An operation that no worker runs during the tests. */
 let idle: string
 beforeAll(async () => {
   service = await startService((config) => {

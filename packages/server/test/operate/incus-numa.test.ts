@@ -4,7 +4,7 @@ import type { VmSpec } from '../../src/engines/engine.ts'
 import { definitionOf } from '../../src/engines/incus/definition.ts'
 import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/resources.ts'
 
-/** As `GET /1.0/resources` tells of a host with two sockets of 32 threads, and two GPUs beside each. */
+/** The response of `GET /1.0/resources` for a host with two sockets of 32 threads, and two GPUs beside each. */
 const cards = ['0000:17:00.0', '0000:65:00.0', '0000:ca:00.0', '0000:e3:00.0']
 const socket = (node: number) => ({
   cores: Array.from({ length: 16 }, () => ({ threads: [{ numa_node: node }, { numa_node: node }] })),

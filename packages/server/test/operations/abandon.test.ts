@@ -20,7 +20,7 @@ afterEach(async () => {
 
 type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
-/** As after many attempts: it waits for an operator. */
+/** The state after many attempts: it waits for an operator. */
 async function stuck({ operation }: Begun): Promise<string> {
   await eventually(async () => {
     const rows = await service.sql(

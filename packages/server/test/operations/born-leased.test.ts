@@ -13,7 +13,7 @@ let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 
 beforeAll(async () => {
-  // Nobody claims anything: what is done here was born with a lease, or is taken up by a worker of the test.
+  // No worker claims operations: they start with a lease, or a worker of the test runs them.
   service = await startService((config) => {
     config.server.role = 'api'
   })

@@ -213,7 +213,7 @@ test('a host that reports is not lost by a inspection during which the clock is 
   expect(await lose()).toBe(1)
   expect(await readHost(location)).toMatchObject({ state: 'up' })
   expect(await readHost(location, 'silent')).toMatchObject({ state: 'down' })
-  // The same in words that were heard before.
+  // A report that was sent before.
   await pass(-1_800)
   await reportHosts(database, location, [hostReport('h', 2)], asked)
   await pass(1_800)

@@ -200,7 +200,7 @@ const doingTwice = (): Definition[] =>
     ...(tx && { tx: rolledBackOnce(tx) }),
   }))
 
-/** The same for every undo; `undone` gets the names of the steps. */
+/** Does this for every undo; `undone` gets the names of the steps. */
 const undoingTwice = (from: Definition[], undone: Set<string>): Definition[] =>
   changeSteps(
     ({ undoCall, undoTx, ...step }) => ({

@@ -277,7 +277,7 @@ test('an engine whose inventory hangs keeps neither its own lost hosts from bein
     await service.simulator().crashVm(east)
     await until(east, 'STATE_CRASHED')
     await until(west, 'STATE_UNREACHABLE')
-    // It shows to whoever watches the service once a look has lasted too long, and takes nothing else down.
+    // The metrics show it when an inspection takes too long; nothing else is affected.
     const answering = async () => {
       const { status, body } = await service.request('GET', '/readyz')
       expect(status).toBe(200)
@@ -301,7 +301,7 @@ const lose = async (location: string, host: string) => {
   await service.clock.advance('31 seconds')
   await reports()
 }
-/** As an operator does when the machine is back. */
+/** The command of an operator when the machine is back. */
 const registerAnew = async (location: string, name: string) => {
   await service.simulator(location).setHostLost(name, false)
   const [host] = await service.sql<{ model: string; count: number }>(

@@ -58,7 +58,7 @@ test('the service keeps its word through any history of requests and mishaps', {
   const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
   await fc.assert(
     fc.asyncProperty(histories, runAll),
-    // Every try at a smaller history costs seconds: that search is for whoever has the time and the seed.
+    // Each attempt to shrink a history takes seconds, so it is done by hand with the seed.
     {
       numRuns: countOf('modelBatches'),
       endOnFailure: process.env.SLIPWAY_SHRINK === undefined,

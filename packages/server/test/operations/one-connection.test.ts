@@ -4,7 +4,7 @@ import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 import { holdCalls } from '../support/held-calls.ts'
 
-/** Whoever holds a connection and waits for another would wait for ever when all do so: with one, at once. */
+/** A request that holds a connection and waits for a second one can deadlock; with one connection it always does. */
 test('a process does all its work over one connection: nobody who has one waits for another', async () => {
   const service = await useService((config) => {
     config.database.poolSize = 1

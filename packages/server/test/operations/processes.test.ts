@@ -57,7 +57,7 @@ async function startWorker(env: Record<string, string> = {}): Promise<Program> {
   workers.push(worker)
   await eventually(async () => {
     if (worker.isOver) throw new Error(`the worker left: ${(await worker.ended()).errors}`)
-    // Of those before it, some may not have noticed yet that their worker has gone.
+    // Some earlier operations may still be leased by the dead worker.
     return (await listeners()).some((pid) => !before.includes(pid))
   })
   return worker
@@ -114,7 +114,7 @@ test('a worker that was stopped past its lease changes nothing when it wakes up'
   const before = [await rowOf(operation.operation_id), await engine()]
   await successor.end('SIGKILL')
   worker.signal('SIGCONT')
-  // Its engine call was due while it slept. Nobody else is left: what succeeds now, it did after that call.
+  // Its engine call was due while it slept. No other worker is left: a success now comes from this process after that call.
   await resources.newDisk()
   await resources.newDisk()
   expect([await rowOf(operation.operation_id), await engine()]).toEqual(before)

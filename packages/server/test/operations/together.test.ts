@@ -53,7 +53,7 @@ test('operations that end together end as each would by itself, but for one that
       begun = await Promise.all(Array.from({ length: 6 }, () => resources.createVm()))
     },
     async () => {
-      // As a deletion does that comes to the last of them in this moment, without the locks that it would wait for.
+      // Acts like a deletion of the last VM at this moment, without the locks that it would wait for.
       await service.sql('UPDATE operation_queue SET is_cancelled = true WHERE operation_id = $1', [
         begun[5]!.operation.operation_id,
       ])

@@ -34,7 +34,7 @@ test('a database that closes loses no connection', async () => {
     let left = pids.length
     database.pool.on('remove', () => --left === 0 && resolve())
   })
-  // The other side reads the farewell only after it was told to end: it answers with an error.
+  // The server reads the end of the session only after it was terminated, and sends an error.
   for (const pid of pids) process.kill(pid, 'SIGSTOP')
   await database.close()
   await setImmediate()
@@ -57,7 +57,7 @@ test('a connection that breaks while writes and commit are under way together le
 test('what is read ahead goes with the commit, sees what was written, and harms nothing if it fails', async () => {
   const store = await createDatabase()
   onTestFinished(() => store.drop())
-  // Whoever held the only connection back would hold up the next.
+  // A request that kept the only connection would block the next one.
   const database = new Database({ url: store.url, poolSize: 1 })
   await database.query({ text: 'CREATE TABLE notes (text text)' })
   const write = async (text: string, ...read: string[]) => {

@@ -174,7 +174,7 @@ test('those who ask again as soon as they are answered go with those who waited 
   )
   const begun: unknown[] = []
   let meanwhile: Promise<object | undefined> | undefined
-  // It answers at once: on a slow machine nobody waits for longer than they have patience for.
+  // It responds at once, so that a slow machine does not cause timeouts.
   const prompt: Queryable = {
     isShared: true,
     async query({ values }) {

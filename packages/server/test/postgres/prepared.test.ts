@@ -98,7 +98,7 @@ test('a named statement says how many rows it touched', async () => {
 test('what a statement or its values do wrong is told, and the connection goes on', async () => {
   const database = await withOneConnection()
   const { stream } = await connectionOf(database)
-  // Of statements that stand by themselves the pool gives up the connection with the error.
+  // For a statement outside of a transaction, the pool closes the connection after the error.
   const rowsOf = async (config: { name: string; text: string; values?: unknown[] }) =>
     (await database.transaction((tx) => tx.query(config))).rows
   const divide = { name: 'divide', text: 'SELECT 12 / $1::integer AS share' }

@@ -51,7 +51,7 @@ interface Round {
   after?: () => Promise<unknown>
 }
 
-/** Of each statement the fewest of many rounds count: what the process does now and then, or later, is not in all of them. */
+/** For each statement the minimum of many rounds counts, because background work does not occur in every round. */
 async function expectWithin(name: keyof typeof budget, { before, work, after }: Round): Promise<void> {
   const { statements, roundTrips, commits } = budget[name]
   let least: Map<string, number> | undefined
@@ -95,7 +95,7 @@ test('a creation and a deletion stay within their budget of statements, round tr
 test('creations that come together cost less than half each of one that comes alone', async () => {
   const { newVm, removeVm, succeeded } = resourcesOf(service)
   const together = 8
-  /** Of what as many would cost alone, the share that a whole round does. */
+  /** The cost of a batch divided by the cost of the same requests one by one. */
   const shareOfARound = async () => {
     const ids: string[] = []
     const create = async () => ids.push(await newVm())

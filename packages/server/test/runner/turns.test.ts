@@ -26,7 +26,7 @@ const pass = (interval: string) =>
   database.query({ text: 'UPDATE clock SET shift = shift + $1::interval', values: [interval] })
 const never = () => new Promise<never>(() => {})
 
-/** Whether the process gets the turn, which then takes no time. */
+/** Returns whether the process gets the turn; the work takes no time. */
 const gets = (process: Turns, name: string, everyMs = 60_000) =>
   process.take({ name, everyMs }, async () => {})
 

@@ -27,7 +27,7 @@ async function inspections(): Promise<number> {
   return rows[0]!.count
 }
 
-/** The same once the locations rest: a look that was under way has ended, and looking for due work finds none. */
+/** Waits until the locations are idle: no inspection is in progress and no work is due. */
 async function restingInspections(): Promise<number> {
   let before = await inspections()
   await eventually(async () => {

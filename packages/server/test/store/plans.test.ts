@@ -112,7 +112,7 @@ test('no statement reads more because the tables have grown, but for the excepti
 // Until PostgreSQL has first looked at a table, some time after it got its first rows, it has its own expectations.
 test('no statement reads more on a store that has no statistics yet, but for the exceptions', async () => {
   const fresh = await createDatabase()
-  // Its hosts have reported before anybody has a VM.
+  // Its hosts have reported before the first VM.
   await query(
     fresh.url,
     `INSERT INTO locations (name, region, zone, engine, storage, position) VALUES ('a', 'a', 'a', 'simulated', 'local', 0);
@@ -139,10 +139,10 @@ test('no statement reads more on a store that has no statistics yet, but for the
   expect(Object.fromEntries(Object.entries(growing).filter((entry) => !isExcepted(entry)))).toEqual({})
   expect(Object.keys(freshExceptions).filter((name) => !growing[name])).toEqual([])
   const freshPlan = (name: string) => planOf(plannedFresh, statements.get(name)!)
-  // By its name, and not by all names of its project; by their hosts, and not from one end to the other.
+  // Lookup by name, not by all names of the project; by hosts, not by a full scan.
   expect(JSON.stringify(await freshPlan('vm_named'))).toContain('"vms_name"')
   expect(JSON.stringify(await freshPlan('vm_on_lost_hosts'))).toContain('"vms_by_host"')
-  // While nobody stamps, events wait there.
+  // Events wait there while no process stamps them.
   const tables = { ...grownTables, events_pending: 1 }
   expect(growthOf(await freshPlan('event_stamp'), indexRows, tables)).toEqual([])
 })

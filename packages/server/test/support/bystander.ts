@@ -2,11 +2,11 @@ import { addKey, addOrganization, addProject, addUser, tokenOf } from '@slipway/
 import { vmBody } from '@slipway/testing/resources.ts'
 import type { TestService } from '@slipway/testing/service.ts'
 
-/** A tenant of whom no other tenant may learn anything. */
+/** A tenant whose data no other tenant may see. */
 export interface Bystander {
   /** In every name and text of this tenant, and in no request of others. */
   mark: string
-  /** By the parameters of paths. */
+  /** Ids by the parameters of paths. */
   ids: Record<string, string[]>
   /** In no request: ids that were sent may come back, in names for example. */
   hiddenIds: string[]

@@ -8,7 +8,7 @@ export interface Callers {
   revoked: string
   writeKey: string
   readKey: string
-  /** Of another project of the same organization. */
+  /** Keys of another project of the same organization. */
   siblingKey: string
   operatorKey: string
   /** An operator who is a member of nothing. */
@@ -18,7 +18,7 @@ export interface Callers {
   /** A key of a project of that other organization. */
   strangerKey: string
   members: Record<Role, string>
-  /** Of the organization, by role. */
+  /** Users of the organization by role. */
   organizationKeys: Record<Role, string>
 }
 

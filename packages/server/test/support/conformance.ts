@@ -40,7 +40,7 @@ export const conformanceChecks: Record<string, Check> = {
     await expectKind('stale', engine.applyFirewall(spec, [], bench.at(1)))
     expect((await bench.inspect())?.firewallGeneration).toBe(2)
     await bench.expectPorts({ open: [22], shut: [80] })
-    // Whoever defines a VM may have read the rules before they were changed.
+    // A worker that defines a VM may have read the rules before a change.
     const late = await engine.ensureVm(spec, bench.wanted('off', 1, [80]), bench.same())
     expect(late?.firewallGeneration).toBe(2)
     await bench.expectPorts({ open: [22], shut: [80] })
@@ -55,7 +55,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(begun?.power).toMatch(/^(booting|running)$/)
     await engine.ensureVm(spec, bench.wanted('on'), bench.same())
     const status = await bench.until('running')
-    // Whoever looks another way sees the same.
+    // Both ways of reading show the same.
     expect((await bench.report()).vms).toMatchObject([{ id: spec.id, power: 'running' }])
     await bench.eventually(() => heard.has(spec.id), 'word that it runs')
     unwatch()

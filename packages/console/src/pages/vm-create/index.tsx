@@ -188,7 +188,7 @@ export function VmCreatePage() {
               </div>
               <CheckField
                 label="Protect from deletion"
-                hint="While it is on, a deletion is refused, whoever asks."
+                hint="It cannot be deleted while this is on."
                 isChecked={draft.isProtected}
                 onChange={(isProtected) => change({ isProtected })}
               />

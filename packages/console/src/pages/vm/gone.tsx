@@ -111,7 +111,7 @@ function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
         cli="slipway vm list"
         curl={curlLine('GET', `/v0.1/projects/${projectId}/vms`)}
       >
-        It may belong to another project, or it was deleted so long ago that nothing is kept of it.
+        It may belong to another project, or it was deleted long ago and its record is no longer kept.
       </Empty>
     </Page>
   )
