@@ -14,7 +14,9 @@ const sourcesOf = (folder) =>
 const failureMakers = {
   Failure: { code: 0, message: 1 },
   fail: { code: 0, message: 1 },
-  CliError: { code: 0, message: 1 },
+  CliError: { code: 0, message: 1, group: 'error' },
+  EngineError: { code: 0, message: 1, group: 'error' },
+  NotFound: { message: 0 },
   invalidField: { code: 'invalid_argument', message: 1, prefix: 0 },
 }
 const textAttributes = ['alt', 'aria-label', 'description', 'hint', 'label', 'placeholder', 'title', 'text']
@@ -57,7 +59,7 @@ function* messagesOf(file, node) {
       const code =
         typeof maker?.code === 'number' ? textsOf(from(maker.code)).join(', ') : (maker?.code ?? '')
       const prefix = maker?.prefix === undefined ? '' : `${textsOf(from(maker.prefix))[0]}: `
-      const group = isLog ? 'log' : code ? 'failure' : 'error'
+      const group = isLog ? 'log' : (maker.group ?? (code ? 'failure' : 'error'))
       const detail = isLog ? callee : code || callee
       for (const text of textsOf(message))
         if (hasWords(text)) yield { group, text: prefix + text, detail, file }

@@ -37,7 +37,7 @@ const openers =
 
 /** Accepted for now, as `file: text`. The list may only become shorter. */
 const allowedFile = 'scripts/words-allowed.txt'
-const mostAllowed = 32
+const mostAllowed = 31
 
 const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
   cwd: root,

@@ -49,7 +49,7 @@ export interface Context<Id extends RouteId = RouteId> {
   address: string
   userAgent: string
   /** Throws 401, 404 or 403 if the caller lost access during a long wait. */
-  requireStill(): Promise<void>
+  requireStillAllowed(): Promise<void>
   /** Throws 402 unless the payment method works. */
   requirePayment(): void
   request: FastifyRequest

@@ -235,7 +235,7 @@ class RequestContext implements Context {
     return this.request.headers['user-agent'] ?? ''
   }
 
-  requireStill() {
+  requireStillAllowed() {
     return checkAgain(this.services.access, routeOf(this.routeId), this.request)
   }
 

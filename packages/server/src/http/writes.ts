@@ -34,7 +34,7 @@ export function writerOf(
       return jsonTextOf(result)
     })
   async function runIfAllowed(tx: Tx, context: Context) {
-    const check = requireStill(tx, route, context)
+    const check = requireStillAllowed(tx, route, context)
     // In a batch, handler and check run at the same time: the callers were authorized a moment ago.
     if (route.isBatched) return (await allSettledThenThrow([check, handler(context)]))[1]
     await check
@@ -45,7 +45,7 @@ export function writerOf(
   const batches = new Batches<Write, StoredResponse>({
     most: mostInBatch,
     work: (writes, isAlone) =>
-      transactTogether(database, writes, isAlone, respond, (results) => areDone(services, results)),
+      transactTogether(database, writes, isAlone, respond, (results) => operationsExist(services, results)),
   })
   return (write) => batches.submit(write)
 }
@@ -54,7 +54,7 @@ export function writerOf(
  * Checks access again with the data of the transaction: a caller who was suspended, or who lost a key, a role or the payment
  * method before the transaction began, must not change anything.
  */
-async function requireStill(tx: Tx, route: Route, { caller, request }: Context): Promise<void> {
+async function requireStillAllowed(tx: Tx, route: Route, { caller, request }: Context): Promise<void> {
   if (!caller) return
   const access = accesses.get(tx.batch) ?? new Access(withSharedReads(tx.batch))
   accesses.set(tx.batch, access)
@@ -65,7 +65,10 @@ async function requireStill(tx: Tx, route: Route, { caller, request }: Context):
 const accesses = new WeakMap<Tx, Access>()
 
 /** After a commit with an unknown outcome, returns whether it took place: then the operations exist. */
-async function areDone({ database }: HttpServices, results: BatchResult<StoredResponse>[]): Promise<boolean> {
+async function operationsExist(
+  { database }: HttpServices,
+  results: BatchResult<StoredResponse>[],
+): Promise<boolean> {
   const ids = results.flatMap((result) =>
     result instanceof Error || result.isReplay ? [] : operationIdOf(result),
   )

@@ -38,7 +38,7 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
     const now = await find()
     if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
     const ended = await wait.within(query.wait * 1000, requireCaller(context).key, reply.raw)
-    await context.requireStill()
+    await context.requireStillAllowed()
     return new JsonText(ended ?? (await find()).record)
   } finally {
     wait.close()

@@ -24,7 +24,7 @@ import { removeVm, vmOf } from './vm.ts'
 
 /**
  * Admits one VM in the transaction of its request: when this commits, the VM's name, addresses, GPUs, disks and quota are
- * claimed. It reads what is free and refuses by that; then it writes, together with the commit. If another transaction took
+ * claimed. It reads what is free and refuses based on that; then it writes, together with the commit. If another transaction took
  * something in between, a write fails and the admission runs again.
  */
 export async function admitVmCreate(
@@ -57,7 +57,7 @@ export async function admitVmCreate(
   })
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, readHosts])
 
-  // Refuse by what was read: name, disks, addresses, hosts and GPUs, budget, quota.
+  // Refuse based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
   const { isTaken, now } = await readName
   if (isTaken) throw nameTaken('VM', body.name)
   await requireFree(tx, disks)
@@ -74,7 +74,10 @@ export async function admitVmCreate(
 
   // Write the VM and its claims.
   await insertVm(tx, rowOf(plan, placement, addresses))
-  tx.onEnd((isCommitted) => isCommitted || catalogue.forget())
+  // An outdated catalogue may be the reason for a rollback: read it again.
+  tx.onEnd((isCommitted) => {
+    if (!isCommitted) catalogue.forget()
+  })
   await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds })
   await admitAttachments(tx, id, disks, isLocal ? placement.hostId : null)
   await takeQuota(tx, quota)
