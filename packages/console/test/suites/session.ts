@@ -34,12 +34,28 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row(name).waitFor()
   }
 
-  const expire = (tokens: 'access_tokens' | 'refresh_tokens') =>
-    scene.service.sql(
-      `UPDATE ${tokens} SET expires_at = slipway_now() WHERE family_id IN (
-         SELECT f.id FROM token_families f JOIN users u ON u.id = f.user_id WHERE u.email = $1)`,
-      [scene.service.email],
-    )
+  /** Ends the user's tokens and waits until the service refuses them: it caches callers for half a second. */
+  async function expire(...tables: ('access_tokens' | 'refresh_tokens')[]) {
+    const { email, password, url } = scene.service
+    let accessToken = ''
+    await logIn({
+      baseUrl: url,
+      email,
+      password,
+      onTokens: (tokens) => void (accessToken = tokens.accessToken),
+    })
+    const statusOf = async () =>
+      (await fetch(`${url}/v0.1/organizations`, { headers: { authorization: `Bearer ${accessToken}` } }))
+        .status
+    expect(await statusOf()).toBe(200)
+    for (const table of tables)
+      await scene.service.sql(
+        `UPDATE ${table} SET expires_at = slipway_now() WHERE family_id IN (
+           SELECT f.id FROM token_families f JOIN users u ON u.id = f.user_id WHERE u.email = $1)`,
+        [email],
+      )
+    await expect.poll(statusOf).toBe(401)
+  }
 
   /** Changes the password, even to the same one, which ends all other sessions. */
   async function endElsewhere() {
@@ -129,8 +145,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
 
   test('an expired session leads back to the same page after signing in', async () => {
     await openDisks('before-expiry')
-    await expire('access_tokens')
-    await expire('refresh_tokens')
+    await expire('access_tokens', 'refresh_tokens')
     // The new disk gives the page something to read anew.
     await createDisk('too-late-to-see')
     await signInAgain()
