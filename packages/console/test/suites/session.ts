@@ -38,12 +38,10 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
   async function expire(...tables: ('access_tokens' | 'refresh_tokens')[]) {
     const { email, password, url } = scene.service
     let accessToken = ''
-    await logIn({
-      baseUrl: url,
-      email,
-      password,
-      onTokens: (tokens) => void (accessToken = tokens.accessToken),
-    })
+    const onTokens = (tokens: { accessToken: string }) => {
+      accessToken = tokens.accessToken
+    }
+    await logIn({ baseUrl: url, email, password, onTokens })
     const statusOf = async () =>
       (await fetch(`${url}/v0.1/organizations`, { headers: { authorization: `Bearer ${accessToken}` } }))
         .status
