@@ -18,7 +18,8 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     if (status !== 0) throw new Error(`tmux ${words[0]}: ${stderr}`)
     return stdout
   }
-  const shell = `exec env PS1='> ' bash --norc --noprofile`
+  // Without a history, which bash would still write while the test removes the folder.
+  const shell = `exec env HISTFILE= PS1='> ' bash --norc --noprofile`
   tmux('-f', '/dev/null', 'new-session', '-d', '-x', String(columns), '-y', '40', '-c', folder, shell)
 
   const screen = () => tmux('capture-pane', '-p')

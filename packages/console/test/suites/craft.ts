@@ -7,7 +7,6 @@ import {
   isBrowserMissing,
   modalOf,
   result as resultOn,
-  settled,
   takeProject,
   useConsole,
   visit,
@@ -149,7 +148,8 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(before.length).toBeGreaterThan(3)
     await tabs.filter({ hasText: 'Members' }).click()
     await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
-    await settled(page)
+    // The tab is current before its page replaces the one before.
+    await main().getByText('see all of its projects').waitFor()
     expect(await places()).toEqual(before)
   })
 
