@@ -38,7 +38,7 @@ export const TokenRequest = Type.Union(
   { examples: [{ grant_type: 'password', email: 'ada@example.com', password: 'correct horse' }] },
 )
 
-export const TokenAnswer = record(
+export const TokenResponse = record(
   'Token',
   {
     access_token: Type.String(),
@@ -48,7 +48,7 @@ export const TokenAnswer = record(
   },
   { examples: [{ access_token: 'slpa_…', refresh_token: 'slpr_…', expires_in: 3600, token_type: 'bearer' }] },
 )
-export type TokenAnswer = Static<typeof TokenAnswer>
+export type TokenResponse = Static<typeof TokenResponse>
 
 const code = Type.String({ minLength: 1, maxLength: 256, description: 'The one-time code.' })
 
@@ -143,7 +143,7 @@ export const identityRoutes = defineRoutes({
     summary: 'Exchange a password or a refresh token for tokens',
     access: 'public',
     body: TokenRequest,
-    answer: TokenAnswer,
+    answer: TokenResponse,
     errors: ['invalid_grant'],
     noStore,
   },
@@ -181,7 +181,7 @@ export const identityRoutes = defineRoutes({
     summary: 'Redeem the one-time set-up code of the first operator',
     access: 'public',
     body: body('SetupRequest', { code, email: Email, password: Password }),
-    answer: TokenAnswer,
+    answer: TokenResponse,
     errors: ['invalid_grant'],
     noStore,
   },
@@ -199,7 +199,7 @@ export const identityRoutes = defineRoutes({
       password: Type.Optional(Password),
       email: Type.Optional(Email),
     }),
-    answer: Type.Union([TokenAnswer, Empty]),
+    answer: Type.Union([TokenResponse, Empty]),
     errors: ['invalid_grant', 'unauthenticated', 'permission_denied', 'already_exists'],
     noStore,
   },

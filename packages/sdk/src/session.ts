@@ -1,4 +1,4 @@
-import type { TokenAnswer } from '@slipway/contract'
+import type { TokenResponse } from '@slipway/contract'
 import { callRoute } from './call.ts'
 import { type ClientOptions, createTransport } from './transport.ts'
 
@@ -79,7 +79,7 @@ export function resumeSession(options: SessionOptions, stored: SessionTokens): S
   }
 }
 
-function toTokens(answer: TokenAnswer): SessionTokens {
+function toTokens(answer: TokenResponse): SessionTokens {
   return {
     accessToken: answer.access_token,
     refreshToken: answer.refresh_token,

@@ -6,7 +6,7 @@ import { runImagesCommand } from './images-command.ts'
 import { runIncusCommand } from './incus-command.ts'
 import { openLog } from './log.ts'
 import { packageVersion } from './package-root.ts'
-import { isDatabaseAway, isDatabaseRefusal } from './postgres/database.ts'
+import { isDatabaseRefusal, isDatabaseUnavailable } from './postgres/database.ts'
 import { EmbeddedError, openEmbedded } from './postgres/embedded/index.ts'
 import { NewerSchemaError, OlderSchemaError } from './postgres/migrate.ts'
 import { runSecretsCommand } from './secrets-command.ts'
@@ -64,7 +64,7 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   const { code, syscall } = error as NodeJS.ErrnoException
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
-  if (database.url && (isDatabaseAway(error) || isDatabaseRefusal(error)))
+  if (database.url && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
     return `the database in ${database.urlEnv} is not usable: ${error.message}`
   return undefined
 }

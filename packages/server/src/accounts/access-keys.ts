@@ -1,7 +1,7 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
 import { Failure, invalidField, requireFound } from '../domain/failure.ts'
-import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester, type Requester } from '../store/events/events.ts'
 import {
@@ -68,7 +68,7 @@ async function createKey(
       )
   const key = await createAccessKey(tx, { scope, name, role, createdBy, expiresAt, allowedCidrs })
   if (!key) throw invalidField('expires_at', 'must be in the future')
-  if (scope !== operatorScope) await requireRoom(tx, by, 'access_keys')
+  if (scope !== operatorScope) await requireOrganizationQuota(tx, by, 'access_keys')
   await emitKey(tx, by, 'access_key.created', key.row)
   return key
 }

@@ -1,4 +1,4 @@
-import type { Invitation, Role, TokenAnswer } from '@slipway/contract'
+import type { Invitation, Role, TokenResponse } from '@slipway/contract'
 import { Failure, invalidField } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
@@ -124,7 +124,7 @@ export async function acceptWithNewAccount(
   services: Services,
   visitor: Visitor,
   given: { code: string; password: string; email?: string },
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   const { database } = services
   const { first: invitation } = await requireInvitations(services, visitor, given.code)
   const email = given.email === undefined ? invitation.email : requireEmail(given.email)

@@ -1,6 +1,6 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
 import { Failure, requireFound } from '../domain/failure.ts'
-import { requireRoom } from '../operations/admission.ts'
+import { requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester } from '../store/events/events.ts'
 import {
@@ -36,7 +36,7 @@ export async function inviteMember(
     throw new Failure('already_exists', 'This user is already a member. Change the role instead.')
   const offer = { organizationId: by.organizationId, role: given.role, isOperator: false }
   const { invitations, code } = await invite(tx, email, [offer], inviter)
-  await requireRoom(tx, by, 'members')
+  await requireOrganizationQuota(tx, by, 'members')
   const member = (await findMember(tx, by.organizationId, invitations[0]!.id))!
   await emitMember(tx, by, 'member.invited', member)
   return { member, code }

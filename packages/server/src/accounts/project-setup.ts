@@ -2,7 +2,7 @@ import { type Labels, quotaNames } from '@slipway/contract'
 import { firstNetworkCidr, subnetFor } from '../domain/addresses.ts'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { requireQuota, requireRoom } from '../operations/admission.ts'
+import { requireOrganizationQuota, requireQuota } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../postgres/database.ts'
 import { setQuotas } from '../store/compute/quotas.ts'
 import { insertProject, listProjectLocations, type ProjectRow } from '../store/identity/projects.ts'
@@ -51,7 +51,7 @@ export async function setUpProject(
     })
   const rules = defaultRules(project.id, networkId)
   for (const rule of rules) await insertRule(tx, rule)
-  await requireRoom(tx, { organizationId }, 'projects', 'networks', 'subnets')
+  await requireOrganizationQuota(tx, { organizationId }, 'projects', 'networks', 'subnets')
   await requireQuota(tx, project.id, { firewall_rules: rules.length })
   return project
 }

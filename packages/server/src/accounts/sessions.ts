@@ -1,4 +1,4 @@
-import type { TokenAnswer } from '@slipway/contract'
+import type { TokenResponse } from '@slipway/contract'
 import { clientOf } from '../domain/client-address.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken, open, seal } from '../domain/secret.ts'
@@ -22,7 +22,7 @@ const graceSeconds = 10
 
 const longestUserAgent = 200
 
-type TokenPair = Pick<TokenAnswer, 'access_token' | 'refresh_token'>
+type TokenPair = Pick<TokenResponse, 'access_token' | 'refresh_token'>
 
 /** Creates the first tokens of a session. */
 export async function startSession(
@@ -30,7 +30,7 @@ export async function startSession(
   userId: string,
   client: Partial<Visitor> = {},
   hasSecondFactor = false,
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   const familyId = uuid()
   await insertTokenFamily(tx, {
     id: familyId,
@@ -51,7 +51,7 @@ export async function refreshSession(
   tx: Tx,
   refreshToken: string,
   address: string,
-): Promise<TokenAnswer | 'refused' | { reusedOf: string }> {
+): Promise<TokenResponse | 'refused' | { reusedOf: string }> {
   const hash = hashSecret(refreshToken)
   const family = await lockTokenFamily(tx, hash)
   const token = family && (await findRefreshToken(tx, hash))
@@ -85,7 +85,7 @@ async function createPair(tx: Tx, familyId: string): Promise<TokenPair> {
   return pair
 }
 
-const tokenResponse = (pair: TokenPair, seconds: number): TokenAnswer => ({
+const tokenResponse = (pair: TokenPair, seconds: number): TokenResponse => ({
   ...pair,
   expires_in: seconds,
   token_type: 'bearer',

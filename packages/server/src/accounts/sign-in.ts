@@ -1,4 +1,4 @@
-import type { TokenAnswer } from '@slipway/contract'
+import type { TokenResponse } from '@slipway/contract'
 import { invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashNewPassword } from '../domain/password.ts'
@@ -21,7 +21,7 @@ export function signIn(
   services: Services,
   visitor: Visitor,
   given: { email: string; password: string; totp_code?: string },
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   return requirePassword(services, visitor, given, (user) =>
     services.database.transaction(async (tx) => {
       // The password may have been changed, or the user suspended, while it was being checked.
@@ -54,7 +54,7 @@ export async function refresh(
   { database }: Services,
   visitor: Visitor,
   refreshToken: string,
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   const outcome = await database.transaction(async (tx) => {
     const result = await refreshSession(tx, refreshToken, visitor.address)
     if (typeof result === 'object' && 'reusedOf' in result)
@@ -125,7 +125,7 @@ export async function setUpOperator(
   services: Services,
   visitor: Visitor,
   given: { code: string; email: string; password: string },
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   const { database } = services
   const codeHash = hashSecret(given.code)
   // Checked before the expensive hash. The transaction ensures that a code works once.

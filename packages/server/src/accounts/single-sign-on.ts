@@ -1,4 +1,4 @@
-import { type Role, roles, type TokenAnswer } from '@slipway/contract'
+import { type Role, roles, type TokenResponse } from '@slipway/contract'
 import type { OidcConfig } from '../config/index.ts'
 import { Failure, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
@@ -39,7 +39,7 @@ export async function signInByIdentity(
   visitor: Visitor,
   provider: OidcConfig,
   identity: OidcIdentity,
-): Promise<TokenAnswer> {
+): Promise<TokenResponse> {
   requireAllowedDomain(provider, identity)
   return database.transaction(async (tx) => {
     const userId = await findOrMakeUser(tx, visitor, identity)

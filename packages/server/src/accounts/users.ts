@@ -1,6 +1,6 @@
 import type { EventType, Role } from '@slipway/contract'
 import { Failure, invalidField, requireFound } from '../domain/failure.ts'
-import { requireRoom } from '../operations/admission.ts'
+import { requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -52,7 +52,7 @@ export async function inviteUser(
     offers.push({ organizationId: null, role: null, isOperator: false })
   if (offers.length === 0) throw new Failure('already_exists', 'This user already exists with these rights.')
   const { invitations, code } = await invite(tx, email, offers, inviter)
-  if (organizationId) await requireRoom(tx, { ...by, organizationId }, 'members')
+  if (organizationId) await requireOrganizationQuota(tx, { ...by, organizationId }, 'members')
   const user = personOf(invitations)
   await emit(tx, {
     ...by,

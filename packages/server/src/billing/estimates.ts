@@ -3,12 +3,12 @@ import { asMember } from '../domain/failure.ts'
 import { addExact, displayUsd, type Exact, hourlyCost, timesExact, ZERO } from '../domain/money.ts'
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
-import type { CatalogueMemory } from '../operations/catalogue.ts'
+import type { CatalogueCache } from '../operations/catalogue.ts'
 import { admitDiskCreate } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
 import { osDiskOf } from '../operations/vm/given.ts'
 import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
-import { type Queryable, type Tx, tryOut } from '../postgres/database.ts'
+import { type Queryable, runAndRollBack, type Tx } from '../postgres/database.ts'
 import { findPrice } from '../store/billing/prices.ts'
 
 const usdDecimals = 10
@@ -20,7 +20,7 @@ interface Quantity {
 }
 
 /** Runs the creation and rolls it back, so that an estimate is refused with the same error. */
-export async function estimateVm(tx: Tx, catalogue: CatalogueMemory, by: ProjectRequester, vm: VmCreate) {
+export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmCreate) {
   await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
   const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(vm).gib })
   const machine = { productName: vm.type, quantity: 1, unit: 'vm_hour' } as const
@@ -36,7 +36,7 @@ export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreat
 
 async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
   try {
-    await tryOut(tx, create)
+    await runAndRollBack(tx, create)
   } catch (error) {
     throw asMember(member, error)
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
-import { Turns } from '../runner/turns.ts'
+import { SharedTasks } from '../runner/shared-tasks.ts'
 import type { Services } from '../services.ts'
 import { checkBudgets } from './budgets.ts'
 import { sendMeterReports } from './meter-reports.ts'
@@ -21,12 +21,12 @@ const tasks: Record<string, (services: Services) => Promise<unknown>> = {
 export class BillingTasks {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
-  readonly #turns: Turns
+  readonly #sharedTasks: SharedTasks
 
   constructor(services: Services) {
     this.#services = services
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'billing task failed'))
-    this.#turns = new Turns(services)
+    this.#sharedTasks = new SharedTasks(services)
   }
 
   /** Processes share these tasks: one process runs each. */
@@ -34,13 +34,13 @@ export class BillingTasks {
     for (const [name, run] of Object.entries(tasks))
       this.#tasks.upon(
         (call) => this.#services.due.on({ turn: name, everyMs }, call),
-        () => this.#turns.take({ name, everyMs, rest }, () => run(this.#services)),
+        () => this.#sharedTasks.runIfDue({ name, everyMs, rest }, () => run(this.#services)),
       )
   }
 
   async stop(): Promise<void> {
     await Promise.race([this.#tasks.stop(), delay(3_000)])
-    await this.#turns.release().catch(() => {})
+    await this.#sharedTasks.release().catch(() => {})
   }
 
   /** Runs every task once, even if another one fails. For tests. */

@@ -1,5 +1,5 @@
 /** Yields the items in their order, at most `size` at a time. */
-export function* inParts<T>(items: readonly T[], size: number): Generator<T[]> {
+export function* chunksOf<T>(items: readonly T[], size: number): Generator<T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 

@@ -10,9 +10,9 @@ import type { HostKey } from '../domain/guest/host-key.ts'
 export interface Engine {
   /**
    * Every host with its GPUs, VMs and disks. A fleet can be too large to report all of that each time: for a host that
-   * `isClose` excludes, an engine may report only its existence and hardware (`isBrief`).
+   * `isDetailed` excludes, an engine may report only its existence and hardware (`isSummary`).
    */
-  inventory(signal: AbortSignal, isClose?: (host: string) => boolean): AsyncIterable<HostReport>
+  inventory(signal: AbortSignal, isDetailed?: (host: string) => boolean): AsyncIterable<HostReport>
 
   /**
    * The whole VM in one call: creates it with its OS disk and attached disks, or updates a VM that is off to this spec;
@@ -151,9 +151,9 @@ export interface HostReport {
   /** True if other users cannot place guests on the host; undefined if Slipway does not control that. */
   isCordoned?: boolean | undefined
   /** The engine knows that the host does not answer. Nothing else in the report is valid. */
-  isAway?: boolean
+  isUnreachable?: boolean
   /** The report has only the hardware: no VMs, no disks and no GPU holders. */
-  isBrief?: boolean
+  isSummary?: boolean
   cpuCores: number
   memoryGb: number
   /** Shown to operators: accelerator, version, and what this engine cannot enforce. */

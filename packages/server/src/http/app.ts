@@ -11,7 +11,7 @@ import fastify, {
 } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { Catalogue } from '../fleet/offers.ts'
-import { CatalogueMemory } from '../operations/catalogue.ts'
+import { CatalogueCache } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
 import { Access } from './access.ts'
@@ -95,7 +95,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     streams,
     operationWaits,
     catalogue,
-    catalogueMemory: new CatalogueMemory(),
+    catalogueMemory: new CatalogueCache(),
   }
   app.addHook('preClose', async () => {
     streams.close()

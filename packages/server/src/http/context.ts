@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Catalogue } from '../fleet/offers.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
-import type { CatalogueMemory } from '../operations/catalogue.ts'
+import type { CatalogueCache } from '../operations/catalogue.ts'
 import type { Tx } from '../postgres/database.ts'
 import type { JsonText } from '../postgres/json.ts'
 import type { Services } from '../services.ts'
@@ -20,7 +20,7 @@ export interface HttpServices extends Services {
   operationWaits: OperationWaits
   /** The public catalogue, at most a second old. */
   catalogue: Catalogue
-  catalogueMemory: CatalogueMemory
+  catalogueMemory: CatalogueCache
 }
 
 /** A validated request of an authorized caller. */

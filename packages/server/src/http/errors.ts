@@ -1,14 +1,14 @@
 import { type ErrorCode, errorStatus } from '@slipway/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { isDatabaseAway, isWorthAnotherTry, sqlState } from '../postgres/database.ts'
+import { isDatabaseUnavailable, isRetryable, sqlState } from '../postgres/database.ts'
 
 /** Turns any error into the failure that the client sees, without internal details. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
-  if (isDatabaseAway(error))
+  if (isDatabaseUnavailable(error))
     return new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause: error })
-  if (isWorthAnotherTry(error))
+  if (isRetryable(error))
     return new Failure('unavailable', 'Conflict with a concurrent request. Try again.', { cause: error })
   // Class 22 is a value that PostgreSQL cannot convert, such as one from a forged page token.
   if (sqlState(error)?.startsWith('22'))

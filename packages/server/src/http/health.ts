@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
 import type { Services } from '../services.ts'
-import { listEngineAnswers } from '../store/fleet/locations.ts'
+import { listEngineStates } from '../store/fleet/locations.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
@@ -22,7 +22,7 @@ export function mountHealth(
   // An engine that is unavailable affects its location, not the API.
   app.get('/readyz', limited, async () => {
     try {
-      return { status: 'ready', engines: await listEngineAnswers(services.database) }
+      return { status: 'ready', engines: await listEngineStates(services.database) }
     } catch (cause) {
       throw new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause })
     }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../postgres/database.ts'
-import { type KeyState, openIdempotencyKey, rememberAnswer } from '../store/identity/idempotency.ts'
+import { type KeyState, openIdempotencyKey, storeResponse } from '../store/identity/idempotency.ts'
 
 export interface IdempotentRequest {
   key: string
@@ -37,7 +37,7 @@ export async function onceOnly(
   const stored = storedResponse(key, requestHash, await openIdempotencyKey(tx, { caller, keyHash }))
   if (stored) return stored
   const text = await work()
-  await rememberAnswer(tx, { caller, keyHash, requestHash, answerSealed: seal(key, text) })
+  await storeResponse(tx, { caller, keyHash, requestHash, answerSealed: seal(key, text) })
   return { text, isReplay: false }
 }
 

@@ -17,7 +17,7 @@ export interface Write {
 }
 
 /** Limits how long the transaction of a batch holds its locks. */
-const mostInBatch = 32
+const maxWritesInBatch = 32
 
 /** Returns the function that runs the writes of a route, each in a transaction of its own or in batches. */
 export function writerOf(
@@ -43,8 +43,8 @@ export function writerOf(
   if (!route.isBatched) return (write) => database.transaction((tx) => respond(tx, write))
 
   const batches = new Batches<Write, StoredResponse>({
-    most: mostInBatch,
-    work: (writes, isAlone) =>
+    maxItems: maxWritesInBatch,
+    handle: (writes, isAlone) =>
       transactTogether(database, writes, isAlone, respond, (results) => operationsExist(services, results)),
   })
   return (write) => batches.submit(write)

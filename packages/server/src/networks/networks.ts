@@ -2,7 +2,7 @@ import { type Labels, parseCidr } from '@slipway/contract'
 import { isPrivateCidr } from '../domain/addresses.ts'
 import { Failure, invalidField, nameTaken, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 import {
@@ -29,7 +29,7 @@ export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewNe
   const id = uuid()
   const row = { ...network, labels: network.labels ?? {} }
   await orConflict('network', network, () => insertNetwork(tx, { id, projectId: by.projectId, ...row }))
-  await requireRoom(tx, by, 'networks')
+  await requireOrganizationQuota(tx, by, 'networks')
   await emit(tx, { ...by, type: 'network.created', resourceType: 'network', resourceId: id, data: row })
   return (await findNetwork(tx, by.projectId, id))!
 }

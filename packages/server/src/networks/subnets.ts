@@ -1,7 +1,7 @@
 import { cidrContains } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import { requireLocation } from '../operations/catalogue.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
@@ -33,7 +33,7 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   await orConflict('subnet', subnet, () =>
     insertSubnet(tx, { id, projectId, networkId: network.id, name, cidr, location }),
   )
-  await requireRoom(tx, by, 'subnets')
+  await requireOrganizationQuota(tx, by, 'subnets')
   await emit(tx, {
     ...by,
     type: 'subnet.created',

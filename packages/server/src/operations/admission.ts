@@ -2,12 +2,12 @@ import type { CountedQuotaName, EventType, Labels } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
-import { type Beginning, writeOperation, writeOperationAtCommit } from '../runner/begin.ts'
+import { type AdmittedOperation, writeOperation, writeOperationAtCommit } from '../runner/begin.ts'
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
 import { endOperations } from '../store/compute/operation-changes.ts'
 import type { BegunOperation, OperationRow } from '../store/compute/operation-row.ts'
 import { cancelOperation, hasOtherUnfinished, lockUnfinishedOperations } from '../store/compute/operations.ts'
-import { findOverfull } from '../store/compute/organization-quotas.ts'
+import { findExceededQuota } from '../store/compute/organization-quotas.ts'
 import { type QuotaAmounts, type QuotaShortage, readQuotas, takeQuota } from '../store/compute/quotas.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 
@@ -28,7 +28,7 @@ interface Admitted {
   eventType: EventType
   /** What the event says besides the resource's name and labels. */
   eventData?: Record<string, unknown>
-  readAhead?: NonNullable<Beginning['readAhead']>
+  prefetch?: AdmittedOperation['prefetch']
   /** The service's time, if the admission has read it: then the operation is written together with the commit. */
   startedAt?: Date
 }
@@ -36,17 +36,33 @@ interface Admitted {
 /** Writes the operation and its event in the transaction that makes the claims. */
 export async function beginOperation(
   tx: Tx,
-  { projectId, actor, requestId, clientAddress }: ProjectRequester,
-  { kind, name, resourceType, steps: [first] }: Definition,
-  { resource, request = {}, scratch = {}, eventType, eventData, startedAt, ...more }: Admitted,
+  requester: ProjectRequester,
+  definition: Definition,
+  admitted: Admitted,
 ): Promise<BegunOperation> {
-  const { id: resourceId, location = '', labels } = resource
-  const data = { name: resource.name, ...(labels && { labels }), ...eventData }
-  const operation: Beginning = {
-    ...{ id: uuid(), projectId, actor, requestId, clientAddress, kind, name, resourceType },
-    ...{ resourceId, location, request, scratch, ...more },
-    admittedStep: first && !first.tx && !first.call ? first.name : null,
-    event: { type: eventType, data },
+  const { resource, startedAt, eventData } = admitted
+  const [firstStep] = definition.steps
+  const operation: AdmittedOperation = {
+    id: uuid(),
+    projectId: requester.projectId,
+    actor: requester.actor,
+    requestId: requester.requestId,
+    clientAddress: requester.clientAddress,
+    kind: definition.kind,
+    name: definition.name,
+    resourceType: definition.resourceType,
+    resourceId: resource.id,
+    location: resource.location ?? '',
+    generation: admitted.generation,
+    request: admitted.request ?? {},
+    scratch: admitted.scratch ?? {},
+    // A first step without work of its own is done by the admission.
+    admittedStep: firstStep && !firstStep.tx && !firstStep.call ? firstStep.name : null,
+    event: {
+      type: admitted.eventType,
+      data: { name: resource.name, ...(resource.labels && { labels: resource.labels }), ...eventData },
+    },
+    prefetch: admitted.prefetch,
   }
   return startedAt ? writeOperationAtCommit(tx, { ...operation, startedAt }) : writeOperation(tx, operation)
 }
@@ -66,7 +82,7 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
  * one at its next step boundary. If a deletion is already in progress, only records the repeated request and returns that
  * deletion.
  */
-export async function makeWayForDeletion(
+export async function cancelForDeletion(
   tx: Tx,
   { resourceType }: Definition,
   by: ProjectRequester,
@@ -87,7 +103,7 @@ export async function makeWayForDeletion(
 }
 
 /** The first step of a deletion: a cancelled operation may be in the middle of an engine call, which has to end first. */
-export async function awaitCancelled({ operation, services }: Work): Promise<Outcome> {
+export async function waitForCancelled({ operation, services }: Work): Promise<Outcome> {
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
@@ -107,13 +123,13 @@ export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmou
 }
 
 /** Throws a 403 if the organization now has more than its quotas allow. Called after the insert, as the last check. */
-export async function requireRoom(
+export async function requireOrganizationQuota(
   tx: Tx,
   { organizationId }: Pick<Requester, 'organizationId'>,
   ...names: CountedQuotaName[]
 ): Promise<void> {
   if (organizationId === null) throw new Error(`${names[0]} are counted in an organization`)
-  const full = await findOverfull(tx, organizationId, names)
+  const full = await findExceededQuota(tx, organizationId, names)
   if (full)
     throw new Failure(
       'quota_exceeded',

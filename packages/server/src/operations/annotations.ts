@@ -18,7 +18,7 @@ interface Annotated {
 }
 
 /** Returns the 409 for the deletion of a protected resource. */
-export function protectionOf(what: string, { name, is_protected }: Annotated): Failure | undefined {
+export function protectionRefusal(what: string, { name, is_protected }: Annotated): Failure | undefined {
   if (!is_protected) return undefined
   const advice = 'set deletion_protection to false first'
   return new Failure('protected', `The ${what} ${name} is protected against deletion: ${advice}.`)

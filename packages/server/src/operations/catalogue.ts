@@ -34,7 +34,7 @@ const maxEntries = 10_000
  * Caches the locations, images and subnets that creations need, for at most a second. Only rows that were found are cached,
  * so that no refusal comes from the cache, and the statement that inserts the VM checks them again.
  */
-export class CatalogueMemory {
+export class CatalogueCache {
   readonly #cached = new Map<string, { value: unknown; until: number }>()
   /** Reads in progress by transaction: the requests of a batch share them. */
   readonly #reading = new WeakMap<Queryable, Map<string, Promise<unknown>>>()

@@ -12,10 +12,10 @@ interface Waiting<Item, Result> {
   reject: (reason: unknown) => void
 }
 
-export interface BatchWork<Item, Result> {
+export interface BatchOptions<Item, Result> {
   /** Handles the requests together. `isAlone`: a single request that was tried in a batch before, and may wait. */
-  work: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
-  most: number
+  handle: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
+  maxItems: number
 }
 
 /**
@@ -24,12 +24,12 @@ export interface BatchWork<Item, Result> {
  * of it was written, each request is handled by itself: no request fails because of another.
  */
 export class Batches<Item, Result> {
-  readonly #how: BatchWork<Item, Result>
+  readonly #options: BatchOptions<Item, Result>
   #waiting: Waiting<Item, Result>[] = []
   #isBusy = false
 
-  constructor(how: BatchWork<Item, Result>) {
-    this.#how = how
+  constructor(options: BatchOptions<Item, Result>) {
+    this.#options = options
   }
 
   submit(item: Item): Promise<Result> {
@@ -42,27 +42,28 @@ export class Batches<Item, Result> {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#settle(this.#waiting.splice(0, this.#how.most), false)
+    while (this.#waiting.length > 0)
+      await this.#handle(this.#waiting.splice(0, this.#options.maxItems), false)
     this.#isBusy = false
   }
 
-  async #settle(batch: Waiting<Item, Result>[], isAlone: boolean): Promise<void> {
+  async #handle(batch: Waiting<Item, Result>[], isAlone: boolean): Promise<void> {
     try {
-      const results = await this.#how.work(
+      const results = await this.#options.handle(
         batch.map(({ item }) => item),
         isAlone,
       )
       for (const [index, waiting] of batch.entries()) {
         const result = results[index] as BatchResult<Result>
-        if (result instanceof TryAgain && !isAlone) void this.#settle([waiting], true)
+        if (result instanceof TryAgain && !isAlone) void this.#handle([waiting], true)
         else if (result instanceof Error) waiting.reject(result)
         else waiting.resolve(result)
       }
     } catch (error) {
-      const isOver = isAlone || batch.length === 1 || error instanceof UnknownOutcome
+      const cannotRetry = isAlone || batch.length === 1 || error instanceof UnknownOutcome
       for (const waiting of batch)
-        if (isOver) waiting.reject(error)
-        else void this.#settle([waiting], true)
+        if (cannotRetry) waiting.reject(error)
+        else void this.#handle([waiting], true)
     }
   }
 }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { isWorthAnotherTry } from './errors.ts'
+import { isRetryable } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
 import { type QueryResult, queryOf } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
@@ -94,7 +94,7 @@ export class Database implements Queryable {
         return result
       } catch (error) {
         const reason = await tx.rollback(error)
-        if (attempt >= mostAttempts || !isWorthAnotherTry(reason)) throw reason
+        if (attempt >= mostAttempts || !isRetryable(reason)) throw reason
       } finally {
         tx.close()
       }
@@ -123,7 +123,7 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
     },
     enqueue: async (write, item) => void (await write(tx, [item])),
     awaitAtCommit: async (statement) => void (await statement),
-    readAhead: async () => undefined,
+    readWithCommit: async () => undefined,
     signal,
     hasSignalled: () => false,
     onEnd: () => {},
@@ -135,7 +135,7 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
  * Does the work inside the transaction and undoes it, signals included, to find out whether it could be done. An error of
  * the work is thrown, and then the transaction has to end.
  */
-export async function tryOut(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+export async function runAndRollBack(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })
   const { isShared: _, ...inside } = standingAlone((config) => tx.query(config), { signal: () => {} })
   await work(inside)

@@ -13,7 +13,7 @@ const deadlockDetected = '40P01'
 const retryableStates: unknown[] = [unmet, serializationFailure, deadlockDetected]
 
 /** Returns whether a transaction that failed with this error lost a race, and may succeed if it is retried. */
-export const isWorthAnotherTry = (error: unknown): boolean =>
+export const isRetryable = (error: unknown): boolean =>
   error instanceof TryAgain || retryableStates.includes(sqlState(error))
 
 export function sqlState(error: unknown): string | undefined {
@@ -21,7 +21,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /** Returns whether a statement's `assert_or_abort` failed. */
-export const isUnmet = (error: unknown): boolean => sqlState(error) === unmet
+export const isAssertionFailure = (error: unknown): boolean => sqlState(error) === unmet
 
 /** Returns the unique or exclusion constraint that the statement violated, if it did. */
 export function violatedConstraint(error: unknown): string | undefined {
@@ -31,7 +31,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /** Returns whether the database is unavailable, as opposed to rejecting the statement. */
-export function isDatabaseAway(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof UnknownOutcome) return true
   const code = sqlState(error)
   if (code !== undefined) {

@@ -33,7 +33,7 @@ export interface Tx extends Queryable {
    * A read that goes to the database together with the commit, and sees what it wrote. Resolves to undefined if the read
    * fails, and never settles if the transaction fails.
    */
-  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined>
+  readWithCommit<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined>
   /** Wakes the waiters of the topic, in all processes, once the transaction has committed. */
   signal(...signal: Signal): void
   hasSignalled(topic: Topic): boolean

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { isDatabaseAway, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
+import { isDatabaseUnavailable, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
 import { ask, type QueryResult } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
@@ -27,7 +27,7 @@ export class Transaction implements Tx {
   readonly #gathering: (() => void)[] = []
   readonly #queued = new Map<Write, unknown[]>()
   readonly #unawaited: Promise<unknown>[] = []
-  readonly #readsAhead: (() => Promise<unknown>)[] = []
+  readonly #readsWithCommit: (() => Promise<unknown>)[] = []
   readonly #onEnd: ((isCommitted: boolean) => void)[] = []
   #firstFailure: unknown
   #reading: Promise<unknown>[] = []
@@ -83,9 +83,9 @@ export class Transaction implements Tx {
     )
   }
 
-  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
+  readWithCommit<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
     return new Promise((resolve) => {
-      this.#readsAhead.push(async () => {
+      this.#readsWithCommit.push(async () => {
         try {
           resolve(await read(this.#afterCommit))
         } catch {
@@ -113,7 +113,7 @@ export class Transaction implements Tx {
     if (this.#traffic.firstName !== undefined) {
       this.#traffic.committing()
       const committing = commit(this.#client)
-      this.#reading = this.#readsAhead.map((read) => read())
+      this.#reading = this.#readsWithCommit.map((read) => read())
       await committing
       this.#traffic.committed()
     }
@@ -161,7 +161,7 @@ export class Transaction implements Tx {
 
 async function commit(client: pg.PoolClient): Promise<void> {
   const { command } = await client.query('COMMIT').catch((error) => {
-    throw isDatabaseAway(error)
+    throw isDatabaseUnavailable(error)
       ? new UnknownOutcome('the connection broke at the commit', { cause: error })
       : error
   })
@@ -200,8 +200,8 @@ export class BatchMember implements Tx {
     return this.batch.awaitAtCommit(statement)
   }
 
-  readAhead<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
-    return this.batch.readAhead(read)
+  readWithCommit<T>(read: (db: Queryable) => Promise<T>): Promise<T | undefined> {
+    return this.batch.readWithCommit(read)
   }
 
   signal(...signal: Signal): void {

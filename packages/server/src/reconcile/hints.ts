@@ -1,5 +1,5 @@
 import type { Services } from '../services.ts'
-import { hastenOperation } from '../store/compute/operations.ts'
+import { makeOperationDue } from '../store/compute/operations.ts'
 import { reconcileVm } from './vm-states.ts'
 
 /** An engine that reconnects may report all its VMs at once. */
@@ -34,7 +34,7 @@ export class Hints {
   async #process(vmId: string): Promise<void> {
     const { database, signals, log } = this.#services
     try {
-      if ((await hastenOperation(database, vmId)) > 0) signals.wake('operations')
+      if ((await makeOperationDue(database, vmId)) > 0) signals.wake('operations')
       else await reconcileVm(this.#services, vmId, this.#stopping)
     } catch (err) {
       if (!this.#stopping.aborted) log.warn({ err, vm: vmId }, 'engine event not processed')

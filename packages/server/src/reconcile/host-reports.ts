@@ -1,21 +1,21 @@
 import { hash } from 'node:crypto'
 import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
-import { inParts } from '../domain/lists.ts'
+import { chunksOf } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
 import type { Database, Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { emit } from '../store/events/events.ts'
 import {
-  type Asked,
-  type GpuPlace,
   type HostChange,
   type KnownGpuRow,
   type LostHost,
   lockReportedHosts,
   loseHosts,
   loseSilentHosts,
+  type ReportedGpu,
   type ReportedHost,
+  type ReportRequest,
   type Silence,
   touchReports,
   writeReportedHosts,
@@ -40,10 +40,10 @@ export async function findNews(
   database: Database,
   location: string,
   reports: HostReport[],
-  asked: Asked,
+  asked: ReportRequest,
 ): Promise<News[]> {
   const news: News[] = []
-  for (const part of inParts(reports, reportsPerStatement)) {
+  for (const part of chunksOf(reports, reportsPerStatement)) {
     const reported = part.map((report) => ({ name: report.name, fingerprint: fingerprintOf(report), report }))
     const repeated = await touchReports(database, location, reported, asked)
     news.push(...reported.filter(({ name }) => !repeated.has(name)))
@@ -56,9 +56,9 @@ export async function applyNews(
   location: string,
   engineName: string,
   news: News[],
-  asked: Asked,
+  asked: ReportRequest,
 ): Promise<void> {
-  for (const part of inParts(news, changesPerTransaction))
+  for (const part of chunksOf(news, changesPerTransaction))
     await database.transaction((tx) => applyTogether(tx, location, engineName, part, asked))
 }
 
@@ -67,7 +67,7 @@ async function applyTogether(
   location: string,
   engineName: string,
   news: News[],
-  asked: Asked,
+  asked: ReportRequest,
 ): Promise<void> {
   const names = news.map(({ name }) => name)
   // This lock comes before the host locks, since its other holders may wait for a host.
@@ -105,7 +105,7 @@ function changeOf(
   const reportedAt = new Map(report.gpus.map((gpu) => [gpu.pciAddress, gpu]))
   const usableAt = new Map(usable.map((gpu) => [gpu.pciAddress, gpu]))
   const knownAt = new Map(known.map((gpu) => [gpu.pciAddress, gpu]))
-  const place = (pciAddress: string): GpuPlace => {
+  const place = (pciAddress: string): ReportedGpu => {
     const knownGpu = knownAt.get(pciAddress) ?? null
     const { model, numaNode, iommuGroup } = reportedAt.get(pciAddress) ?? knownGpu!
     const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)

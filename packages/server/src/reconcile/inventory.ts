@@ -1,11 +1,11 @@
-import { inParts } from '../domain/lists.ts'
+import { chunksOf } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
 import { pingDatabase } from '../postgres/ping.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { markDrainedHosts } from '../store/fleet/fleet.ts'
 import { listForgottenHosts } from '../store/fleet/forgotten-hosts.ts'
-import type { Asked } from '../store/fleet/host-reports.ts'
+import type { ReportRequest } from '../store/fleet/host-reports.ts'
 import { beginInspection, type Inspection } from '../store/fleet/inspections.ts'
 import { listUnservedLocations, silenceMs } from '../store/fleet/locations.ts'
 import { reconcileCordons } from './cordons.ts'
@@ -37,7 +37,7 @@ const hostsPerDetailedInspection = 500
 interface Pass {
   location: string
   inspection: Inspection
-  asked: Asked
+  asked: ReportRequest
   signal: AbortSignal
 }
 
@@ -87,17 +87,17 @@ export class Inventory {
     const pass = { location, inspection, asked, signal }
     const changed = await this.#inspect(pass, () => true)
     if (changed.size === 0) return
-    const isClose = (host: string) => changed.has(host)
+    const isDetailed = (host: string) => changed.has(host)
     const askedAt = await pingDatabase(this.#services.database)
-    const closePass = { ...pass, inspection: { ...inspection, isClose }, asked: { ...asked, askedAt } }
-    await this.#inspect(closePass, isClose)
+    const closePass = { ...pass, inspection: { ...inspection, isDetailed }, asked: { ...asked, askedAt } }
+    await this.#inspect(closePass, isDetailed)
   }
 
   /** Applies the reports of the meant hosts. Returns hosts whose brief report shows a change. */
   async #inspect(pass: Pass, isMeant: (host: string) => boolean): Promise<Set<string>> {
     const { location, inspection, signal } = pass
     const { database, engines, stepMs } = this.#services
-    const reports = engines.get(location)!.inventory(signal, inspection.isClose)[Symbol.asyncIterator]()
+    const reports = engines.get(location)!.inventory(signal, inspection.isDetailed)[Symbol.asyncIterator]()
     const changed = new Set<string>()
     let { asked } = pass
     for (;;) {
@@ -113,8 +113,8 @@ export class Inventory {
   async #apply(pass: Pass, reports: HostReport[]): Promise<string[]> {
     const { location, asked } = pass
     const { database } = this.#services
-    const present = reports.filter(({ isAway }) => !isAway)
-    const away = reports.filter(({ isAway }) => isAway)
+    const present = reports.filter(({ isUnreachable }) => !isUnreachable)
+    const away = reports.filter(({ isUnreachable }) => isUnreachable)
     const news = await findNews(database, location, present, asked)
     // A host with an unchanged report is up and so cannot be forgotten.
     const mayBeForgotten = news.length > 0 || away.length > 0
@@ -123,10 +123,10 @@ export class Inventory {
     const knownAway = away.filter(isKnown).map(({ name }) => name)
     await markAwayHosts(database, location, knownAway)
     const knownNews = news.filter(isKnown)
-    const close = present.filter((report) => !report.isBrief && isKnown(report))
-    const closeNews = knownNews.filter(({ report }) => !report.isBrief)
+    const close = present.filter((report) => !report.isSummary && isKnown(report))
+    const closeNews = knownNews.filter(({ report }) => !report.isSummary)
     if (close.length > 0) await this.#compare(pass, close, closeNews)
-    return knownNews.filter(({ report }) => report.isBrief).map(({ name }) => name)
+    return knownNews.filter(({ report }) => report.isSummary).map(({ name }) => name)
   }
 
   async #compare(pass: Pass, reports: HostReport[], news: News[]): Promise<void> {
@@ -142,7 +142,7 @@ export class Inventory {
       await applyNews(database, location, engineName, news, asked)
     }
     if (config.operations.restored) await catchUp(this.#services, location, reports)
-    for (const part of inParts(reports, hostsPerComparison)) {
+    for (const part of chunksOf(reports, hostsPerComparison)) {
       await reconcileVms(this.#services, location, part, signal)
       await this.#orphans.remove(location, part, inspectedAt, signal)
     }

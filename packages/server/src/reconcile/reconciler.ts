@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PeriodicTasks } from '../runner/periodic.ts'
-import { type Turn, Turns } from '../runner/turns.ts'
+import { type SharedTask, SharedTasks } from '../runner/shared-tasks.ts'
 import type { DueTask, Services } from '../services.ts'
 import type { WorkKind } from '../store/fleet/due.ts'
-import { listEngineAnswers, reportsTurn } from '../store/fleet/locations.ts'
+import { listEngineStates, reportsTurn } from '../store/fleet/locations.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { Hints } from './hints.ts'
@@ -34,7 +34,7 @@ export class Reconciler {
   readonly #services: Services
   readonly #tasks: PeriodicTasks
   readonly #firewalls: Firewalls
-  readonly #turns: Turns
+  readonly #sharedTasks: SharedTasks
   readonly #inventory: Inventory
   readonly #stamper: Stamper
 
@@ -42,7 +42,7 @@ export class Reconciler {
     this.#services = services
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'reconciler failed'))
     this.#firewalls = new Firewalls(services)
-    this.#turns = new Turns(services)
+    this.#sharedTasks = new SharedTasks(services)
     this.#inventory = new Inventory(services)
     this.#stamper = new Stamper(services)
   }
@@ -82,7 +82,7 @@ export class Reconciler {
   async stop(): Promise<void> {
     const stopped = Promise.all([this.#tasks.stop(), this.#firewalls.idle()])
     await Promise.race([stopped, delay(3_000)])
-    await this.#turns.release().catch(() => {})
+    await this.#sharedTasks.release().catch(() => {})
   }
 
   /** Runs everything once, in order; for tests. */
@@ -127,7 +127,7 @@ export class Reconciler {
   /** Reads engines that were not read lately. The store is recent for the others, so that the start of a process is fast. */
   async #firstReports(): Promise<void> {
     const { database, engines } = this.#services
-    const answers = await listEngineAnswers(database)
+    const answers = await listEngineStates(database)
     const silent = answers.filter(({ location, is_answering }) => engines.has(location) && !is_answering)
     const { stopping } = this.#tasks
     await Promise.all(silent.map(({ location }) => this.#inventory.location(location, stopping)))
@@ -143,11 +143,11 @@ export class Reconciler {
   }
 
   /** Runs `work` when its turn is due and this process gets it. */
-  #inTurn(due: DueTask, turn: Turn, work: (signal: AbortSignal) => Promise<void>): void {
+  #inTurn(due: DueTask, turn: SharedTask, work: (signal: AbortSignal) => Promise<void>): void {
     const { stopping } = this.#tasks
     this.#tasks.upon(
       (call) => this.#services.due.on({ ...due, turn: turn.name, everyMs: turn.everyMs }, call),
-      () => this.#turns.take(turn, (lost) => work(AbortSignal.any([stopping, lost]))),
+      () => this.#sharedTasks.runIfDue(turn, (lost) => work(AbortSignal.any([stopping, lost]))),
     )
   }
 

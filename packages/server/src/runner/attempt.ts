@@ -66,7 +66,8 @@ export class Attempt {
   #progress: Progress
   /** Engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
-  #isOver = false
+  /** The operation has ended, or waits and was handed back. */
+  #hasEnded = false
 
   constructor(
     services: Services,
@@ -88,17 +89,17 @@ export class Attempt {
 
   /** Runs steps until the operation ends or waits. When the process stops, hands the operation back. */
   async run(stopping: AbortSignal): Promise<void> {
-    while (!this.#isOver && !stopping.aborted) await this.#turn()
-    if (!this.#isOver) await this.#park(this.#progress, 0)
+    while (!this.#hasEnded && !stopping.aborted) await this.#runStep()
+    if (!this.#hasEnded) await this.#park(this.#progress, 0)
   }
 
   /** Runs one step or one undo. */
-  #turn(): Promise<void> {
+  #runStep(): Promise<void> {
     const before = [this.#progress, this.#needsFence, false] as const
     return this.#act()
       .catch((error) => {
         // The transaction may not have committed: restore what was known before.
-        ;[this.#progress, this.#needsFence, this.#isOver] = before
+        ;[this.#progress, this.#needsFence, this.#hasEnded] = before
         if (error instanceof LostLease) throw error
         return this.#failed(error)
       })
@@ -208,13 +209,13 @@ export class Attempt {
 
   async #park(progress: Progress, ms: number, tx = this.#withoutTransaction): Promise<void> {
     await parkOperation(tx, this.lease, progress, ms)
-    this.#isOver = true
+    this.#hasEnded = true
     if (ms < soonMs) setTimeout(() => this.#services.signals.wake('operations'), ms).unref()
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#withoutTransaction): Promise<void> {
     await endOperation(tx, { ...this.lease, state, result, stepLog: this.#progress.step_log })
-    this.#isOver = true
+    this.#hasEnded = true
   }
 
   get #step() {
@@ -233,8 +234,8 @@ export class Attempt {
 
   #work(signal = this.engineWork.signal): Work {
     const { scratch } = this.#progress
-    const { ahead } = this.row
-    return { operation: this.row, scratch, ahead, nowMs: this.#now, services: this.#services, signal }
+    const { prefetched } = this.row
+    return { operation: this.row, scratch, prefetched, nowMs: this.#now, services: this.#services, signal }
   }
 
   #log(state: StepEntry['state']): void {

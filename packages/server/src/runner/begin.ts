@@ -3,59 +3,63 @@ import { gatheredChange } from '../postgres/gathered.ts'
 import { withSharedReads } from '../postgres/keyed.ts'
 import { insertOperations, type NewOperation } from '../store/compute/operation-changes.ts'
 import type { BegunOperation, OperationRow } from '../store/compute/operation-row.ts'
-import { reserveSlot } from './slots.ts'
+import { reserveSlot, type Slot } from './slots.ts'
 
-export interface Beginning extends NewOperation {
+export interface AdmittedOperation extends NewOperation {
   /** Reads what the first step needs, together with the commit. Only used if the operation begins in this process. */
-  readAhead?: (db: Queryable) => Promise<unknown>
+  prefetch?: ((db: Queryable) => Promise<unknown>) | undefined
 }
 
 /**
  * Writes the operation and the event of its start. If the worker of this process has a free slot, it begins the operation
  * after the commit; otherwise all workers are signalled.
  */
-export const writeOperation: (tx: Tx, beginning: Beginning) => Promise<OperationRow> =
+export const writeOperation: (tx: Tx, operation: AdmittedOperation) => Promise<OperationRow> =
   gatheredChange(writeOperations)
 
 /** Writes an operation with a known start time together with the commit. */
 export async function writeOperationAtCommit(
   tx: Tx,
-  beginning: Beginning & { startedAt: Date },
+  operation: AdmittedOperation & { startedAt: Date },
 ): Promise<BegunOperation> {
   tx.signal('events')
-  await tx.enqueue(writeOperations, beginning)
-  const { id, name, resourceType, resourceId, request, startedAt } = beginning
+  await tx.enqueue(writeOperations, operation)
   return {
-    ...{ id, name, resource_type: resourceType, resource_id: resourceId },
-    ...{ request: request as OperationRow['request'], state: 'IN_PROGRESS', result: null },
-    ...{ started_at: startedAt, completed_at: null },
+    id: operation.id,
+    name: operation.name,
+    resource_type: operation.resourceType,
+    resource_id: operation.resourceId,
+    request: operation.request as OperationRow['request'],
+    state: 'IN_PROGRESS',
+    result: null,
+    started_at: operation.startedAt,
+    completed_at: null,
   }
 }
 
-async function writeOperations(tx: Tx, beginnings: Beginning[]): Promise<OperationRow[]> {
-  const slots = beginnings.map(({ projectId, location }) => reserveSlot(tx, projectId, location))
-  const ahead = readAhead(
-    tx,
-    beginnings.map(({ readAhead }, at) => (slots[at] ? readAhead : undefined)),
-  )
+async function writeOperations(tx: Tx, operations: AdmittedOperation[]): Promise<OperationRow[]> {
+  const slots = operations.map(({ projectId, location }) => reserveSlot(tx, projectId, location))
+  const prefetched = prefetchAll(tx, operations, slots)
   const rows = await insertOperations(
     tx,
-    beginnings.map(({ readAhead: _, ...operation }, at) => ({
-      ...operation,
-      ...(slots[at] && { lease: slots[at].lease }),
-    })),
+    operations.map(({ prefetch: _, ...operation }, index) => ({ ...operation, lease: slots[index]?.lease })),
   )
-  for (const [at, row] of rows.entries())
-    slots[at]?.fill({ ...row, was_held: false, is_cancelled: false, ...ahead[at] })
+  for (const [index, row] of rows.entries())
+    slots[index]?.fill({ ...row, was_held: false, is_cancelled: false, prefetched: prefetched[index] })
   return rows
 }
 
-/** Reads of the same kind share a statement. */
-function readAhead(tx: Tx, reads: Beginning['readAhead'][]): { ahead?: Promise<unknown> }[] {
-  if (!reads.some((read) => read)) return reads.map(() => ({}))
-  const all = tx.readAhead((db) => {
+/** Starts the reads of the operations that have a slot. Reads of the same kind share a statement. */
+function prefetchAll(
+  tx: Tx,
+  operations: AdmittedOperation[],
+  slots: (Slot | undefined)[],
+): (Promise<unknown> | undefined)[] {
+  const reads = operations.map(({ prefetch }, index) => (slots[index] ? prefetch : undefined))
+  if (reads.every((read) => read === undefined)) return []
+  const all = tx.readWithCommit((db) => {
     const shared = withSharedReads(db)
     return Promise.all(reads.map((read) => read?.(shared)))
   })
-  return reads.map((read, at) => (read ? { ahead: all.then((found) => found?.[at]) } : {}))
+  return reads.map((read, index) => read && all.then((results) => results?.[index]))
 }

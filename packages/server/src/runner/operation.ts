@@ -33,8 +33,8 @@ export const cancelled = { code: 'cancelled', message: 'The resource is being de
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
-  /** The result of `readAhead`, if the operation began in the process that wrote it. */
-  ahead: Promise<unknown> | undefined
+  /** The result of `prefetch`, if the operation began in the process that wrote it. */
+  prefetched: Promise<unknown> | undefined
   /** The service's time. */
   nowMs: number
   services: Services

@@ -3,7 +3,7 @@ import type { Database, Tx } from '../postgres/database.ts'
 import { type Outcome, type Step, Unmet, type Work } from './operation.ts'
 
 /** The most operations in one transaction. */
-const most = 32
+const maxItems = 32
 
 /** An operation that has reached a step with a shared transaction. */
 export interface Sharer {
@@ -28,7 +28,7 @@ export class SharedSteps {
   take(step: Step, sharer: Sharer): Promise<void> {
     let batches = this.#batches.get(step)
     if (!batches) {
-      batches = new Batches({ work: (sharers, isAlone) => this.#run(step, sharers, isAlone), most })
+      batches = new Batches({ handle: (sharers, isAlone) => this.#run(step, sharers, isAlone), maxItems })
       this.#batches.set(step, batches)
     }
     return batches.submit(sharer)

@@ -1,7 +1,7 @@
 import type { AdminEvent, Event, Webhook, WebhookDelivery } from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { EventRow } from '../store/events/events.ts'
-import type { ToldDelivery } from '../store/events/webhook-deliveries.ts'
+import type { DeliveryWithResource } from '../store/events/webhook-deliveries.ts'
 import type { WebhookRow } from '../store/events/webhooks.ts'
 
 /** Only admins, owners and operators see the addresses of callers. */
@@ -34,7 +34,7 @@ export const webhookView = (row: WebhookRow): Webhook => ({
   created_at: time(row.created_at),
 })
 
-export const deliveryView = (row: ToldDelivery): WebhookDelivery => ({
+export const deliveryView = (row: DeliveryWithResource): WebhookDelivery => ({
   id: row.id,
   event_id: row.event_id,
   event_type: row.event_type,

@@ -5,18 +5,18 @@ import { webhookHeaders } from '../domain/webhook-signature.ts'
 import { CoalescedTask } from '../runner/coalesced.ts'
 import { PeriodicTasks } from '../runner/periodic.ts'
 import type { Services } from '../services.ts'
-import { emit } from '../store/events/events.ts'
-import { fanOutEvents, firstWantedPosition } from '../store/events/webhook-deliveries.ts'
 import {
   type AttemptOutcome,
   type ClaimedDelivery,
   claimDeliveries,
+  claimDueWebhooks,
   type DeliveryRow,
+  type DueWebhook,
   endAttempt,
   lockWebhooks,
-  takeTurns,
-  type WebhookTurn,
-} from '../store/events/webhook-turns.ts'
+} from '../store/events/due-webhooks.ts'
+import { emit } from '../store/events/events.ts'
+import { fanOutEvents, firstWantedPosition } from '../store/events/webhook-deliveries.ts'
 import { listWebhookSecrets, pauseFailingWebhook } from '../store/events/webhooks.ts'
 import { eventView, webhookView } from '../views/events.ts'
 import { type Outcome, WebhookSender } from './sender.ts'
@@ -97,21 +97,21 @@ export class WebhookDelivery {
     const room = this.#slots.room(isSlow)
     if (room <= 0) return false
     const begun = await this.#services.database.transaction(async (tx) => {
-      const turns = await takeTurns(tx, isSlow, this.#slots.full, room)
-      if (turns.length === 0) return []
-      const shares = this.#slots.share(turns, isSlow)
+      const dueWebhooks = await claimDueWebhooks(tx, isSlow, this.#slots.full, room)
+      if (dueWebhooks.length === 0) return []
+      const shares = this.#slots.share(dueWebhooks, isSlow)
       const claimed = await claimDeliveries(tx, shares, leaseMs)
       return claimed.map((each) => ({
         each,
-        turn: turns.find(({ webhookId }) => webhookId === each.delivery.webhook_id)!,
+        due: dueWebhooks.find(({ webhookId }) => webhookId === each.delivery.webhook_id)!,
       }))
     })
-    for (const { each, turn } of begun) this.#begin(each, { ...turn })
+    for (const { each, due } of begun) this.#begin(each, { ...due })
     return begun.length > 0
   }
 
-  #begin(claimed: ClaimedDelivery, turn: WebhookTurn): void {
-    this.#slots.hold(turn)
+  #begin(claimed: ClaimedDelivery, due: DueWebhook): void {
+    this.#slots.hold(due)
     const attempt = this.#attempt(claimed)
       .catch((error) =>
         this.#services.log.warn(
@@ -120,7 +120,7 @@ export class WebhookDelivery {
         ),
       )
       .finally(() => {
-        this.#slots.free(turn)
+        this.#slots.free(due)
         this.#attempts.delete(attempt)
         this.#wake()
       })

@@ -1,5 +1,5 @@
 import { groupBy } from '../domain/lists.ts'
-import type { FullOnes, WebhookTurn } from '../store/events/webhook-turns.ts'
+import type { AtLimit, DueWebhook } from '../store/events/due-webhooks.ts'
 
 /** Limits of concurrent attempts in one process: in total, per organization and per project. */
 const all = 64
@@ -10,27 +10,27 @@ const ofSlowWebhook = 1
 /** Limit of all slow webhooks together; the other slots are for receivers that respond quickly. */
 const ofSlowOnes = 32
 
-type Share = WebhookTurn & { count: number }
+type Share = DueWebhook & { count: number }
 
 /** Divides this process's slots, so that slow receivers of one tenant do not delay another. */
 export class WebhookSlots {
-  readonly #held: WebhookTurn[] = []
+  readonly #held: DueWebhook[] = []
 
-  hold(turn: WebhookTurn): void {
-    this.#held.push(turn)
+  hold(due: DueWebhook): void {
+    this.#held.push(due)
   }
 
-  free(turn: WebhookTurn): void {
-    this.#held.splice(this.#held.indexOf(turn), 1)
+  free(due: DueWebhook): void {
+    this.#held.splice(this.#held.indexOf(due), 1)
   }
 
   /** Returns the number of free slots for slow or for quick webhooks. */
   room(isSlow: boolean): number {
     const free = all - this.#held.length
-    return isSlow ? Math.min(free, ofSlowOnes - count(this.#held, (turn) => turn.isSlow)) : free
+    return isSlow ? Math.min(free, ofSlowOnes - count(this.#held, (due) => due.isSlow)) : free
   }
 
-  get full(): FullOnes {
+  get full(): AtLimit {
     const slow = this.#held.filter(({ isSlow }) => isSlow)
     return {
       webhookIds: idsAtLimit(slow, ({ webhookId }) => webhookId, ofSlowWebhook),
@@ -40,29 +40,29 @@ export class WebhookSlots {
   }
 
   /** Gives slots to the webhooks in their order, and leaves out those that get none. */
-  share(turns: WebhookTurn[], isSlow: boolean): Share[] {
+  share(dueWebhooks: DueWebhook[], isSlow: boolean): Share[] {
     const shares: Share[] = []
     let room = this.room(isSlow)
-    const left = (most: number, isSame: (turn: WebhookTurn) => boolean) =>
+    const left = (most: number, isSame: (due: DueWebhook) => boolean) =>
       most -
       count(this.#held, isSame) -
       shares.filter(isSame).reduce((sum, { count: given }) => sum + given, 0)
-    for (const turn of turns) {
+    for (const due of dueWebhooks) {
       const share = Math.min(
         room,
-        left(ofOrganization, ({ organizationId }) => organizationId === turn.organizationId),
-        left(ofProject, ({ projectId }) => projectId === turn.projectId),
-        ...(isSlow ? [left(ofSlowWebhook, ({ webhookId }) => webhookId === turn.webhookId)] : []),
+        left(ofOrganization, ({ organizationId }) => organizationId === due.organizationId),
+        left(ofProject, ({ projectId }) => projectId === due.projectId),
+        ...(isSlow ? [left(ofSlowWebhook, ({ webhookId }) => webhookId === due.webhookId)] : []),
       )
       if (share <= 0) continue
       room -= share
-      shares.push({ ...turn, count: share })
+      shares.push({ ...due, count: share })
     }
     return shares
   }
 }
 
-const idsAtLimit = (turns: WebhookTurn[], idOf: (turn: WebhookTurn) => string, limit: number): string[] =>
-  [...groupBy(turns, idOf)].filter(([, held]) => held.length >= limit).map(([id]) => id)
+const idsAtLimit = (dueWebhooks: DueWebhook[], idOf: (due: DueWebhook) => string, limit: number): string[] =>
+  [...groupBy(dueWebhooks, idOf)].filter(([, held]) => held.length >= limit).map(([id]) => id)
 
-const count = (turns: WebhookTurn[], is: (turn: WebhookTurn) => boolean) => turns.filter(is).length
+const count = (dueWebhooks: DueWebhook[], is: (due: DueWebhook) => boolean) => dueWebhooks.filter(is).length

@@ -4,15 +4,15 @@ import { uuid } from '../domain/ids.ts'
 import { addressGuard } from '../domain/public-address.ts'
 import { sealSecret } from '../domain/secret-key.ts'
 import { newWebhookSecret } from '../domain/webhook-signature.ts'
-import { type ProjectRequester, requireRoom } from '../operations/admission.ts'
+import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import { emit } from '../store/events/events.ts'
 import {
+  type DeliveryWithResource,
   findDelivery,
   insertDirectDelivery,
-  secondsSinceAsked,
-  type ToldDelivery,
+  secondsSinceSent,
 } from '../store/events/webhook-deliveries.ts'
 import {
   deleteWebhook as deleteWebhookRow,
@@ -53,7 +53,7 @@ export async function createWebhook(
     eventTypes: event_types,
     sealed: sealSecret(services.secretKey, secret),
   })
-  await requireRoom(tx, by, 'webhooks')
+  await requireOrganizationQuota(tx, by, 'webhooks')
   await emitWebhook(tx, by, 'webhook.created', row)
   return { row, secret }
 }
@@ -94,7 +94,11 @@ export async function rotateWebhookSecret(
 }
 
 /** Sends a test event to this webhook only. */
-export async function testWebhook(tx: Tx, by: ProjectRequester, webhookId: string): Promise<ToldDelivery> {
+export async function testWebhook(
+  tx: Tx,
+  by: ProjectRequester,
+  webhookId: string,
+): Promise<DeliveryWithResource> {
   const row = await lockedWebhook(tx, by, webhookId)
   await limitDirectDeliveries(tx, row.id)
   const eventId = await emitWebhook(tx, by, 'webhook.test', row)
@@ -107,7 +111,7 @@ export async function replayDelivery(
   by: ProjectRequester,
   webhookId: string,
   deliveryId: string,
-): Promise<ToldDelivery> {
+): Promise<DeliveryWithResource> {
   const row = await lockedWebhook(tx, by, webhookId)
   const delivery = requireFound('delivery', await findDelivery(tx, row.id, deliveryId))
   await limitDirectDeliveries(tx, row.id)
@@ -117,7 +121,7 @@ export async function replayDelivery(
 
 /** Tests and replays ignore the order of deliveries and the pauses after failures, so their number is limited. */
 async function limitDirectDeliveries(tx: Tx, webhookId: string): Promise<void> {
-  const agoS = await secondsSinceAsked(tx, webhookId, mostPerMinute)
+  const agoS = await secondsSinceSent(tx, webhookId, mostPerMinute)
   if (agoS === null || agoS >= 60) return
   const retryAfterSeconds = Math.max(1, Math.ceil(60 - agoS))
   throw new Failure(

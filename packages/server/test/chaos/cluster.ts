@@ -6,7 +6,7 @@ import { freePort } from '@slipway/testing/port.ts'
 import { postmasterPid } from '@slipway/testing/postgres/postmaster.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { Wire } from '@slipway/testing/wire.ts'
-import { Database, isDatabaseAway } from '../../src/postgres/database.ts'
+import { Database, isDatabaseUnavailable } from '../../src/postgres/database.ts'
 import { type Embedded, openEmbedded } from '../../src/postgres/embedded/index.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import type { History } from './history.ts'
@@ -103,7 +103,7 @@ export class Cluster {
       try {
         return (await this.database.query({ text, values })).rows
       } catch (error) {
-        if (!isDatabaseAway(error) || performance.now() > until) throw error
+        if (!isDatabaseUnavailable(error) || performance.now() > until) throw error
       }
   }
 

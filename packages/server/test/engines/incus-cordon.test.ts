@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
+import { IncusStandIn, type ReceivedRequest } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
 
 const location = 'gpu-a'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   incus.recorded.set('/1.0/projects/slipway', {})
   for (const name of ['m1', 'm2', 'm3']) {
     members.set(name, { status: 'Online', config: {} })
-    incus.recorded.set(`/1.0/cluster/members/${name}`, ({ method, body }: Asked) => {
+    incus.recorded.set(`/1.0/cluster/members/${name}`, ({ method, body }: ReceivedRequest) => {
       if (method === 'PUT')
         members.get(name)!.config = kept((body as { config: Record<string, string> }).config)
       return memberOf(name)

@@ -8,7 +8,7 @@ import type { IncusEngine } from '../../src/engines/incus/engine.ts'
 import { createIncusEngine } from '../../src/engines/incus/index.ts'
 import { bridgeOf } from '../../src/engines/incus/networks.ts'
 import { ConformanceBench } from '../support/conformance-bench.ts'
-import { type Asked, IncusStandIn } from '../support/incus/stand-in.ts'
+import { IncusStandIn, type ReceivedRequest } from '../support/incus/stand-in.ts'
 import { incusConfig } from '../support/incus-bench.ts'
 
 const signal = AbortSignal.timeout(600_000)
@@ -72,7 +72,7 @@ async function inventory(from: IncusEngine): Promise<HostReport[]> {
 
 test('the GPUs of a member are known by their PCI ids, with NUMA node and IOMMU group', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('a100'), member('h200')])
-  incus.recorded.set('/1.0/resources', ({ query }: Asked) =>
+  incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
     resourcesOf(query.get('target') === 'a100' ? 'a100-80gb-8x-two-nodes' : 'h200-in-a-guest'),
   )
   const reports = new Map((await inventory(await open())).map((report) => [report.name, report]))
@@ -91,9 +91,9 @@ test('a member is away when Incus has given it up, and closed when it is evacuat
   ])
   const seen = async (from: IncusEngine) =>
     Object.fromEntries(
-      (await inventory(from)).map(({ name, isAway, isClosed, gpus }) => [
+      (await inventory(from)).map(({ name, isUnreachable, isClosed, gpus }) => [
         name,
-        isAway ? 'away' : `${isClosed ? 'closed' : 'open'} with ${gpus.length}`,
+        isUnreachable ? 'away' : `${isClosed ? 'closed' : 'open'} with ${gpus.length}`,
       ]),
     )
   expect(await seen(await open({ allow_unfiltered_internal: false }))).toEqual({
@@ -121,7 +121,7 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   const released = new Promise<void>((resolve) => {
     release = resolve
   })
-  incus.recorded.set('/1.0/resources', async ({ query }: Asked) => {
+  incus.recorded.set('/1.0/resources', async ({ query }: ReceivedRequest) => {
     most = Math.max(most, ++underWay)
     await (query.get('target') === 'm7' ? released : new Promise(setImmediate))
     underWay--
@@ -269,7 +269,7 @@ test('a VM that Incus removes before its start, after a creation that did not fi
   incus.recorded.set(`POST /1.0/networks/${bridge}/forwards`, {})
   const acl = `/1.0/network-acls/${bridge}`
   incus.recorded.set(acl, { config: {}, ingress: [], egress: [] })
-  incus.recorded.set(`PUT ${acl}`, ({ body }: Asked) => incus.recorded.set(acl, body) && {})
+  incus.recorded.set(`PUT ${acl}`, ({ body }: ReceivedRequest) => incus.recorded.set(acl, body) && {})
   incus.recorded.set(path, { status: 'Stopped', config: { 'user.slipway.bridge': bridge }, devices: {} })
   incus.recorded.set(`PUT ${path}`, {})
   incus.recorded.set(`PUT ${path}/state`, () => {

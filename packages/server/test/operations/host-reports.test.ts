@@ -241,7 +241,7 @@ test('hosts are looked at closely in turn, and before it those that are there wi
   const names = ['h1', 'h2', 'h3', 'h4']
   for (const name of names) await reportHost(database, location, hostReport(name, 1))
   const inspection = async (most: number) =>
-    names.filter((await beginInspection(database, location, most)).isClose)
+    names.filter((await beginInspection(database, location, most)).isDetailed)
   expect([await inspection(5), await inspection(4), await inspection(4)]).toEqual([names, names, names])
   expect([await inspection(2), await inspection(2), await inspection(3)]).toEqual([
     ['h1', 'h2'],

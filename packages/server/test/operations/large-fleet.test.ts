@@ -49,11 +49,11 @@ test('each look at a large fleet tells of every host, but only of the VMs of som
   const engine = service.simulator(location)
   const inventory = engine.inventory.bind(engine)
   const looks: { told: number; close: string[] }[] = []
-  engine.inventory = async function* (signal, isClose) {
+  engine.inventory = async function* (signal, isDetailed) {
     const look = { told: 0, close: [] as string[] }
-    for await (const report of inventory(signal, isClose)) {
+    for await (const report of inventory(signal, isDetailed)) {
       look.told += 1
-      if (!report.isBrief) look.close.push(report.name)
+      if (!report.isSummary) look.close.push(report.name)
       yield report
     }
     looks.push(look)

@@ -149,7 +149,7 @@ test('a host that its engine knows to be away takes no VMs at once, and its VMs 
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   const isHost = (report: HostReport) => report.name === name
-  const away = { isAway: true, gpus: [], vms: [], disks: [] }
+  const away = { isUnreachable: true, gpus: [], vms: [], disks: [] }
   const heal = changeInventory('us-east1-a', (report) => (isHost(report) ? { ...report, ...away } : report))
   try {
     await untilOpen(hostId, { state: 'down' })

@@ -15,8 +15,8 @@ function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<stri
     release = resolve
   })
   const batches = new Batches<string, string>({
-    most: 4,
-    async work(items, isAlone) {
+    maxItems: 4,
+    async handle(items, isAlone) {
       if (items.includes('first')) {
         begin()
         await isHeld
@@ -48,7 +48,7 @@ test('what comes in one turn of the event loop goes together', async () => {
     lists.push(items)
     return items
   }
-  const batches = new Batches<string, string>({ most: 4, work })
+  const batches = new Batches<string, string>({ maxItems: 4, handle: work })
   await Promise.all(['a', 'b', 'c'].map((item) => batches.submit(item)))
   await batches.submit('d')
   expect(lists).toEqual([['a', 'b', 'c'], ['d']])

@@ -62,7 +62,7 @@ test('what is read ahead goes with the commit, sees what was written, and harms 
   await database.query({ text: 'CREATE TABLE notes (text text)' })
   const write = async (text: string, ...read: string[]) => {
     const ahead = await database.transaction(async (tx) => {
-      const reads = read.map((text) => tx.readAhead((db) => db.query({ text })))
+      const reads = read.map((text) => tx.readWithCommit((db) => db.query({ text })))
       await tx.query({ text: 'INSERT INTO notes VALUES ($1)', values: [text] })
       return { reads }
     })
@@ -76,14 +76,14 @@ test('what is read ahead goes with the commit, sees what was written, and harms 
   ])
   const thrower = database.transaction(async (tx) => {
     await tx.query({ text: `INSERT INTO notes VALUES ('two')` })
-    const thrown = tx.readAhead(() => {
+    const thrown = tx.readWithCommit(() => {
       throw new Error('not even asked')
     })
     return { thrown }
   })
   expect(await (await thrower).thrown).toBeUndefined()
   const refused = database.transaction(async (tx) => {
-    void tx.readAhead((db) => db.query({ text: count }))
+    void tx.readWithCommit((db) => db.query({ text: count }))
     await tx.query({ text: `INSERT INTO notes VALUES ('three')` })
     await tx.awaitAtCommit(tx.query({ text: 'SELECT 1 / 0' }))
   })

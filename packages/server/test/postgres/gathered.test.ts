@@ -93,8 +93,8 @@ for (const [how, write] of [
 ] as const)
   test(`a request that fails after a write (${how}) is rolled back, and the others are done one by one`, async () => {
     const batches = new Batches<string, string>({
-      most: 8,
-      work: (wanted, isAlone) =>
+      maxItems: 8,
+      handle: (wanted, isAlone) =>
         transactTogether(database, wanted, isAlone, async (tx, name) => {
           await write(tx, name)
           if (name === 'two') throw new Failure('conflict', 'refused late')

@@ -90,9 +90,9 @@ export class ConformanceBench {
   at = (generation: number): Call => ({ generation, signal: this.signal })
 
   /** The VM's host, with every disk of the inventory: shared storage has no place. */
-  async report(isClose?: (host: string) => boolean): Promise<HostReport> {
+  async report(isDetailed?: (host: string) => boolean): Promise<HostReport> {
     const hosts: HostReport[] = []
-    for await (const host of this.engine.inventory(this.signal, isClose)) hosts.push(host)
+    for await (const host of this.engine.inventory(this.signal, isDetailed)) hosts.push(host)
     const own = hosts.find(({ name }) => name === this.subject.host)
     if (!own) throw new Error(`no host ${this.subject.host} in the inventory`)
     return { ...own, disks: hosts.flatMap(({ disks }) => disks) }

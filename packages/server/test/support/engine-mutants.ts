@@ -128,8 +128,8 @@ const repeated: Record<string, Mutation> = {
 const reporting =
   (change: (host: HostReport) => Partial<HostReport>): Mutation =>
   ({ engine }) => ({
-    async *inventory(signal, isClose) {
-      for await (const host of engine.inventory(signal, isClose)) yield { ...host, ...change(host) }
+    async *inventory(signal, isDetailed) {
+      for await (const host of engine.inventory(signal, isDetailed)) yield { ...host, ...change(host) }
     },
   })
 
@@ -174,12 +174,12 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
 /** What is said is not what is. */
 const untrue: Record<string, Mutation> = {
   'inventory leaves out what it need not look at closely': ({ engine }) => ({
-    async *inventory(signal, isClose) {
-      for await (const host of engine.inventory(signal, isClose)) if (!host.isBrief) yield host
+    async *inventory(signal, isDetailed) {
+      for await (const host of engine.inventory(signal, isDetailed)) if (!host.isSummary) yield host
     },
   }),
-  'inventory is careless where it need not look closely': reporting(({ isBrief, gpus }) =>
-    isBrief ? { gpus: gpus.slice(1) } : {},
+  'inventory is careless where it need not look closely': reporting(({ isSummary, gpus }) =>
+    isSummary ? { gpus: gpus.slice(1) } : {},
   ),
   'ensureVm makes a lost OS disk anew': ensuring((engine, spec, wanted, call) =>
     engine.ensureVm({ ...spec, isNew: true }, wanted, call),

@@ -16,7 +16,7 @@ const maxConcurrentMembers = 16
 export const filtersMark = 'user.slipway.filters-internal'
 
 /**
- * One report for each member that answers, and an `isAway` report for each that Incus considers down. Instances, firewalls
+ * One report for each member that answers, and an `isUnreachable` report for each that Incus considers down. Instances, firewalls
  * and disks are read once for all: a list of one member's instances costs Incus as much as the list of all. The hardware is
  * read from each member, some at a time, so that a member that hangs delays only its own report.
  */
@@ -77,7 +77,7 @@ export async function* inventory(
 const isAnswering = (status: string) => status === 'Online' || status === 'Evacuated'
 
 const awayReport = (name: string, status: string): HostReport => ({
-  ...{ name, isAway: true, cpuCores: 0, memoryGb: 0, gpus: [], vms: [], disks: [] },
+  ...{ name, isUnreachable: true, cpuCores: 0, memoryGb: 0, gpus: [], vms: [], disks: [] },
   capabilities: { not_enforced: [`the member is ${status.toLowerCase()}`] },
 })
 

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
-import { inParts } from '../../domain/lists.ts'
+import { chunksOf } from '../../domain/lists.ts'
 import { Batches } from '../../postgres/batches.ts'
 import { type Database, type Queryable, TryAgain } from '../../postgres/database.ts'
 import {
   type SimulatedFault,
   type SimulatedHost,
-  type SimulatedPlace,
+  type SimulatedPlacement,
   type SimulatedVm,
   simulated,
   type WantedVm,
@@ -56,7 +56,7 @@ export class SimulatedEngine implements Engine {
   readonly #db: Database
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
-  readonly #removals: Batches<SimulatedPlace, { id: string } | undefined>
+  readonly #removals: Batches<SimulatedPlacement, { id: string } | undefined>
   #faultsCheckedAt = Number.NEGATIVE_INFINITY
   #mayHaveFaults = false
 
@@ -68,9 +68,9 @@ export class SimulatedEngine implements Engine {
     this.#removals = oncePerVm((vms) => simulated.removeVms(database, vms, quarantineMs))
   }
 
-  async *inventory(_signal: AbortSignal, isClose = (_host: string) => true): AsyncIterable<HostReport> {
+  async *inventory(_signal: AbortSignal, isDetailed = (_host: string) => true): AsyncIterable<HostReport> {
     for (let after = ''; ; ) {
-      const { hosts, reports } = await this.#page(after, isClose)
+      const { hosts, reports } = await this.#page(after, isDetailed)
       yield* reports
       if (hosts.length < hostsPerPage) return
       after = hosts.at(-1)!.name
@@ -80,17 +80,19 @@ export class SimulatedEngine implements Engine {
   /** Reads a page of hosts in one transaction, so that a page costs one commit and not one per statement. */
   #page(
     after: string,
-    isClose: (host: string) => boolean,
+    isDetailed: (host: string) => boolean,
   ): Promise<{ hosts: SimulatedHost[]; reports: HostReport[] }> {
     const { database, location } = this.#options
     return database.transaction(async (tx) => {
       const hosts = await simulated.listHosts(tx, location, after, hostsPerPage)
-      const reports = hosts.filter(({ name }) => !isClose(name)).map(briefReport)
-      const close = hosts.filter(({ name }) => isClose(name))
-      for (const some of inParts(close, hostsPerDetailedInspection))
+      const reports = hosts.filter(({ name }) => !isDetailed(name)).map(briefReport)
+      const close = hosts.filter(({ name }) => isDetailed(name))
+      for (const some of chunksOf(close, hostsPerDetailedInspection))
         reports.push(...(await this.#closeReports(tx, some)))
       // Disks on shared storage belong to no host: they are reported with the first host.
-      const first = reports.find(({ name, isBrief }) => after === '' && !isBrief && name === hosts[0]?.name)
+      const first = reports.find(
+        ({ name, isSummary }) => after === '' && !isSummary && name === hosts[0]?.name,
+      )
       if (first) first.disks = await simulated.listDisks(tx, location)
       return { hosts, reports }
     })
@@ -338,12 +340,12 @@ async function requireCurrent(id: string, written: Promise<unknown>): Promise<vo
 }
 
 /** Writes the calls of a batch together, and returns the row of each. A second call for the same VM leaves the batch. */
-const oncePerVm = <Place extends SimulatedPlace, Row extends { id: string }>(
+const oncePerVm = <Place extends SimulatedPlacement, Row extends { id: string }>(
   write: (vms: Place[]) => Promise<Row[]>,
 ) =>
   new Batches<Place, Row | undefined>({
-    most: maxVmsPerStatement,
-    async work(vms) {
+    maxItems: maxVmsPerStatement,
+    async handle(vms) {
       const first = new Map(vms.toReversed().map((vm) => [vm.id, vm]))
       const rows = new Map((await write([...first.values()])).map((row) => [row.id, row]))
       return vms.map((vm) =>

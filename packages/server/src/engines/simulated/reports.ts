@@ -37,7 +37,7 @@ export function briefReport({ name, model, gpu_count }: SimulatedHost): HostRepo
   const share = families[familyOfModel(model) ?? 'a40']
   return {
     name,
-    isBrief: true,
+    isSummary: true,
     cpuCores: share.cpuCores * gpu_count,
     memoryGb: share.memoryGb * gpu_count,
     capabilities: { simulated: true },
@@ -71,7 +71,7 @@ export function closeReport(
   const unclean = new Set([...dirty, ...released.map(([pci]) => pci), ...holderOf.keys()])
   return {
     ...brief,
-    isBrief: false,
+    isSummary: false,
     gpus: brief.gpus.map((gpu) => ({
       ...gpu,
       holderVmId: holderOf.get(gpu.pciAddress) ?? null,

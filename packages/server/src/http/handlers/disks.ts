@@ -1,6 +1,6 @@
 import { type Disk, diskTypes } from '@slipway/contract'
 import { requireFound } from '../../domain/failure.ts'
-import { protectionOf } from '../../operations/annotations.ts'
+import { protectionRefusal } from '../../operations/annotations.ts'
 import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
@@ -46,7 +46,7 @@ export const diskHandlers = {
 
   async diskDelete(context) {
     const disk = await lockedDisk(context)
-    const refusal = protectionOf('disk', disk)
+    const refusal = protectionRefusal('disk', disk)
     if (refusal) throw refusal
     return started(await admitDiskDelete(context.tx, context.by, disk))
   },

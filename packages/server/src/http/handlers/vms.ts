@@ -1,6 +1,6 @@
 import { type Vm, type VmUpdate, vmStates, vmTypeNames } from '@slipway/contract'
 import { requireFound } from '../../domain/failure.ts'
-import { protectionOf } from '../../operations/annotations.ts'
+import { protectionRefusal } from '../../operations/annotations.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
@@ -84,7 +84,7 @@ export const vmHandlers = {
 
   async vmDelete(context) {
     const vm = await lockedVm(context)
-    const refusal = protectionOf('VM', vm)
+    const refusal = protectionRefusal('VM', vm)
     if (refusal) throw refusal
     return started(await admitVmDelete(context.tx, context.by, vm))
   },

@@ -2,7 +2,7 @@ import { type RouteId, type RouteQuery, routeOf } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../../domain/failure.ts'
 import { groupBy } from '../../domain/lists.ts'
-import { type Database, isDatabaseAway } from '../../postgres/database.ts'
+import { type Database, isDatabaseUnavailable } from '../../postgres/database.ts'
 import type { Signals } from '../../postgres/signals.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import {
@@ -162,7 +162,7 @@ export class EventStreams {
 
   #wake(): Promise<void> {
     return this.#distributing.run().catch((error) => {
-      if (!isDatabaseAway(error)) throw error
+      if (!isDatabaseUnavailable(error)) throw error
     })
   }
 

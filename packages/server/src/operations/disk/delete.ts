@@ -4,7 +4,7 @@ import { type DiskRow, moveDisk, raiseDiskGeneration } from '../../store/compute
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockUnfinishedOperations } from '../../store/compute/operations.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
+import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
 import { emitResource } from '../engine-work.ts'
 import { attachedElsewhere } from './attachments.ts'
 import { diskOf, diskQuota, forgetDisk, removeDisk } from './disk.ts'
@@ -13,7 +13,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   const [holder] = disk.attached_to
   if (holder) throw attachedElsewhere(disk, holder)
   const grownByGib = await unfinishedGrowth(tx, disk)
-  const deletion = await makeWayForDeletion(tx, diskDelete, by, disk.id)
+  const deletion = await cancelForDeletion(tx, diskDelete, by, disk.id)
   if (deletion) return deletion
   await moveDisk(tx, disk.id, 'deleting', ['creating', 'available', 'resizing'])
   const operation = await beginOperation(tx, by, diskDelete, {
@@ -38,7 +38,7 @@ export const diskDelete: Definition = {
   deadlineS: 600,
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: awaitCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release },
   ],

@@ -5,7 +5,7 @@ import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { lockNetwork } from '../../store/network/networks.ts'
 import { findRule, insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
@@ -40,7 +40,7 @@ export async function admitFirewallRuleCreate(
       protocols: body.protocols,
     }),
   )
-  await wantFirewalls(tx, body.vpc_network_id)
+  await markFirewallsOutdated(tx, body.vpc_network_id)
   const operation = await beginOperation(tx, by, firewallRuleCreate, {
     resource,
     generation: 1,
@@ -83,5 +83,5 @@ async function deleteAbandoned(
 async function withdraw(work: Work, tx: Tx): Promise<void> {
   const rule = await ruleOf(work, tx)
   await forgetRule(tx, rule)
-  await wantFirewalls(tx, rule.network_id)
+  await markFirewallsOutdated(tx, rule.network_id)
 }

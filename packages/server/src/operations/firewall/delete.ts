@@ -2,9 +2,9 @@ import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, type Outcome, type Work } from '../../runner/operation.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { findRule, moveRule, type RuleRow, raiseRuleGeneration } from '../../store/network/rules.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
+import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
 import { emitResource } from '../engine-work.ts'
 import { applyToNetwork, forgetRule, ruleOf } from './rule.ts'
 
@@ -13,10 +13,10 @@ export async function admitFirewallRuleDelete(
   by: ProjectRequester,
   rule: RuleRow,
 ): Promise<BegunOperation> {
-  const deletion = await makeWayForDeletion(tx, firewallRuleDelete, by, rule.id)
+  const deletion = await cancelForDeletion(tx, firewallRuleDelete, by, rule.id)
   if (deletion) return deletion
   await moveRule(tx, rule.id, 'deleting', ['creating', 'active', 'updating'])
-  await wantFirewalls(tx, rule.network_id)
+  await markFirewallsOutdated(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleDelete, {
     resource: { id: rule.id, name: rule.name },
     generation: await raiseRuleGeneration(tx, rule.id),
@@ -31,7 +31,7 @@ export const firewallRuleDelete: Definition = {
   deadlineS: 300,
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: awaitCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelled },
     { name: 'apply', call: applyToNetwork },
     { name: 'release', tx: release },
   ],

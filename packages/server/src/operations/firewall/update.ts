@@ -3,7 +3,7 @@ import { Failure } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
-import { wantFirewalls } from '../../store/network/firewalls.ts'
+import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
@@ -34,7 +34,7 @@ export async function admitFirewallRuleUpdate(
     writeRule(tx, { ...changed, sources, destinations, state: 'updating' }),
   )
   await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
-  await wantFirewalls(tx, rule.network_id)
+  await markFirewallsOutdated(tx, rule.network_id)
   return beginOperation(tx, by, firewallRuleUpdate, {
     resource: { id: rule.id, name: changed.name, labels: changed.labels },
     generation: await raiseRuleGeneration(tx, rule.id),
@@ -62,5 +62,5 @@ async function restore(work: Work, tx: Tx): Promise<void> {
   const rule = await ruleOf(work, tx)
   const before = work.scratch.before as RuleRow
   await nameOrConflict(before.name, () => writeRule(tx, { ...before, state: 'active' }))
-  await wantFirewalls(tx, rule.network_id)
+  await markFirewallsOutdated(tx, rule.network_id)
 }

@@ -5,7 +5,7 @@ import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
-import { recordOfVm } from '../../store/compute/operation-changes.ts'
+import { vmRecordAsResult } from '../../store/compute/operation-changes.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
@@ -49,8 +49,8 @@ function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): Vm
  */
 export async function bootVm(work: Work): Promise<Outcome> {
   const { database } = work.services
-  const ahead = (await work.ahead) as VmEngineRow | undefined
-  const vm = ahead ?? (await findVmForEngine(database, work.operation.resource_id))
+  const prefetched = (await work.prefetched) as VmEngineRow | undefined
+  const vm = prefetched ?? (await findVmForEngine(database, work.operation.resource_id))
   if (!vm) throw vmGone()
   requireOsDisk(vm)
   const engine = engineAt(work.services, vm.location)
@@ -96,7 +96,7 @@ export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<
     requestId: operation.request_id,
     operationId: operation.id,
   })
-  return done(recordOfVm)
+  return done(vmRecordAsResult)
 }
 
 /** Returns why `finishBoot` could not move the VM to running. */

@@ -10,7 +10,7 @@ import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
-import type { CatalogueMemory } from '../catalogue.ts'
+import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { pickAddresses } from './addresses.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
@@ -29,7 +29,7 @@ import { removeVm, vmOf } from './vm.ts'
  */
 export async function admitVmCreate(
   tx: Tx,
-  catalogue: CatalogueMemory,
+  catalogue: CatalogueCache,
   by: ProjectRequester,
   body: VmCreate,
 ): Promise<BegunOperation> {
@@ -89,7 +89,7 @@ export async function admitVmCreate(
     request: body,
     eventType: 'vm.creating',
     eventData: { type: type.name, location: location.name },
-    readAhead: (db) => findVmForEngine(db, id),
+    prefetch: (db) => findVmForEngine(db, id),
     startedAt: now,
   })
 }

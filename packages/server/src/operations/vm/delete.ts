@@ -8,14 +8,14 @@ import { hideVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
-import { awaitCancelled, beginOperation, makeWayForDeletion, type ProjectRequester } from '../admission.ts'
+import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
 import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
 
 /** Cancels the VM's unfinished operations. A repeated request gets the same deletion. The caller has locked the VM. */
 export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
-  const deletion = await makeWayForDeletion(tx, vmDelete, by, vm.id)
+  const deletion = await cancelForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
   return beginOperation(tx, by, vmDelete, {
     resource: vm,
@@ -31,7 +31,7 @@ export const vmDelete: Definition = {
   deadlineS: 'configured',
   isTeardown: true,
   steps: [
-    { name: 'wait_for_cancelled', call: awaitCancelled },
+    { name: 'wait_for_cancelled', call: waitForCancelled },
     { name: 'remove', call: remove },
     { name: 'release', tx: release, isShared: true },
   ],

@@ -6,7 +6,7 @@ import { listAvailability } from '../../store/compute/placement.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { carryRange, holdCarriedRange, listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'
-import type { CatalogueMemory } from '../catalogue.ts'
+import type { CatalogueCache } from '../catalogue.ts'
 
 /**
  * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
@@ -14,7 +14,7 @@ import type { CatalogueMemory } from '../catalogue.ts'
  */
 export async function chooseLocation(
   tx: Tx,
-  catalogue: CatalogueMemory,
+  catalogue: CatalogueCache,
   projectId: string,
   body: VmCreate,
 ): Promise<{ name: string; fitting: string[] }> {

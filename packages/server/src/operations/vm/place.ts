@@ -3,11 +3,11 @@ import type { Tx } from '../../postgres/database.ts'
 import { gathered, type OwnResult, perTransaction } from '../../postgres/gathered.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import {
-  awaitHost,
   doesAnyHostFit,
   hasNodePreference,
   lockHostsFor,
   type PlacementRequest,
+  waitForHostLock,
 } from '../../store/compute/host-locks.ts'
 
 export interface Placement {
@@ -51,6 +51,6 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
     )
     if (!tx.mayWait || !fits[0])
       return placed.map((each, index) => (fits[index] ? retryAlone('hosts are locked') : each))
-    await awaitHost(tx, requests[0]!, lockedIds())
+    await waitForHostLock(tx, requests[0]!, lockedIds())
   }
 }

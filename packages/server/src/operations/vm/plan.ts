@@ -10,7 +10,7 @@ import type { NewVm } from '../../store/compute/vm-changes.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
 import type { VmSubnetRow } from '../../store/network/networks.ts'
 import type { ProjectRequester } from '../admission.ts'
-import type { CatalogueMemory } from '../catalogue.ts'
+import type { CatalogueCache } from '../catalogue.ts'
 import { requireDistinct } from '../disk/attachments.ts'
 import type { Addresses } from './addresses.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
@@ -33,7 +33,7 @@ export interface VmPlan {
 /** Checks the request against the catalogue and throws the 400s. */
 export async function planVm(
   tx: Tx,
-  catalogue: CatalogueMemory,
+  catalogue: CatalogueCache,
   by: ProjectRequester,
   body: VmCreate,
 ): Promise<VmPlan> {

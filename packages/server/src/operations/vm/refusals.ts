@@ -2,19 +2,19 @@ import { anyLocation, type VmType } from '@slipway/contract'
 import { type Failure, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { listAvailability, listOffering } from '../../store/compute/placement.ts'
-import type { CatalogueMemory } from '../catalogue.ts'
+import type { CatalogueCache } from '../catalogue.ts'
 import { chooseLocation } from './location.ts'
 import type { VmPlan } from './plan.ts'
 
 /** Returns why no host can take the new VM. */
-export async function noHost(tx: Tx, catalogue: CatalogueMemory, plan: VmPlan): Promise<Error> {
+export async function noHost(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   return plan.body.location === anyLocation
     ? tryElsewhere(tx, catalogue, plan)
     : typeOutOfStock(tx, plan.type, plan.location.name)
 }
 
 /** Returns why the location's bridges cannot carry the range of the new VM's subnet. */
-export async function noRange(tx: Tx, catalogue: CatalogueMemory, plan: VmPlan): Promise<Error> {
+export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   if (plan.body.location === anyLocation) return tryElsewhere(tx, catalogue, plan)
   const { subnet_id, ...otherSubnet } = plan.body
   const { fitting } = await chooseLocation(tx, catalogue, plan.by.projectId, otherSubnet)
@@ -26,7 +26,7 @@ export async function noRange(tx: Tx, catalogue: CatalogueMemory, plan: VmPlan):
 }
 
 /** Retries the creation of a VM with `location: any` if the VM fits in a location other than the chosen one. */
-async function tryElsewhere(tx: Tx, catalogue: CatalogueMemory, { by, body, type }: VmPlan): Promise<Error> {
+async function tryElsewhere(tx: Tx, catalogue: CatalogueCache, { by, body, type }: VmPlan): Promise<Error> {
   const { fitting } = await chooseLocation(tx, catalogue, by.projectId, body)
   if (fitting.length > 0) return new TryAgain('the VM fits in another location')
   const hint = retryHint(await listOffering(tx, type))

@@ -1,5 +1,5 @@
 import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
-import { isUnmet, type Tx } from '../../postgres/database.ts'
+import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
 import { gatheredChange } from '../../postgres/gathered.ts'
 import { Unmet, type Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
@@ -90,7 +90,7 @@ const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
     },
     eventNames.STATE_RUNNING,
   ).catch((error) => {
-    throw isUnmet(error) ? new Unmet('a VM is not in a state before running') : error
+    throw isAssertionFailure(error) ? new Unmet('a VM is not in a state before running') : error
   })
 
 /** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state. */

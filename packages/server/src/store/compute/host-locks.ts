@@ -102,5 +102,5 @@ export async function doesAnyHostFit(tx: Tx, request: PlacementRequest, held: st
 }
 
 /** Waits for the lock of the best host. Only a later statement sees the GPUs that it has left. */
-export const awaitHost = (tx: Tx, request: PlacementRequest, held: string[]) =>
+export const waitForHostLock = (tx: Tx, request: PlacementRequest, held: string[]) =>
   waysOf(request).wait.one(tx, { ...request, held })

@@ -1,6 +1,6 @@
 import type { EventType, OperationName, OperationType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
-import { isUnmet, type Tx } from '../../postgres/database.ts'
+import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
 import { jsonTextOf } from '../../postgres/json.ts'
 import { statement } from '../../postgres/statement.ts'
 import { LostLease, type OperationRow, type StepEntry } from './operation-row.ts'
@@ -29,7 +29,7 @@ export interface NewOperation {
   /** The service's time, where it is known already. */
   startedAt?: Date
   /** Held by the worker that starts the operation after the commit. */
-  lease?: { token: string; ms: number }
+  lease?: { token: string; ms: number } | undefined
 }
 
 const insert = statement<OperationRow & { now: Date }, { operations: string }>(
@@ -135,9 +135,9 @@ export async function insertOperations(
 }
 
 /** A result that stands for the record of the operation's VM, which the statement that ends the operation reads. */
-export const recordOfVm = Symbol('record of the VM')
+export const vmRecordAsResult = Symbol('record of the VM')
 
-export interface Ending {
+export interface OperationEnd {
   id: string
   /** The token of the worker's lease; null if no worker holds the operation. */
   token: string | null
@@ -148,19 +148,21 @@ export interface Ending {
 }
 
 /** Ends operations, except one whose lease is lost, and one that was cancelled if its result is another. */
-export const endOperations = (tx: Tx, endings: Ending[]): Promise<void> => writeEndings(tx, endings, false)
+export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
+  writeEndings(tx, endings, false)
 
 /** Ends an operation together with the commit. If it cannot be ended, the transaction fails with `LostLease`. */
-export const endOperation = (tx: Tx, ending: Ending): Promise<void> => tx.enqueue(writeAllEndings, ending)
+export const endOperation = (tx: Tx, ending: OperationEnd): Promise<void> =>
+  tx.enqueue(writeAllEndings, ending)
 
-const writeAllEndings = (tx: Tx, endings: Ending[]): Promise<void> =>
+const writeAllEndings = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, true).catch((error) => {
-    throw isUnmet(error) ? new LostLease() : error
+    throw isAssertionFailure(error) ? new LostLease() : error
   })
 
-async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promise<void> {
-  const ofVms = endings.filter(({ result }) => result === recordOfVm)
-  const others = endings.filter(({ result }) => result !== recordOfVm)
+async function writeEndings(tx: Tx, endings: OperationEnd[], mustAll: boolean): Promise<void> {
+  const ofVms = endings.filter(({ result }) => result === vmRecordAsResult)
+  const others = endings.filter(({ result }) => result !== vmRecordAsResult)
   await Promise.all([
     writeEndingsBy(endWithVm, tx, ofVms, mustAll),
     writeEndingsBy(endWithResult, tx, others, mustAll),
@@ -171,13 +173,13 @@ async function writeEndings(tx: Tx, endings: Ending[], mustAll: boolean): Promis
 async function writeEndingsBy(
   end: ReturnType<typeof endWith>,
   tx: Tx,
-  endings: Ending[],
+  endings: OperationEnd[],
   mustAll: boolean,
 ): Promise<void> {
   if (endings.length === 0) return
   const given = endings.map(({ result, ...ending }) => ({
     ...ending,
-    result: result === null || result === recordOfVm ? null : jsonTextOf(result),
+    result: result === null || result === vmRecordAsResult ? null : jsonTextOf(result),
     isCancelled: (result as { code?: string } | null)?.code === 'cancelled',
     eventId: uuid(),
   }))

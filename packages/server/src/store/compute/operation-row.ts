@@ -55,7 +55,7 @@ export interface ClaimedOperation extends OperationRow {
   was_held: boolean
   is_cancelled: boolean
   /** The read of its first step, sent when the operation was created. */
-  ahead?: Promise<unknown>
+  prefetched?: Promise<unknown> | undefined
 }
 
 /** The lease is lost, or the operation was cancelled: nothing was written, and the transaction rolls back. */

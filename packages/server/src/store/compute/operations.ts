@@ -60,7 +60,7 @@ const other = keyedStatement<object, { resourceId: string; id: string }>(
  * Makes an operation due that waits for something which may have happened. One that a worker holds checks by itself, and
  * one that failed keeps its pause. Returns the number of operations that are due now.
  */
-export const hastenOperation = statement<never, { resourceId: string }>(
+export const makeOperationDue = statement<never, { resourceId: string }>(
   'operation_hasten',
   `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o
    WHERE q.resource_id = :resourceId AND q.lease_token IS NULL AND q.run_at > slipway_now()

@@ -89,7 +89,7 @@ export const fillOrganizationQuotas = (
 ) => fill.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
 /** Returns the first quota that is exceeded after the caller has added to it. Locks the quotas until the transaction ends. */
-export async function findOverfull(
+export async function findExceededQuota(
   tx: Tx,
   organizationId: string,
   names: CountedQuotaName[],

@@ -228,7 +228,7 @@ export interface StartedVm {
 
 /**
  * Moves them from one of the states `from` to running, opens the meters of those that were in none of the states `billed`,
- * and writes the event. If one is elsewhere or has lost its OS disk, the statement fails (`isUnmet`).
+ * and writes the event. If one is elsewhere or has lost its OS disk, the statement fails (`isAssertionFailure`).
  */
 export async function moveVmsToRunning(
   tx: Tx,

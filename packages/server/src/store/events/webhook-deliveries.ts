@@ -1,10 +1,10 @@
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
-import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './webhook-turns.ts'
+import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './due-webhooks.ts'
 
 /** A delivery with the resource of its event. */
-export type ToldDelivery = DeliveryRow & { resource_type: string; resource_name: string }
+export type DeliveryWithResource = DeliveryRow & { resource_type: string; resource_name: string }
 
 // Events of operations do not have the name of their resource, and a webhook has a URL instead of a name.
 const told = (deliveries: string) =>
@@ -79,7 +79,7 @@ const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number
 )
 
 export const listDeliveries = statement<
-  ToldDelivery,
+  DeliveryWithResource,
   { webhookId: string; beforeSeq: number | null; limit: number }
 >(
   'webhook_delivery_list',
@@ -90,7 +90,7 @@ export const listDeliveries = statement<
    ORDER BY d.seq DESC`,
 ).allBy('webhookId', 'beforeSeq', 'limit')
 
-export const findDelivery = statement<ToldDelivery, { webhookId: string; id: string }>(
+export const findDelivery = statement<DeliveryWithResource, { webhookId: string; id: string }>(
   'webhook_delivery_find',
   told('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 ).oneBy('webhookId', 'id')
@@ -130,7 +130,7 @@ export async function insertDirectDelivery(
   tx: Tx,
   webhookId: string,
   eventId: string,
-): Promise<ToldDelivery> {
+): Promise<DeliveryWithResource> {
   const id = uuid()
   await insertDirect.run(tx, { id, webhookId, eventId })
   await liftRest.run(tx, { id: webhookId })
@@ -139,5 +139,5 @@ export async function insertDirectDelivery(
 }
 
 /** Returns how long ago the first of the last `count` deliveries was requested; null if there were fewer. */
-export const secondsSinceAsked = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
+export const secondsSinceSent = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
   (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null

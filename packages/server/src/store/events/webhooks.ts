@@ -1,6 +1,6 @@
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { isBefore, statement } from '../../postgres/statement.ts'
-import { scheduleWebhooks } from './webhook-turns.ts'
+import { scheduleWebhooks } from './due-webhooks.ts'
 
 export interface WebhookRow {
   id: string

@@ -5,7 +5,7 @@ import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import type { Inspection } from './inspections.ts'
 
 /** When a report was requested, and in which inspection of its location. */
-export interface Asked {
+export interface ReportRequest {
   /** Null for now. */
   askedAt: Date | null
   inspection: number
@@ -15,7 +15,7 @@ export interface Asked {
 // in order, so that two processes with the same reports never deadlock. A report is as old as its request: a late one does
 // not make a host look alive that has been silent since. A time in the future, from before a clock was set back, is not
 // kept: the host would look alive until then.
-const touch = statement<{ name: string }, { location: string } & Columns<Report> & Asked>(
+const touch = statement<{ name: string }, { location: string } & Columns<Report> & ReportRequest>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
      SELECT r.host_id, h.name FROM unnest(:name::text[], :fingerprint::text[]) AS w (name, fingerprint)
@@ -71,21 +71,21 @@ const gpuColumns = `unnest(:hostId::uuid[], :pciAddress::text[], :model::text[],
 const gpuMembers = ['hostId', 'pciAddress', 'model', 'numaNode', 'iommuGroup', 'state'] as const
 
 // Writes every known GPU of the hosts, changed or not: a trigger then counts the free ones again.
-const updateGpus = statement<never, Columns<GpuPlace>>(
+const updateGpus = statement<never, Columns<ReportedGpu>>(
   'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
      quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END
    FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 
-const insertGpus = statement<never, Columns<GpuPlace> & { ids: string[] }>(
+const insertGpus = statement<never, Columns<ReportedGpu> & { ids: string[] }>(
   'gpu_insert_reported',
   `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, quarantined_at)
    SELECT (:ids::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
    FROM ${gpuColumns}`,
 )
 
-const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint'>> & Asked>(
+const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint'>> & ReportRequest>(
   'host_report_put',
   `INSERT INTO host_reports (host_id, reported_at, fingerprint, inspection)
    SELECT w.host_id, coalesce(:askedAt, slipway_now()), w.fingerprint, :inspection
@@ -134,7 +134,7 @@ export interface ReportedHost {
   is_late: boolean
 }
 
-export interface GpuPlace {
+export interface ReportedGpu {
   hostId: string
   pciAddress: string
   model: string
@@ -143,7 +143,7 @@ export interface GpuPlace {
   state: GpuState
 }
 
-export interface KnownGpuRow extends GpuPlace {
+export interface KnownGpuRow extends ReportedGpu {
   id: string
   vmId: string | null
   isHeldBack: boolean
@@ -159,7 +159,7 @@ export async function touchReports(
   db: Queryable,
   location: string,
   reports: Report[],
-  asked: Asked,
+  asked: ReportRequest,
 ): Promise<Set<string>> {
   const rows = await touch.all(db, { location, ...asked, ...columns(reports, ['name', 'fingerprint']) })
   return new Set(rows.map(({ name }) => name))
@@ -192,13 +192,13 @@ export interface HostChange {
   state: HostState
   fingerprint: string
   /** GPUs that have a row. */
-  known: GpuPlace[]
+  known: ReportedGpu[]
   /** GPUs that have no row yet. */
-  found: GpuPlace[]
+  found: ReportedGpu[]
 }
 
 /** The transaction has locked the hosts. They are written before their GPUs, because the free counts depend on them. */
-export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: Asked): Promise<void> {
+export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: ReportRequest): Promise<void> {
   await updateHosts.run(tx, columns(hosts, ['id', 'family', 'usableGpus', 'capabilities', 'state']))
   const known = hosts.flatMap((host) => host.known)
   await updateGpus.run(tx, columns(known, gpuMembers))

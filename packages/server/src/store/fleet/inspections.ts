@@ -37,7 +37,7 @@ export interface Inspection {
   /** A time of the database's clock. */
   begunAt: Date
   /** Returns whether a host is inspected in detail: at most twice `most` hosts, or all if there are fewer. */
-  isClose: (host: string) => boolean
+  isDetailed: (host: string) => boolean
   /** True if a GPU of the location waits for its reset. */
   hasQuarantined: boolean
 }
@@ -49,6 +49,6 @@ export async function beginInspection(db: Queryable, location: string, most: num
     mostGpus: most * gpusPerHost,
   }))!
   const close = new Set(names)
-  const isClose = is_whole ? () => true : (host: string) => close.has(host)
-  return { number, begunAt: now, isClose, hasQuarantined: has_quarantined }
+  const isDetailed = is_whole ? () => true : (host: string) => close.has(host)
+  return { number, begunAt: now, isDetailed, hasQuarantined: has_quarantined }
 }

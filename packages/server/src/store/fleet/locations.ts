@@ -111,7 +111,7 @@ export const noteEngineAnswer = statement<never, { name: string }>(
 ).runBy('name')
 
 /** An engine is answering if it did within a minute, which is longer than the pause between inspections of a large fleet. */
-export const listEngineAnswers = statement<EngineAnswer>(
+export const listEngineStates = statement<EngineAnswer>(
   'location_engine_answers',
   `SELECT name AS location, engine,
           coalesce(engine_answered_at > slipway_now() - interval '1 minute', false) AS is_answering

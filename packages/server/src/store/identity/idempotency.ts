@@ -60,7 +60,7 @@ interface NewAnswer extends CallersKey {
   answerSealed: Buffer
 }
 
-export const rememberAnswer = (tx: Tx, answer: NewAnswer): Promise<void> => tx.enqueue(writeAnswers, answer)
+export const storeResponse = (tx: Tx, answer: NewAnswer): Promise<void> => tx.enqueue(writeAnswers, answer)
 
 const writeAnswers = (tx: Tx, answers: NewAnswer[]) =>
   remember.run(tx, columns(answers, ['caller', 'keyHash', 'requestHash', 'answerSealed']))

@@ -66,7 +66,11 @@ export async function firewallOfNetwork(db: Queryable, networkId: string): Promi
 }
 
 /** Marks the firewalls of all VMs of the network out of date, except those of VMs that are removed. */
-export async function wantFirewalls(tx: Tx, networkId: string, goingIds: string[] = []): Promise<void> {
+export async function markFirewallsOutdated(
+  tx: Tx,
+  networkId: string,
+  goingIds: string[] = [],
+): Promise<void> {
   if ((await wantNetwork.run(tx, { networkId, goingIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
@@ -74,7 +78,7 @@ export async function wantFirewalls(tx: Tx, networkId: string, goingIds: string[
 export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })
-  for (const { network_id } of networks) await wantFirewalls(tx, network_id, vmIds)
+  for (const { network_id } of networks) await markFirewallsOutdated(tx, network_id, vmIds)
 }
 
 export const findVmByAddress = statement<{ id: string }, { projectId: string; address: string }>(

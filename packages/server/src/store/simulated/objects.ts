@@ -20,7 +20,7 @@ export interface SimulatedVm {
 }
 
 /** The host of a VM, and the generation of the call. */
-export interface SimulatedPlace {
+export interface SimulatedPlacement {
   id: string
   location: string
   host: string
@@ -75,7 +75,7 @@ const put = statement<SimulatedVm, { vms: string }>(
 )
 
 /** The wanted state of a VM. */
-export interface WantedVm extends SimulatedPlace {
+export interface WantedVm extends SimulatedPlacement {
   spec: unknown
   gpus: string[]
   isNew: boolean
@@ -272,7 +272,7 @@ export const simulated = {
   setPower: power.oneBy('id', 'generation', 'power', 'readyInMs', 'lines'),
   seeVm: see.oneBy('id', 'generation'),
   /** Returns the ids of the VMs that are removed. No id is in the list twice. */
-  removeVms: (db: Queryable, vms: SimulatedPlace[], resetMs: number) =>
+  removeVms: (db: Queryable, vms: SimulatedPlacement[], resetMs: number) =>
     remove.all(db, { vms: JSON.stringify(vms), resetMs }),
   setFirewall: (db: Queryable, id: string, generation: number, rules: unknown[]) =>
     setFirewall.one(db, { id, generation, rules: JSON.stringify(rules) }),

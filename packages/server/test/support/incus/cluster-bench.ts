@@ -78,7 +78,7 @@ export class ClusterBench {
   async reports(): Promise<Map<string, HostReport>> {
     const found = new Map<string, HostReport>()
     for await (const report of this.engine.inventory(this.signal))
-      if (!report.isAway) found.set(report.name, report)
+      if (!report.isUnreachable) found.set(report.name, report)
     return found
   }
 

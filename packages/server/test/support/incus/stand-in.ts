@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { wholeBody } from '@slipway/testing/scripted-server.ts'
 
-export interface Asked {
+export interface ReceivedRequest {
   method: string
   path: string
   query: URLSearchParams
@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 /** What stands at a path; a function may take its time, and undefined is 404. */
-export type Recorded = unknown | ((asked: Asked) => unknown)
+export type Recorded = unknown | ((asked: ReceivedRequest) => unknown)
 
 /** What Incus does in the background stands at a path of its own. */
 interface Begun {
@@ -30,7 +30,7 @@ const begunAt = (metadata: unknown) => (isBegun(metadata) ? { operation: metadat
  */
 export class IncusStandIn {
   readonly recorded = new Map<string, Recorded>()
-  readonly asked: Asked[] = []
+  readonly asked: ReceivedRequest[] = []
   url = ''
   readonly #server: ReturnType<typeof createServer>
   readonly #listeners = new Set<Duplex>()

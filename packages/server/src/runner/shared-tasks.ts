@@ -11,7 +11,7 @@ interface Rest {
 const restAfter = (tookMs: number, everyMs: number, rest?: Rest): number =>
   rest ? Math.max(everyMs, Math.min(tookMs * rest.factor, rest.longestMs)) : everyMs
 
-export interface Turn {
+export interface SharedTask {
   /** The name of a task that all processes share, or of one shard of it. */
   name: string
   /** The shortest pause until any process runs the task again. */
@@ -23,7 +23,7 @@ export interface Turn {
  * Tasks that processes share: each run of a task is done by one process. If that process dies, another one continues when the
  * lease expires.
  */
-export class Turns {
+export class SharedTasks {
   readonly #services: Pick<Services, 'database' | 'config' | 'log'>
   readonly #holder = uuid()
 
@@ -32,12 +32,12 @@ export class Turns {
   }
 
   /**
-   * Runs `work` if no other process has the turn; returns whether it did. The signal aborts when the lease is lost: another
+   * Runs `work` if it is due and no other process runs it; returns whether it did. The signal aborts when the lease is lost: another
    * process continues the work then.
    */
-  async take(turn: Turn, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
+  async runIfDue(task: SharedTask, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services
-    const { name, everyMs, rest } = turn
+    const { name, everyMs, rest } = task
     const { leaseMs, renewMs } = config.operations
     const lease = { name, holder: this.#holder, ms: leaseMs }
     if (!(await takeLease(database, lease))) return false
@@ -53,7 +53,7 @@ export class Turns {
     return true
   }
 
-  /** Releases the leases of this process, so that other processes can take its turns at once. */
+  /** Releases the leases of this process, so that other processes can run its tasks at once. */
   async release(): Promise<void> {
     await releaseLeases(this.#services.database, this.#holder)
   }

@@ -3,7 +3,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { defaultConfig } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
-import { Turns } from '../../src/runner/turns.ts'
+import { SharedTasks } from '../../src/runner/shared-tasks.ts'
 
 let store: Awaited<ReturnType<typeof createDatabase>>
 let database: Database
@@ -21,14 +21,14 @@ const config = defaultConfig()
 config.operations.renewMs = 20
 
 /** What one process has. */
-const newProcess = () => new Turns({ database, config, log })
+const newProcess = () => new SharedTasks({ database, config, log })
 const pass = (interval: string) =>
   database.query({ text: 'UPDATE clock SET shift = shift + $1::interval', values: [interval] })
 const never = () => new Promise<never>(() => {})
 
 /** Returns whether the process gets the turn; the work takes no time. */
-const gets = (process: Turns, name: string, everyMs = 60_000) =>
-  process.take({ name, everyMs }, async () => {})
+const gets = (process: SharedTasks, name: string, everyMs = 60_000) =>
+  process.runIfDue({ name, everyMs }, async () => {})
 
 test('a turn goes to one of those who ask at once, and to nobody again until it is due', async () => {
   const processes = Array.from({ length: 8 }, newProcess)
@@ -43,7 +43,7 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
   const [worker, other] = [newProcess(), newProcess()]
   let isOver = false
   let end = () => {}
-  const turn = worker.take(
+  const turn = worker.runIfDue(
     { name: 'long', everyMs: 0 },
     () => new Promise<void>((resolve) => (end = resolve)),
   )
@@ -60,9 +60,9 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
   // Its timers stop with a process that dies.
   const dying = defaultConfig()
   dying.operations.renewMs = 3_600_000
-  const slow = new Turns({ database, config: dying, log })
+  const slow = new SharedTasks({ database, config: dying, log })
   await new Promise<void>((hasBegun) => {
-    void slow.take({ name: 'dead', everyMs: 0 }, () => {
+    void slow.runIfDue({ name: 'dead', everyMs: 0 }, () => {
       hasBegun()
       return never()
     })
@@ -75,7 +75,7 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
 test('a process that lost its turn to another is told to stop', async () => {
   const sleeper = newProcess()
   let signal: AbortSignal | undefined
-  void sleeper.take({ name: 'lost', everyMs: 0 }, (given) => {
+  void sleeper.runIfDue({ name: 'lost', everyMs: 0 }, (given) => {
     signal = given
     return never()
   })
@@ -91,7 +91,9 @@ test('a process that lost its turn to another is told to stop', async () => {
 
 test('a turn that fails is over, and its failure is told', async () => {
   const process = newProcess()
-  const failing = process.take({ name: 'fails', everyMs: 0 }, () => Promise.reject(new Error('no engine')))
+  const failing = process.runIfDue({ name: 'fails', everyMs: 0 }, () =>
+    Promise.reject(new Error('no engine')),
+  )
   await expect(failing).rejects.toThrow('no engine')
   expect(await gets(newProcess(), 'fails')).toBe(true)
 })

@@ -19,7 +19,7 @@ export interface DeliveryRow {
 }
 
 /** A webhook that waits for a slot. */
-export interface WebhookTurn {
+export interface DueWebhook {
   webhookId: string
   projectId: string
   organizationId: string
@@ -27,7 +27,7 @@ export interface WebhookTurn {
 }
 
 /** The webhooks, projects and organizations that have all their slots. */
-export interface FullOnes {
+export interface AtLimit {
   webhookIds: string[]
   projectIds: string[]
   organizationIds: string[]
@@ -78,7 +78,7 @@ const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
 // organization wait until it is active again.
 const inLine = statement<
   { id: string; project_id: string; organization_id: string },
-  FullOnes & { isSlow: boolean; most: number }
+  AtLimit & { isSlow: boolean; most: number }
 >(
   'webhooks_in_line',
   `SELECT w.id, w.project_id, p.organization_id
@@ -163,12 +163,12 @@ const noteFailure = statement<never, { id: string; restS: number }>(
 export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })
 
 /** Returns the webhooks whose turn it is, the longest waiting first, with their rows held. */
-export async function takeTurns(
+export async function claimDueWebhooks(
   tx: Tx,
   isSlow: boolean,
-  full: FullOnes,
+  full: AtLimit,
   most: number,
-): Promise<WebhookTurn[]> {
+): Promise<DueWebhook[]> {
   const rows = await inLine.all(tx, { ...full, isSlow, most })
   return rows.map(({ id, project_id, organization_id }) => ({
     webhookId: id,
