@@ -34,6 +34,7 @@ test('the default configuration is the demo on this machine alone', () => {
     dataDir: '.slipway',
     role: 'all',
     publicUrl: '',
+    allowedHosts: [],
     trustedProxies: [],
     tlsCertFile: '',
     tlsKeyFile: '',

@@ -40,6 +40,7 @@ export const serverSection = {
   data_dir: field(filledText, '.slipway'),
   role: field(choice(serverRoles), 'all'),
   public_url: field(pattern(/^(https?:\/\/[^\s/]+[^\s]*)?$/, 'an http or https URL, or empty'), ''),
+  allowed_hosts: field(listOf(pattern(/^[a-z0-9._-]+$/i, 'a host name without a port')), []),
   trusted_proxies: field(listOf(ipBlock), []),
   tls_cert_file: field(text, ''),
   tls_key_file: field(text, ''),

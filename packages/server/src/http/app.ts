@@ -24,6 +24,7 @@ import { mountDocs } from './docs/mount.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { handlers } from './handlers/index.ts'
 import { mountHealth } from './health.ts'
+import { checkHostNames } from './host-names.ts'
 import { Metrics } from './metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { mountOidc } from './oidc.ts'
@@ -123,6 +124,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     }
     done()
   })
+  checkHostNames(app, services)
   app.addHook('onSend', (request, reply, _payload, done) => {
     if (!reply.hasHeader('ratelimit-limit')) limiter.showAddress(request.ip, reply)
     done()

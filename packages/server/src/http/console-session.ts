@@ -2,6 +2,7 @@ import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
+import { isOwnOrigin } from './host-names.ts'
 import { authBodyBytes } from './mount.ts'
 
 const path = '/_console/session'
@@ -86,17 +87,8 @@ export function keepSession(
 
 /** SameSite protects against other sites; this check also protects against other origins of the same site. */
 function requireOwnOrigin(request: FastifyRequest, services: Services): void {
-  const origin = request.headers.origin
-  const isOwn = origin !== undefined && [request.host, hostOf(services.publicUrl())].includes(hostOf(origin))
-  if (!isOwn) throw new Failure('permission_denied', 'Only the page of the console may call this.')
-}
-
-function hostOf(url: string): string {
-  try {
-    return new URL(url).host
-  } catch {
-    return ''
-  }
+  if (!isOwnOrigin(request, services))
+    throw new Failure('permission_denied', 'Only the page of the console may call this.')
 }
 
 /** Cookies ignore the port, so two services on one host name need different cookie names. */

@@ -4,6 +4,7 @@ import type { Services } from '../services.ts'
 import { countOperations } from '../store/compute/operations.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { mountHealth } from './health.ts'
+import { checkHostNames } from './host-names.ts'
 import { Metrics } from './metrics.ts'
 import { RateLimiter } from './rate-limit.ts'
 
@@ -19,6 +20,7 @@ export function buildWorkerApp(services: Services, log: FastifyBaseLogger): Fast
   app.setNotFoundHandler((request, reply) =>
     sendFailure(new Failure('not_found', 'No such endpoint.'), request, reply),
   )
+  checkHostNames(app, services)
   const metrics = new Metrics(services.database, () => countOperations(services.database))
   mountHealth(app, services, metrics, new RateLimiter(services.config.limits))
   return app

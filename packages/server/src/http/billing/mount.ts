@@ -15,6 +15,7 @@ import { listMonth, listProjectIds, usageState } from '../../store/billing/usage
 import { findOrganization } from '../../store/identity/organizations.ts'
 import { findProject } from '../../store/identity/projects.ts'
 import { toFailure } from '../errors.ts'
+import { isOwnOrigin } from '../host-names.ts'
 import type { RateLimiter } from '../rate-limit.ts'
 import { type Dashboard, dashboardPage, notices } from './dashboard-page.ts'
 import { pageSecurityPolicy, stylePath } from './html.ts'
@@ -161,11 +162,17 @@ async function readInvoice({ database }: Services, { organizationId }: Session, 
 type Query = Record<string, unknown>
 type PageHandler = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function withSession({ database, config }: Services, handle: PageHandler) {
+/** Browsers say where a form comes from, older ones by its origin alone. Programs that are no browser say neither. */
+function isOwnForm(request: FastifyRequest, services: Services): boolean {
+  const site = request.headers['sec-fetch-site']
+  const isSameSite = site === undefined || site === 'same-origin'
+  return isSameSite && (request.headers.origin === undefined || isOwnOrigin(request, services))
+}
+
+function withSession(services: Services, handle: PageHandler) {
+  const { database, config } = services
   return async (request: FastifyRequest, reply: FastifyReply) => {
-    // Browsers say where a form comes from. Only forms of our own pages are accepted.
-    const site = request.headers['sec-fetch-site']
-    if (request.method === 'POST' && site !== undefined && site !== 'same-origin')
+    if (request.method === 'POST' && !isOwnForm(request, services))
       throw new Failure('permission_denied', 'This form was sent from another site.')
     const { token } = request.params as { token: string }
     const row = await findBillingSession(database, hashSecret(token))
