@@ -43,7 +43,7 @@ export function checkHostNames(app: FastifyInstance, services: Services): void {
   })
 }
 
-/** Whether the page that sent the request came from this service. */
+/** Returns whether the page that sent the request is one of this service. */
 export function isOwnOrigin(request: FastifyRequest, services: Services): boolean {
   const { origin = '' } = request.headers
   return (
