@@ -22,7 +22,7 @@ export const Availability = record('Availability', {
 export const Capacity = record('Capacity', {
   type: Type.String({ examples: ['a100.1x'] }),
   location: Type.String({ examples: ['us-east1-a'] }),
-  quantity: Type.Integer({ description: 'How many more such VMs fit now.' }),
+  quantity: Type.Integer({ description: 'How many more VMs of this type fit now.' }),
 })
 
 export const Spec = record('Spec', {
@@ -57,9 +57,9 @@ export type Price = Static<typeof Price>
 
 export const Quota = record('Quota', {
   name: Type.Enum([...quotaNames]),
-  max: Type.Integer({ description: 'Of the project or of its organization, whichever is less.' }),
-  used: Type.Integer({ description: 'By this project.' }),
-  available: Type.Integer({ description: 'What the project and its organization both have left.' }),
+  max: Type.Integer({ description: 'The lower of the limits of the project and of its organization.' }),
+  used: Type.Integer({ description: 'How much this project uses.' }),
+  available: Type.Integer({ description: 'How much the project can still use within both limits.' }),
 })
 export type Quota = Static<typeof Quota>
 
@@ -73,7 +73,9 @@ export const Estimate = record('Estimate', {
     }),
   ),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()]),
-  usd_per_month: Type.Union([Type.Number(), Type.Null()], { description: `${hoursPerMonth} hours.` }),
+  usd_per_month: Type.Union([Type.Number(), Type.Null()], {
+    description: `The price of ${hoursPerMonth} hours.`,
+  }),
 })
 
 const offered = {
@@ -81,27 +83,33 @@ const offered = {
   location: Type.String({ examples: ['us-east1-a'] }),
   gpu_model: Type.String({ examples: ['A100 40GB PCIe'] }),
   gpu_count: Type.Integer({ examples: [1] }),
-  gpu_memory_gb: Type.Integer({ description: 'Of each GPU.', examples: [40] }),
+  gpu_memory_gb: Type.Integer({ description: 'The memory of each GPU.', examples: [40] }),
   cpu_cores: Type.Integer({ examples: [12] }),
   memory_gb: Type.Integer({ examples: [120] }),
-  scratch_gb: Type.Integer({ description: 'Local NVMe, lost at stop.', examples: [960] }),
+  scratch_gb: Type.Integer({
+    description: 'Size of the local NVMe disk. Its data is lost when the VM stops.',
+    examples: [960],
+  }),
   network_gbps: Type.Integer({ examples: [25] }),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
-    description: 'Null where no price is set.',
+    description: 'Null if no price is set.',
     examples: [1.45],
   }),
 }
 
 export const Offer = record('Offer', {
   ...offered,
-  quantity: Type.Integer({ description: 'How many more such VMs fit now.', examples: [22] }),
-  quota_left: Type.Integer({ description: 'How many more the quotas cover.', examples: [8] }),
+  quantity: Type.Integer({ description: 'How many more VMs of this type fit now.', examples: [22] }),
+  quota_left: Type.Integer({
+    description: 'How many more VMs of this type the quotas allow.',
+    examples: [8],
+  }),
 })
 export type Offer = Static<typeof Offer>
 
 export const CatalogueItem = record('CatalogueItem', {
   ...offered,
-  available: Type.Boolean({ description: 'Whether one more such VM fits.', examples: [true] }),
+  available: Type.Boolean({ description: 'Whether one more VM of this type fits now.', examples: [true] }),
 })
 export type CatalogueItem = Static<typeof CatalogueItem>
 
@@ -109,18 +117,21 @@ const OfferQuery = Type.Object({
   gpu_model: Type.Optional(
     Type.String({
       maxLength: 100,
-      description: 'A model of GPU, or its first words in any letter case: `a100`, `a100-80gb`, `L40S`.',
+      description:
+        'A GPU model or the beginning of its name, for example `a100`, `a100-80gb` or `L40S`. Letter case is ignored.',
     }),
   ),
   min_gpu_count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
   min_gpu_memory_gb: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'Of each GPU.' }),
+    Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'The memory of each GPU.' }),
   ),
-  max_usd_per_hour: Type.Optional(Type.Number({ minimum: 0, description: 'Leaves out what has no price.' })),
+  max_usd_per_hour: Type.Optional(
+    Type.Number({ minimum: 0, description: 'The highest price. Types without a price are left out.' }),
+  ),
   locations: CommaList('Locations'),
   available: Type.Optional(
     Type.Boolean({
-      description: 'With `true`, only what could be created now: in stock and within the quotas.',
+      description: 'If `true`, only types that can be created now: in stock and within the quotas.',
     }),
   ),
 })
@@ -144,7 +155,7 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/availabilities',
     tag: 'Catalogue',
-    summary: 'Which type can be had where, now',
+    summary: 'List which VM types are available in which locations',
     access: 'viewer',
     query: typeAndLocation,
     answer: wholeList('AvailabilityList', Availability),
@@ -153,7 +164,7 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/capacities',
     tag: 'Catalogue',
-    summary: 'How many more VMs of each type fit, now',
+    summary: 'List how many more VMs of each type fit now',
     access: 'viewer',
     query: typeAndLocation,
     answer: wholeList('CapacityList', Capacity),
@@ -178,7 +189,7 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/prices',
     tag: 'Catalogue',
-    summary: 'List prices in force',
+    summary: 'List current prices',
     access: 'viewer',
     answer: wholeList('PriceList', Price),
   },
@@ -186,7 +197,7 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/quotas',
     tag: 'Catalogue',
-    summary: 'List quotas and what is used of them',
+    summary: 'List quotas and their usage',
     access: 'viewer',
     answer: wholeList('QuotaList', Quota),
   },
@@ -194,8 +205,8 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/offers',
     tag: 'Catalogue',
-    summary: 'Every type in every location, with price, stock and quota',
-    description: 'The cheapest first; what has no price comes last.',
+    summary: 'List every VM type in every location, with price, stock and quota',
+    description: 'Sorted by price, cheapest first; types without a price come last.',
     access: 'viewer',
     query: OfferQuery,
     answer: wholeList('OfferList', Offer),
@@ -204,9 +215,9 @@ export const catalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/catalogue',
     tag: 'Catalogue',
-    summary: 'Every type in every location, without authentication',
+    summary: 'List every VM type in every location, without authentication',
     description:
-      'The rows and filters of `offers`, for all alike and at most a second old. Operators can close it to those without a credential.',
+      'Has the same items and filters as the offers of a project, without quotas. The data is at most one second old. Operators can require a credential for it.',
     access: 'public',
     query: OfferQuery,
     answer: wholeList('Catalogue', CatalogueItem),
@@ -217,8 +228,9 @@ export const catalogueRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/estimates',
     changesNothing: true,
     tag: 'Catalogue',
-    summary: 'What a VM or disk would cost',
-    description: 'Exactly one of `vm` and `disk`; refused with the very error that the creation would give.',
+    summary: 'Estimate the cost of a VM or disk',
+    description:
+      'Send exactly one of `vm` and `disk`. A request that the creation would refuse is refused with the same error.',
     access: 'viewer',
     costsMoney: true,
     body: body('EstimateRequest', { vm: Type.Optional(VmCreate), disk: Type.Optional(DiskCreate) }),

@@ -10,7 +10,7 @@ const prefixDigits = '(3[0-2]|[12]?[0-9])'
 const address = new RegExp(`^${dotted}$`)
 const prefixLength = new RegExp(`^${prefixDigits}$`)
 
-/** The form alone: that the host bits are zero is for `parseCidr` to say. */
+/** Checks the format only; `parseCidr` also checks that the host bits are zero. */
 export const cidrPattern = `^${dotted}/${prefixDigits}$`
 /** Also matches a bare address and empty text. */
 export const cidrOrAddressPattern = `^(${dotted}(/${prefixDigits})?)?$`
@@ -19,7 +19,7 @@ export const anywhere = '0.0.0.0/0'
 
 export const addressCount = (prefix: number): number => 2 ** (32 - prefix)
 
-/** A block whose host bits are zero, or a bare address (a /32); null for anything else. */
+/** Parses a block whose host bits are zero, or a bare address (a /32). Returns null for anything else. */
 export function parseCidr(text: string): Cidr | null {
   const slash = text.indexOf('/')
   const octets = address.exec(slash < 0 ? text : text.slice(0, slash))

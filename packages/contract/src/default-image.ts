@@ -1,6 +1,6 @@
 /**
- * Returns the default image: the only one, or otherwise the newest Ubuntu; of one release, the one made for GPUs. Undefined
- * where there are several and none is an Ubuntu.
+ * Returns the default image: the only one, or the newest Ubuntu if there are several. Within one Ubuntu release the
+ * image for GPUs comes first. Undefined if there are several images and none is an Ubuntu.
  */
 export function defaultImage(names: readonly string[]): string | undefined {
   const candidates = names.length === 1 ? names : names.filter((name) => name.startsWith('ubuntu'))

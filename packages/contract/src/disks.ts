@@ -20,7 +20,7 @@ export const DiskCreate = body(
     block_size: Type.Optional(
       Type.Enum([512, 4096], {
         format: 'int64',
-        description: 'In bytes. It has no meaning for a shared volume, and is kept as given.',
+        description: 'In bytes. For a shared volume it has no effect, but it is stored and returned.',
       }),
     ),
     type: Type.Optional(Type.Enum([...diskTypes])),
@@ -34,7 +34,7 @@ export const DiskUpdate = Type.Union(
   [Type.Object({ size: DiskSize }, { additionalProperties: false }), AnnotationUpdate],
   {
     description:
-      'Either a greater size, or any of name, description, labels (which replace all that there were) and deletion protection. The latter is an operation that has already succeeded, also beside another one.',
+      'Either a larger size, or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. Every change except of the size returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ size: '1TiB' }],
   },
 )
@@ -82,7 +82,7 @@ export const diskRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}/disks/{disk_id}',
     tag: 'Disks',
-    summary: 'Grow a disk, or change its name, description, labels or protection',
+    summary: 'Resize a disk, or change its name, description, labels or deletion protection',
     access: 'member',
     body: DiskUpdate,
     answer: OperationStarted,
@@ -110,7 +110,7 @@ export const diskRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/disks/operations/{operation_id}',
     tag: 'Disks',
-    summary: 'Read a disk operation, or wait for its end',
+    summary: 'Read a disk operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
     answer: Operation,

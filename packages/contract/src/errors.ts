@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { record } from './schema.ts'
 
-/** Every error code that an answer can carry, with its HTTP status. */
+/** Every error code that a response can contain, with its HTTP status. */
 export const errorStatus = {
   invalid_argument: 400,
   invalid_grant: 400,
@@ -28,31 +28,31 @@ export const errorStatus = {
 export type ErrorCode = keyof typeof errorStatus
 export const errorCodes = Object.keys(errorStatus) as ErrorCode[]
 
-/** What a failed operation's result may say besides the codes above. */
+/** Further codes that the result of a failed operation can contain. */
 export const operationErrorCodes = ['boot_failed', 'engine_error', 'cancelled'] as const
 export type FailureCode = ErrorCode | (typeof operationErrorCodes)[number]
 
 export const errorMeaning: Record<ErrorCode, string> = {
-  invalid_argument: 'The request is malformed, or a field, id, filter or token in it is not acceptable.',
-  invalid_grant: 'The e-mail, password, code or refresh token is wrong, used or expired.',
-  unauthenticated: 'No credential, or one that is malformed, unknown, revoked or expired.',
-  payment_method_required: 'The organization needs a working payment method first.',
-  permission_denied: 'The caller may see this but not do it.',
-  quota_exceeded: 'A quota of the project or organization, or the budget, does not cover the request.',
+  invalid_argument: 'The request is malformed, or it contains an invalid field, id, filter or page token.',
+  invalid_grant: 'The e-mail, password, code or refresh token is wrong, already used or expired.',
+  unauthenticated: 'The credential is missing, malformed, unknown, revoked or expired.',
+  payment_method_required: 'The organization first needs a valid payment method.',
+  permission_denied: 'The caller can see the resource but is not allowed to do this.',
+  quota_exceeded: 'The request exceeds a quota of the project or organization, or the budget.',
   suspended: 'The operator has suspended the organization.',
-  totp_enrolment_required: 'The organization demands a second factor, which this session does not have.',
-  not_found: 'No such thing, or it is not the caller’s.',
-  method_not_allowed: 'The path exists but not with this method; `Allow` lists the methods.',
-  protected: 'Deletion protection is on: take it off first.',
-  already_exists: 'The name is taken.',
-  conflict: 'Another operation is under way on the resource, or it is in the wrong state.',
-  out_of_stock: 'No host or address can take this VM now.',
-  request_too_large: 'The body is over the limit.',
+  totp_enrolment_required: 'The organization requires a second factor, and the user signed in without one.',
+  not_found: 'The resource does not exist, or the caller has no access to it.',
+  method_not_allowed: 'The path does not support this method; `Allow` lists the supported methods.',
+  protected: 'Deletion protection is on. Turn it off first.',
+  already_exists: 'The name is already in use.',
+  conflict: 'Another operation on the resource is in progress, or the resource is in the wrong state.',
+  out_of_stock: 'No host has room for this VM now, or no public address is free.',
+  request_too_large: 'The body is larger than the limit.',
   unsupported_media_type: 'The body is not `application/json`.',
-  idempotency_key_reused: 'The `Idempotency-Key` was used with another request.',
+  idempotency_key_reused: 'The `Idempotency-Key` was already used with a different request.',
   rate_limited: 'Too many requests; `Retry-After` says when to try again.',
-  internal_error: 'A fault of the service; safe to retry with the same `Idempotency-Key`.',
-  unavailable: 'The database or an engine is unavailable; safe to retry.',
+  internal_error: 'An error in the service. It is safe to retry with the same `Idempotency-Key`.',
+  unavailable: 'The database or an engine is temporarily unavailable. It is safe to retry.',
 }
 
 export const ApiErrorBody = record(
@@ -63,17 +63,22 @@ export const ApiErrorBody = record(
     request_id: Type.String(),
     details: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
-        description: 'Field errors; `field` is a JSON pointer into the body, or the parameter’s name.',
+        description:
+          'Errors of single fields. `field` is a JSON pointer into the body, or the name of a parameter.',
       }),
     ),
     available_locations: Type.Optional(
-      Type.Array(Type.String(), { description: 'With `out_of_stock`: where the VM would fit.' }),
+      Type.Array(Type.String(), {
+        description: 'With `out_of_stock`: the locations where the VM would fit.',
+      }),
     ),
-    error: Type.Optional(Type.String({ description: 'OAuth error name, at the token endpoints.' })),
+    error: Type.Optional(
+      Type.String({ description: 'The OAuth error name; only token endpoints return it.' }),
+    ),
     error_description: Type.Optional(Type.String()),
   },
   {
-    description: 'The shape of every error answer.',
+    description: 'The body of every error response.',
     examples: [
       {
         code: 'not_found',

@@ -123,5 +123,5 @@ export const isEventSelector = (text: string): boolean =>
   (eventTypes as readonly string[]).includes(text) ||
   (text.endsWith('.*') && eventTypes.some((type) => type.startsWith(text.slice(0, -1))))
 
-/** A type, or all that begin alike. */
+/** A type, all types of a kind such as `vm.*`, or `*`. */
 export const eventTypesPattern = '^(\\*|[a-z_]+(\\.[a-z_]+)*(\\.\\*)?)$'

@@ -6,18 +6,23 @@ import { body, Empty, PageQuery, pagedList, pageQuery, record, Timestamp, Uuid }
 export const Event = record('Event', {
   id: Uuid,
   position: Type.Integer({
-    description: 'Grows without gaps that a later commit could fill; 0 until stamped.',
+    description:
+      'Increases from event to event. No event appears later with a lower position than one that was already visible. 0 until the position is assigned, shortly after the event is written.',
   }),
-  type: Type.String({ description: 'The filter of the list names all there are.', examples: ['vm.running'] }),
+  type: Type.String({
+    description: 'The query parameter `type` of the event list shows all types.',
+    examples: ['vm.running'],
+  }),
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
   actor: Type.String({
     description:
-      'Who caused it: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`; empty for a caller that did not sign in.',
+      'Who caused the event: `user:<id>`, `access_key:<id>`, `operator_key:<id>` or `system`. Empty if the caller was not signed in.',
   }),
   request_id: Type.String(),
   client_address: Type.String({
-    description: 'Where the caller was; shown to admins and above, empty to others.',
+    description:
+      'The network address of the caller. Shown to the roles `admin` and `owner`; empty for other callers.',
     examples: ['203.0.113.7'],
   }),
   data: Type.Record(Type.String(), Type.Unknown()),
@@ -35,7 +40,7 @@ export const EventListQuery = Type.Object({
       minimum: 0,
       maximum: 999_999_999_999_999,
       description:
-        'Only events after this position, oldest first. A client that continues from the last one misses none.',
+        'Only events after this position, oldest first. A client that passes the position of the last event that it has read misses no event.',
     }),
   ),
 })
@@ -47,7 +52,7 @@ const EventTypes = Type.Array(
     format: 'event-types',
     pattern: eventTypesPattern,
     description:
-      'A type of event, all of a kind by a star, or `*`. The filter `type` of the events names all types.',
+      'An event type, all types of a kind such as `operation.*`, or `*` for all events. The query parameter `type` of the event list shows all types.',
     examples: ['vm.running', 'operation.*'],
   }),
   { maxItems: 100 },
@@ -61,16 +66,18 @@ const WebhookUrl = Type.String({
 export const Webhook = record('Webhook', {
   id: Uuid,
   url: Type.String(),
-  event_types: Type.Array(Type.String(), { description: 'Empty means all.' }),
+  event_types: Type.Array(Type.String(), {
+    description: 'If the list is empty, the webhook receives all events.',
+  }),
   state: Type.Enum(['active', 'paused']),
   failing_since: Type.String({
     ...Timestamp,
-    description: 'Since when no attempt has succeeded; empty while deliveries come through.',
+    description: 'The time since which every attempt has failed. Empty while deliveries succeed.',
   }),
   next_attempt_at: Type.String({
     ...Timestamp,
     description:
-      'While deliveries fail: when one is tried again. Empty where none waits, or while it is paused.',
+      'The time of the next attempt while deliveries fail. Empty if no delivery is waiting or the webhook is paused.',
   }),
   created_at: Timestamp,
 })
@@ -78,7 +85,9 @@ export type Webhook = Static<typeof Webhook>
 
 export const WebhookWithSecret = record('WebhookWithSecret', {
   ...Webhook.properties,
-  secret: Type.String({ description: 'For verifying signatures, shown this once: `whsec_…`.' }),
+  secret: Type.String({
+    description: 'The secret that verifies signatures, `whsec_…`. Only this response shows it.',
+  }),
 })
 
 export const WebhookDelivery = record('WebhookDelivery', {
@@ -87,10 +96,12 @@ export const WebhookDelivery = record('WebhookDelivery', {
   event_type: Type.String(),
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
-  resource_name: Type.String({ description: 'Of what the event is about; empty where it has no name.' }),
+  resource_name: Type.String({ description: 'The name of the resource. Empty if it has no name.' }),
   state: Type.Enum(['pending', 'delivered', 'failed']),
   attempts: Type.Integer(),
-  response_status: Type.Integer({ description: 'Of the last attempt; 0 when there was no answer.' }),
+  response_status: Type.Integer({
+    description: 'The HTTP status of the last attempt; 0 if there was no response.',
+  }),
   error: Type.String(),
   next_attempt_at: Timestamp,
   created_at: Timestamp,
@@ -105,7 +116,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'List or stream events',
     description:
-      'With `Accept: text/event-stream` the answer is a stream of new events, or of all after `Last-Event-ID`; `id:` is the position and `data:` the record.',
+      'With `Accept: text/event-stream` the response is a stream of new events, or of all events after `Last-Event-ID`. `id:` is the position and `data:` is the event.',
     access: 'viewer',
     query: EventListQuery,
     answer: EventList,
@@ -117,7 +128,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'List or stream events of an organization',
     description:
-      'What belongs to none of its projects: members, billing, keys, failed sign-ins of members, reused refresh tokens. Streams like the events of a project.',
+      'Contains the events that belong to no project: members, billing, organization keys, failed sign-ins of members and reused refresh tokens. Supports `Accept: text/event-stream` like the events of a project.',
     access: 'admin',
     query: EventListQuery,
     answer: EventList,
@@ -177,7 +188,7 @@ export const eventRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/replay',
     tag: 'Events',
-    summary: 'Deliver again',
+    summary: 'Send a delivery again',
     access: 'admin',
     answer: WebhookDelivery,
   },
@@ -193,7 +204,7 @@ export const eventRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret',
     tag: 'Events',
-    summary: 'Replace the secret; both sign for a day',
+    summary: 'Rotate the secret; the old one also signs for one more day',
     isDestructive: true,
     access: 'admin',
     answer: WebhookWithSecret,

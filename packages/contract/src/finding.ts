@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
 import { record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
 
-/** What needs someone, in the order in which a person would want to read of it. */
+/** Kinds of alerts, the most important first. */
 export const alertKinds = [
   'host_lost',
   'gpu_fault',
@@ -19,18 +19,18 @@ export const Alert = record('Alert', {
   kind: Type.Enum([...alertKinds]),
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
-  name: Type.String({ description: 'Of the resource.', examples: ['train-7'] }),
+  name: Type.String({ description: 'The name of the resource.', examples: ['train-7'] }),
   project_id: UuidOrEmpty,
   organization_id: UuidOrEmpty,
   since: Timestamp,
   message: Type.String({
-    description: 'What happened, and what to do.',
+    description: 'What happened, and what to do about it.',
     examples: ['train-7 has crashed: reset it, or delete it.'],
   }),
 })
 export type Alert = Static<typeof Alert>
 
-/** What a search can find. */
+/** Types of resources that a search can find. */
 export const searchableTypes = [
   'vm',
   'disk',
@@ -48,10 +48,11 @@ export const SearchResult = record('SearchResult', {
   resource_type: Type.Enum([...searchableTypes]),
   resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
   name: Type.String({ examples: ['train-7'] }),
-  state: Type.String({ description: 'Empty where there is none.', examples: ['STATE_RUNNING'] }),
-  location: Type.String({ description: 'Empty where there is none.', examples: ['us-east1-a'] }),
+  state: Type.String({ description: 'Empty if the resource has no state.', examples: ['STATE_RUNNING'] }),
+  location: Type.String({ description: 'Empty if the resource has no location.', examples: ['us-east1-a'] }),
   address: Type.String({
-    description: 'Of a VM, the public one if it has one; of a network or subnet its block.',
+    description:
+      'For a VM, its public address or else its private one; for a network or subnet, its CIDR block.',
     examples: ['198.18.0.7'],
   }),
   project_id: UuidOrEmpty,
@@ -62,13 +63,14 @@ export const SearchResult = record('SearchResult', {
 export type SearchResult = Static<typeof SearchResult>
 
 const AlertList = wholeList('AlertList', Alert)
-const alertDescription = 'The latest first, at most 500. An alert goes when its cause has gone.'
+const alertDescription =
+  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved.'
 
 const SearchQuery = Type.Object({
   q: Type.String({
     minLength: 1,
     maxLength: 100,
-    description: 'A part of a name, the beginning of an id, or an address; letter case counts for nothing.',
+    description: 'A part of a name, the beginning of an id, or an address. Letter case is ignored.',
     examples: ['train'],
   }),
 })
@@ -79,7 +81,7 @@ export const findingRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/alerts',
     tag: 'Events',
-    summary: 'What needs someone now, in a project',
+    summary: 'List alerts of a project',
     description: alertDescription,
     access: 'viewer',
     answer: AlertList,
@@ -88,7 +90,7 @@ export const findingRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/alerts',
     tag: 'Events',
-    summary: 'What needs someone now, in an organization and its projects',
+    summary: 'List alerts of an organization and its projects',
     description: alertDescription,
     access: 'viewer',
     answer: AlertList,
@@ -97,8 +99,8 @@ export const findingRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/alerts',
     tag: 'Operators',
-    summary: 'What needs an operator now',
-    description: `Hosts, GPUs, operations and payments. ${alertDescription}`,
+    summary: 'List alerts for operators',
+    description: `Covers hosts, GPUs, operations and payments. ${alertDescription}`,
     access: 'operator',
     answer: AlertList,
   },
@@ -106,8 +108,8 @@ export const findingRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/search',
     tag: 'Organizations',
-    summary: 'Find things of all projects by name, id or address',
-    description: 'The 20 best.',
+    summary: 'Search all projects by name, id or address',
+    description: 'Returns the 20 best matches.',
     access: 'viewer',
     query: SearchQuery,
     answer: SearchResults,
@@ -116,8 +118,8 @@ export const findingRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/search',
     tag: 'Operators',
-    summary: 'Find hosts, tenants, users and VMs',
-    description: 'The 20 best. VMs are found by name, whole id or public address.',
+    summary: 'Search hosts, tenants, users and VMs',
+    description: 'Returns the 20 best matches. VMs are found by name, full id or public address.',
     access: 'operator',
     query: SearchQuery,
     answer: SearchResults,

@@ -26,7 +26,7 @@ export const TokenRequest = Type.Union(
           minLength: 1,
           maxLength: 64,
           description:
-            'With a second factor: six digits of the authenticator, or a recovery code. Without it the answer to the right password is `invalid_grant` with `error_description` `totp_required`.',
+            'Required if the user has a second factor: the six digits that the authenticator app shows, or a recovery code. If it is missing and the password is correct, the error is `invalid_grant` with `error_description` `totp_required`.',
         }),
       ),
     }),
@@ -42,7 +42,9 @@ export const TokenResponse = record(
   'Token',
   {
     access_token: Type.String(),
-    refresh_token: Type.String({ description: 'Works once; the answer to its use has the next one.' }),
+    refresh_token: Type.String({
+      description: 'Can be used once. The response to its use contains the next refresh token.',
+    }),
     expires_in: Type.Integer({ description: 'Seconds until the access token expires.', examples: [3600] }),
     token_type: Type.Literal('bearer'),
   },
@@ -62,16 +64,20 @@ export const RootAnswer = record('Root', {
     email: Type.String(),
     is_operator: Type.Boolean(),
     has_totp: Type.Boolean({ description: 'Whether the user has set up a second factor; false for keys.' }),
-    role: Type.String({ description: 'Of an access key; else empty.' }),
-    project_id: Type.String({ description: 'Of a project’s key; else empty.' }),
-    organization_id: Type.String({ description: 'Of an access key; else empty.' }),
+    role: Type.String({ description: 'The role of the access key. Empty for other callers.' }),
+    project_id: Type.String({
+      description: 'The project of the access key. Empty for organization keys and other callers.',
+    }),
+    organization_id: Type.String({
+      description: 'The organization of the access key. Empty for other callers.',
+    }),
   }),
 })
 
 export const AllowedCidrs = Type.Array(Type.String({ minLength: 1, maxLength: 60 }), {
   maxItems: 64,
   description:
-    'IPv4 and IPv6 blocks or addresses; from elsewhere the key does not work. Empty: from anywhere.',
+    'IPv4 and IPv6 blocks or addresses from which the key works. If the list is empty, the key works from any address.',
   examples: [['203.0.113.0/24']],
 })
 
@@ -79,14 +85,14 @@ export const AccessKey = record('AccessKey', {
   id: Uuid,
   name: DisplayName,
   role: Type.Enum(['read', 'write', ...roles], {
-    description: '`read` or `write` for a project’s key, a role for an organization’s.',
+    description: '`read` or `write` for a project key; a role for an organization key.',
   }),
   prefix: Type.String({
-    description: 'The first characters of the key, to recognise it by.',
+    description: 'The first characters of the key, to identify it.',
     examples: ['slp_Xy12Ab34'],
   }),
   created_by: Type.String({
-    description: 'The user who created it, or whose key did; empty if unknown.',
+    description: 'The user who created the key, directly or with another key. Empty if unknown.',
   }),
   created_at: Timestamp,
   expires_at: Timestamp,
@@ -97,7 +103,9 @@ export type AccessKey = Static<typeof AccessKey>
 
 export const AccessKeyCreated = record('AccessKeyCreated', {
   ...AccessKey.properties,
-  secret: Type.String({ description: 'The key itself, shown this once: `slp_<8>_<43>`.' }),
+  secret: Type.String({
+    description: 'The key itself, `slp_<8 characters>_<43 characters>`. Only this response shows it.',
+  }),
 })
 
 export const Member = record('Member', {
@@ -112,20 +120,26 @@ export type Member = Static<typeof Member>
 export const MemberCreated = record('MemberCreated', {
   ...Member.properties,
   invite_url: Type.String({
-    description: 'The link to accept, shown this once: for the invited person alone.',
+    description:
+      'The link that accepts the invitation. Only this response shows it; send it only to the invited person.',
   }),
 })
 
 export const MemberRemoved = record('MemberRemoved', {
   access_keys: Type.Array(AccessKey, {
-    description: 'Keys of projects that this member made and that go on working.',
+    description: 'The project keys that this member created and that still work.',
   }),
 })
 
 export const Invitation = record('Invitation', {
-  organization_name: Type.String({ description: 'Empty when the link is not about an organization.' }),
-  role: Type.String({ description: 'In that organization; else empty.', examples: ['member'] }),
-  is_operator: Type.Boolean({ description: 'Whether it makes the account an operator of the service.' }),
+  organization_name: Type.String({ description: 'Empty if the invitation is not for an organization.' }),
+  role: Type.String({
+    description: 'The role in that organization. Empty if the invitation is not for an organization.',
+    examples: ['member'],
+  }),
+  is_operator: Type.Boolean({
+    description: 'Whether the invitation makes the account an operator of the service.',
+  }),
   email: Type.String({ examples: ['ada@example.com'] }),
   invited_by: Type.String({ examples: ['grace@example.com'] }),
   expires_at: Timestamp,
@@ -178,7 +192,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/auth/setup',
     opensTransactions: true,
     tag: 'Authentication',
-    summary: 'Redeem the one-time set-up code of the first operator',
+    summary: 'Create the first operator with the one-time set-up code',
     access: 'public',
     body: body('SetupRequest', { code, email: Email, password: Password }),
     answer: TokenResponse,
@@ -192,7 +206,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'Accept an invitation',
     description:
-      'With a user’s token and without `password`: that account gets what the link grants, and the answer is empty. With `password`: a new account, under `email` or else the invited address, and the answer is a session. An existing account is never touched by the latter.',
+      'Send a user’s access token without `password` to accept for that user’s account; the response is empty. Send `password` without a token to create an account with the address `email`, or with the invited address if `email` is missing; the response contains the tokens of a new session. A request with `password` never changes an existing account.',
     access: 'public',
     body: body('AcceptRequest', {
       code,
@@ -209,7 +223,7 @@ export const identityRoutes = defineRoutes({
     opensTransactions: true,
     changesNothing: true,
     tag: 'Authentication',
-    summary: 'What an invitation is to',
+    summary: 'Read an invitation',
     access: 'public',
     body: body('InvitationRequest', { code }),
     answer: Invitation,
@@ -220,7 +234,7 @@ export const identityRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1',
     tag: 'Authentication',
-    summary: 'The service and the caller',
+    summary: 'Read the service version and the caller',
     access: 'caller',
     answer: RootAnswer,
   },
@@ -239,7 +253,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/access-keys',
     tag: 'Projects',
     summary: 'Create an access key',
-    description: 'The answer alone contains the secret.',
+    description: 'Only this response contains the secret.',
     access: 'admin',
     worksUnpaid: true,
     body: body('AccessKeyCreate', {
@@ -276,7 +290,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Create an access key of the organization',
     description:
-      'Good for every project of the organization, as far as its role goes; that is not above the maker’s own. The answer alone contains the secret.',
+      'The key has its role in the organization and in all its projects. The role cannot be higher than that of the caller. Only this response contains the secret.',
     access: 'admin',
     body: body('OrganizationKeyCreate', {
       name: DisplayName,
@@ -310,7 +324,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Invite a member',
     description:
-      'Always an invitation, also for an address that has an account: the membership begins when its link is redeemed. `user_id` is the invitation’s until then. Inviting again replaces the link.',
+      'Creates an invitation, even if the address already has an account. The membership begins when the user accepts it with the link. Until then `user_id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'owner',
     body: body('MemberCreate', { email: Email, role: Type.Enum([...roles]) }),
     answer: MemberCreated,
@@ -321,8 +335,8 @@ export const identityRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/organizations/{organization_id}/members/{user_id}/invite',
     tag: 'Organizations',
-    summary: 'Make a new link for an invited member',
-    description: 'The link before it no longer works.',
+    summary: 'Create a new link for an invited member',
+    description: 'The previous link stops working.',
     access: 'owner',
     answer: MemberCreated,
     errors: ['conflict'],
@@ -344,9 +358,13 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Remove a member',
     description:
-      'The last owner cannot be removed. Keys of the organization that the member made end; keys of its projects stay unless `revoke_keys` is true.',
+      'The last owner cannot be removed. Organization keys that the member created are revoked. Project keys that the member created keep working unless `revoke_keys` is true.',
     access: 'owner',
-    query: Type.Object({ revoke_keys: Type.Optional(Type.Boolean()) }),
+    query: Type.Object({
+      revoke_keys: Type.Optional(
+        Type.Boolean({ description: 'Also revokes the project keys that the member created.' }),
+      ),
+    }),
     answer: MemberRemoved,
     errors: ['conflict'],
   },

@@ -6,19 +6,19 @@ const valueForm = new RegExp(labelValuePattern)
 export const isLabelKey = (text: string): boolean => keyForm.test(text)
 export const isLabelValue = (text: string): boolean => valueForm.test(text)
 
-/** What a selector asks of labels. Empty lists ask nothing. */
+/** The conditions of a selector. An empty list is no condition. */
 export interface LabelSelector {
-  /** They have all of these pairs, */
+  /** The labels contain all of these pairs. */
   pairs: Record<string, string>[]
-  /** none of these, */
+  /** The labels contain none of these pairs. */
   pairsAbsent: Record<string, string>[]
-  /** all of these keys, */
+  /** The labels contain all of these keys. */
   keys: string[]
-  /** and none of these. */
+  /** The labels contain none of these keys. */
   keysAbsent: string[]
 }
 
-/** Reads `team=ml,stage!=test,gpu-job,!old`; null when it is no selector. */
+/** Parses `team=ml,stage!=test,gpu-job,!old`. Returns null if the text is not a selector. */
 export function parseLabelSelector(text: string): LabelSelector | null {
   const selector: LabelSelector = { pairs: [], pairsAbsent: [], keys: [], keysAbsent: [] }
   for (const condition of text.split(',').map((part) => part.trim())) {
@@ -30,7 +30,7 @@ export function parseLabelSelector(text: string): LabelSelector | null {
   return selector
 }
 
-/** Matches records as the lists of the service do. */
+/** Matches labels in the same way as the lists of the service. */
 export function isSelected(labels: Record<string, string>, selector: LabelSelector): boolean {
   const has = (pair: Record<string, string>) =>
     Object.entries(pair).every(([key, value]) => labels[key] === value)

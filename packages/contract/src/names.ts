@@ -1,7 +1,7 @@
 /** Name and id patterns, without schemas, so that the console and the command line can load them alone. */
 
 export const resourceNamePattern = '^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$'
-export const resourceNameHint = 'Letters, digits, _ and -, at most 63, starting with a letter or digit.'
+export const resourceNameHint = 'At most 63 letters, digits, _ and -, starting with a letter or digit.'
 export const hostNamePattern = '^[a-z0-9][a-z0-9.-]{0,62}$'
 export const imageNamePattern = '^[a-z0-9][a-z0-9._-]{0,62}(:[a-z0-9][a-z0-9._-]{0,62})?$'
 export const imageSourcePattern = '^[A-Za-z0-9][A-Za-z0-9._:-]*$'
@@ -24,7 +24,7 @@ const uuid = new RegExp(uuidPattern)
 
 export const isResourceName = (text: string): boolean => resourceName.test(text)
 
-/** In any letter case, as people paste them. */
+/** Accepts upper and lower case. */
 export const isUuid = (text: string | undefined): text is string => text !== undefined && uuid.test(text)
 
 export interface SshDestination {

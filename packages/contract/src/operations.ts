@@ -14,7 +14,7 @@ export type OperationError = Static<typeof OperationError>
 const OperationResult = Type.Unsafe<Vm | Disk | FirewallRule | OperationError | null>({
   oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, OperationError],
   description:
-    'Null while in progress and after a deletion; the resource after success; an error after failure.',
+    'Null while the operation is in progress and after a deletion; the resource after success; an error after a failure.',
 })
 
 export const Operation = record(
@@ -24,9 +24,9 @@ export const Operation = record(
     state: Type.Enum([...operationStates]),
     metadata: Type.Object({
       operation_name: Type.Enum([...operationNames]),
-      id: Type.String({ format: 'uuid', description: 'The resource.' }),
+      id: Type.String({ format: 'uuid', description: 'The id of the resource.' }),
       type: Type.Enum([...operationTypes]),
-      request: Type.Record(Type.String(), Type.Unknown(), { description: 'The request, echoed.' }),
+      request: Type.Record(Type.String(), Type.Unknown(), { description: 'The body of the request.' }),
     }),
     result: OperationResult,
     started_at: Timestamp,
@@ -83,7 +83,7 @@ export const operationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/operations',
     tag: 'Operations',
-    summary: 'List operations of every family',
+    summary: 'List operations on VMs, disks and firewall rules',
     access: 'viewer',
     query: OperationListQuery,
     answer: OperationList,
@@ -92,7 +92,7 @@ export const operationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/operations/{operation_id}',
     tag: 'Operations',
-    summary: 'Read an operation, or wait for its end',
+    summary: 'Read an operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
     answer: Operation,

@@ -21,8 +21,12 @@ import { organizationQuotaNames } from './vm-types.ts'
 export const Organization = record('Organization', {
   id: Uuid,
   name: Type.String({ examples: ['Harbour Labs'] }),
-  payment_customer_id: Type.String({ description: 'At the payment provider; empty until one is needed.' }),
-  require_totp: Type.Boolean({ description: 'Whether members need a second factor here.' }),
+  payment_customer_id: Type.String({
+    description: 'The id of the customer at the payment provider. Empty until the customer is created.',
+  }),
+  require_totp: Type.Boolean({
+    description: 'Whether members need a second factor to work in this organization.',
+  }),
 })
 export type Organization = Static<typeof Organization>
 
@@ -36,31 +40,33 @@ export const Project = record('Project', {
 export type Project = Static<typeof Project>
 
 export const BillingSession = record('BillingSession', {
-  url: Type.String({ description: 'Opens the billing dashboard; works for 15 minutes.' }),
+  url: Type.String({ description: 'A link to the billing dashboard. It works for 15 minutes.' }),
 })
 
 export const PaymentMethod = record('PaymentMethod', {
   state: Type.Enum([...paymentStates]),
-  brand: Type.String({ description: 'Empty where no payment method is set, as the others are.' }),
+  brand: Type.String({ description: 'Empty if there is no payment method, like the fields below.' }),
   last4: Type.String(),
-  expires_month: Type.String({ description: 'The last month in which it works.' }),
+  expires_month: Type.String({ description: 'The last month in which the payment method is valid.' }),
 })
 export type PaymentMethod = Static<typeof PaymentMethod>
 
 export const OrganizationQuota = record('OrganizationQuota', {
   name: Type.Enum([...organizationQuotaNames]),
   max: Type.Integer(),
-  used: Type.Integer({ description: 'By all its projects together.' }),
+  used: Type.Integer({ description: 'How much all projects together use.' }),
   available: Type.Integer(),
 })
 export type OrganizationQuota = Static<typeof OrganizationQuota>
 
 export const Costs = record('Costs', {
   usd_per_hour: Usd,
-  today_usd: Type.Number({ description: 'US dollars, of the UTC day so far.' }),
+  today_usd: Type.Number({ description: 'US dollars since midnight UTC.' }),
   month_to_date_usd: Usd,
   last_month_usd: Usd,
-  forecast_usd: Type.Number({ description: 'US dollars, if what runs now runs to the end of the month.' }),
+  forecast_usd: Type.Number({
+    description: 'US dollars for the whole month if the current resources are kept until its end.',
+  }),
   by_product: Type.Array(Type.Object({ product_name: Type.String(), usd: Usd })),
   as_of: Timestamp,
 })
@@ -69,7 +75,8 @@ export type Costs = Static<typeof Costs>
 export const ResourceCost = record('ResourceCost', {
   resource_id: Uuid,
   usd: Type.Number({
-    description: 'US dollars, since it was first metered. What is gone keeps what it cost.',
+    description:
+      'US dollars since the resource was first billed. The cost of a deleted resource stays readable.',
   }),
   as_of: Timestamp,
 })
@@ -108,22 +115,27 @@ export const UsageItem = record('UsageItem', {
   product_name: Type.String({ examples: ['a100.1x'] }),
   quantity: Type.Number(),
   unit: Type.Enum(['vm_hour', 'gb_hour']),
-  usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null where no price is set.' }),
+  usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null if no price is set.' }),
   resource_id: Type.Optional(
     Type.String({
       description:
-        'With `group_by=resource`: a VM, disk, or OS disk beyond 128 GiB; empty for days before usage was kept by resource.',
+        'With `group_by=resource`: the id of the VM or disk, or of the OS disk if it is larger than 128 GiB. Empty for days before usage was recorded per resource.',
     }),
   ),
-  resource_name: Type.Optional(Type.String({ description: 'With `group_by=resource`.' })),
+  resource_name: Type.Optional(
+    Type.String({ description: 'With `group_by=resource`: the name of the resource.' }),
+  ),
   labels: Type.Optional(
     Type.Unsafe<Labels>({
       ...Labels,
-      description: 'With `group_by=resource`: as they were at the close of the day.',
+      description: 'With `group_by=resource`: the labels at the end of the day.',
     }),
   ),
   label_value: Type.Optional(
-    Type.String({ description: 'With `group_by=label:<key>`: of that label; empty for what has none.' }),
+    Type.String({
+      description:
+        'With `group_by=label:<key>`: the value of that label. Empty for resources without the label.',
+    }),
   ),
 })
 export type UsageItem = Static<typeof UsageItem>
@@ -139,14 +151,14 @@ export const UsageQuery = Type.Object({
       maxLength: 80,
       format: 'usage-grouping',
       description:
-        '`resource`, for at most 31 days at once, or `label:<key>`. Without it, usage is added up by product and location.',
+        '`resource` (for at most 31 days) or `label:<key>`. By default usage is grouped by product and location.',
       examples: ['label:team'],
     }),
   ),
 })
 
 const usageDescription =
-  'Whole UTC days, written shortly after midnight UTC for the day before. Both dates are included; without dates the answer covers the last 31 days, at most 366 at once.'
+  'Usage is recorded per UTC day, shortly after the day ends. `start_date` and `end_date` are both included. The default is the last 31 days; the maximum is 366 days.'
 
 export const organizationRoutes = defineRoutes({
   organizationList: {
@@ -170,9 +182,9 @@ export const organizationRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/organizations/{organization_id}',
     tag: 'Organizations',
-    summary: 'Rename an organization, or demand a second factor of its members',
+    summary: 'Rename an organization, or require a second factor from its members',
     description:
-      'Only an owner who is signed in with a second factor can demand one. Keys are unaffected; sessions without it get 403 `totp_enrolment_required`.',
+      'Only an owner who is signed in with a second factor can require one. Members who signed in without a second factor then get 403 `totp_enrolment_required`. Access keys are not affected.',
     access: 'owner',
     body: body('OrganizationUpdate', {
       name: Type.Optional(DisplayName),
@@ -187,7 +199,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Get a temporary link to the billing dashboard',
     description:
-      'The link ends with the credential that asked for it. One for a write key shows the figures of its project and adds a payment method while none is active, nothing else.',
+      'The link stops working when the credential that requested it ends. A link for a write key only shows the figures of its project, and only accepts a payment method while none is active.',
     access: 'owner',
     alsoWriteKeys: true,
     worksSuspended: true,
@@ -199,7 +211,7 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/payment-method',
     tag: 'Organizations',
     summary: 'Read the payment method',
-    description: 'It is changed on the billing dashboard.',
+    description: 'To change it, open the billing dashboard.',
     access: 'owner',
     worksSuspended: true,
     answer: PaymentMethod,
@@ -208,7 +220,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/costs',
     tag: 'Organizations',
-    summary: 'What the organization costs now and this month',
+    summary: 'Read the current and monthly cost of the organization',
     access: 'viewer',
     worksSuspended: true,
     answer: Costs,
@@ -227,8 +239,8 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/quotas',
     tag: 'Organizations',
-    summary: 'List quotas of the organization and what is used of them',
-    description: 'They hold for all projects together. A project can be given less.',
+    summary: 'List quotas of the organization and their usage',
+    description: 'The limits apply to all projects together. A project can have lower limits of its own.',
     access: 'viewer',
     answer: wholeList('OrganizationQuotaList', OrganizationQuota),
   },
@@ -236,7 +248,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/usage',
     tag: 'Organizations',
-    summary: 'Daily usage of all projects',
+    summary: 'List daily usage of all projects',
     description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
@@ -258,7 +270,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Create a project',
     description:
-      'Comes with a default network, a subnet per location and the default firewall rules. Needs the role `admin` in the organization.',
+      'Also creates a default network, a subnet in each location and the default firewall rules. Needs the role `admin` in the organization.',
     access: 'caller',
     body: body('ProjectCreate', {
       name: DisplayName,
@@ -299,7 +311,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/costs',
     tag: 'Projects',
-    summary: 'What the project costs now and this month',
+    summary: 'Read the current and monthly cost of the project',
     access: 'viewer',
     answer: Costs,
   },
@@ -307,7 +319,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/costs/{resource_id}',
     tag: 'Projects',
-    summary: 'What a VM or disk has cost, also when it is gone',
+    summary: 'Read the cost of a VM or disk, also after its deletion',
     access: 'viewer',
     answer: ResourceCost,
   },
@@ -315,7 +327,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/usage',
     tag: 'Projects',
-    summary: 'Daily usage',
+    summary: 'List daily usage',
     description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
@@ -339,7 +351,11 @@ export const organizationRoutes = defineRoutes({
     body: body('BudgetSet', {
       monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000_000 }), Type.Null()]),
       hard_stop: Type.Optional(Type.Boolean()),
-      spent_usd: Type.Optional(Type.Number({ description: 'Ignored: what was read can be sent back.' })),
+      spent_usd: Type.Optional(
+        Type.Number({
+          description: 'Ignored. It is accepted so that you can send back the budget as you read it.',
+        }),
+      ),
     }),
     answer: Budget,
   },

@@ -3,7 +3,7 @@ import { Description, Labels, ResourceName, record, Timestamp, Uuid, UuidOrEmpty
 import { diskStates, expiryActions, ruleStates, vmStates } from './states.ts'
 import { diskTypes } from './vm-types.ts'
 
-/** The records that operations make and change: an operation's result is one of them. */
+/** The resources that operations create and change. The result of an operation is one of them. */
 
 export const DiskSize = Type.String({
   format: 'disk-size',
@@ -15,14 +15,14 @@ export const DiskMode = Type.Enum(['read-write', 'read-only'])
 
 const BlockSize = Type.Integer({
   format: 'int64',
-  description: 'In bytes; 0 where it has no meaning.',
+  description: 'In bytes; 0 if it does not apply.',
 })
 
 export const DeletionProtection = Type.Boolean({
-  description: 'While it is on, a deletion is refused with `protected`.',
+  description: 'While this is true, a deletion is refused with the error `protected`.',
 })
 
-/** What people say of a VM or disk: changed at any time, without touching the thing itself. */
+/** Fields of a VM or disk that can be changed at any time, without a change of the VM or disk on its host. */
 export const annotations = {
   labels: Type.Optional(Labels),
   description: Type.Optional(Description),
@@ -33,7 +33,7 @@ export interface Annotations {
   description?: string
   deletion_protection?: boolean
 }
-/** Any of these at once; `labels` replaces all that there were. */
+/** One or more of these fields; `labels` replaces all existing labels. */
 export const AnnotationUpdate = Type.Object(
   { name: Type.Optional(ResourceName), ...annotations },
   { additionalProperties: false, minProperties: 1 },
@@ -58,7 +58,7 @@ export const Disk = record('Disk', {
       mode: DiskMode,
       vm_deleted: Type.Boolean({
         description:
-          'The VM was deleted while its host was away. The disk is free when the host is back, or when an operator forgets the host.',
+          'The VM was deleted while its host was unreachable. The disk becomes free when the host is back, or when an operator declares the host lost.',
       }),
     }),
   ),
@@ -77,7 +77,9 @@ export const VmDisk = record('VmDisk', {
   block_size: BlockSize,
   created_at: Timestamp,
   updated_at: Timestamp,
-  serial_number: Type.String({ description: 'What the guest sees, to find the disk by.' }),
+  serial_number: Type.String({
+    description: 'The serial number that the guest sees. Use it to find the disk in the guest.',
+  }),
   attachment_type: Type.Enum(['os', 'data']),
   mode: DiskMode,
 })
@@ -93,7 +95,7 @@ export const NetworkInterface = record('NetworkInterface', {
     Type.Object({
       private_ipv4: Type.Object({ address: Type.String() }),
       public_ipv4: Type.Object({
-        address: Type.String({ description: 'Empty when the VM has none.' }),
+        address: Type.String({ description: 'Empty if the VM has no public address.' }),
         id: UuidOrEmpty,
         type: Type.String({ examples: ['dynamic'] }),
       }),
@@ -106,52 +108,56 @@ export const Vm = record('Vm', {
   project_id: Uuid,
   type: Type.String({ examples: ['a100.1x'] }),
   state: Type.Enum([...vmStates]),
-  ssh_destination: Type.String({ description: '`user@address` or `user@address:port` once running.' }),
+  ssh_destination: Type.String({
+    description:
+      '`user@address` or `user@address:port`. Empty until the VM runs, while it is stopped, and if it has no public address.',
+  }),
   created_at: Timestamp,
   updated_at: Timestamp,
   name: Type.String(),
   location: Type.String(),
-  commitment_period: Type.Integer({ description: '0 when there is no commitment.' }),
-  commitment_end: Type.String({ description: 'Empty when there is no commitment.' }),
+  commitment_period: Type.Integer({ description: '0 if there is no commitment.' }),
+  commitment_end: Type.String({ description: 'Empty if there is no commitment.' }),
   disks: Type.Array(VmDisk),
   network_interfaces: Type.Array(NetworkInterface),
-  host_channel_adapters: Type.Array(Type.String(), { description: 'Empty when there are none.' }),
+  host_channel_adapters: Type.Array(Type.String(), { description: 'Empty if there are none.' }),
   virtualization_features: Type.Object({ nested_virtualization: Type.Boolean() }),
-  instance_template_id: Type.String({ description: 'Empty when unset.' }),
-  instance_group_id: Type.String({ description: 'Empty when unset.' }),
-  reservation_id: Type.String({ description: 'Empty when unset.' }),
+  instance_template_id: Type.String({ description: 'Empty if not set.' }),
+  instance_group_id: Type.String({ description: 'Empty if not set.' }),
+  reservation_id: Type.String({ description: 'Empty if not set.' }),
   image: Type.String(),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),
   started_at: Type.String({
     ...Timestamp,
-    description: 'When it was last powered on or reset; empty while it is off.',
+    description: 'When the VM was last started or reset. Empty while it is stopped.',
   }),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
-    description: 'The price of its type while it runs; null where no price is set.',
+    description: 'The price of the VM type per hour while the VM runs. Null if no price is set.',
   }),
-  cost_usd: Type.Number({ description: 'US dollars so far, without its data disks.' }),
+  cost_usd: Type.Number({ description: 'The cost so far in US dollars, without data disks.' }),
   labels: Labels,
   description: Description,
   deletion_protection: DeletionProtection,
-  ssh_public_keys: Type.Array(Type.String(), { description: 'All that were put in when it was created.' }),
+  ssh_public_keys: Type.Array(Type.String(), { description: 'All SSH keys that the VM was created with.' }),
   ssh_host_keys: Type.Array(Type.String(), {
     description:
-      'Lines for a `known_hosts` file: the key is made with the VM and given to the guest, so that the very first connection is checked. Empty where the guest makes its own, and with the simulated engine.',
+      'Lines for a `known_hosts` file. The service creates the host key with the VM and installs it in the guest, so that a client can verify even its first connection. Empty if the guest creates its own host keys, and with the simulated engine.',
     examples: [['198.18.0.7 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGx0bnVPXnO3xXQ2n3yUoP1yT8kQ5cXqkqN3u9Ckm']],
   }),
   startup_script_sha256: Type.String({
-    description: 'In hexadecimal; empty when there is no startup script.',
+    description: 'The SHA-256 of the startup script in hexadecimal. Empty if there is no startup script.',
   }),
   scratch_gb: Type.Integer({
-    description: 'The local disk of its type, lost at stop; 0 when there is none.',
+    description:
+      'Size of the local disk of the VM type. Its data is lost when the VM stops. 0 if the type has none.',
   }),
 })
 export type Vm = Static<typeof Vm>
 
 export const FirewallEndpoint = record('FirewallEndpoint', {
-  resource_id: Type.String({ description: 'A VM, subnet or network; empty when unused.' }),
-  cidr: Type.String({ description: 'An IPv4 block or address; empty when unused.' }),
+  resource_id: Type.String({ description: 'A VM, subnet or network. Empty if `cidr` is used.' }),
+  cidr: Type.String({ description: 'An IPv4 block or address. Empty if `resource_id` is used.' }),
 })
 export type FirewallEndpoint = Static<typeof FirewallEndpoint>
 

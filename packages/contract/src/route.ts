@@ -8,7 +8,7 @@ import type { Role } from './states.ts'
  */
 export type Access = 'public' | 'caller' | 'user' | 'visible' | Role | 'operator'
 
-/** A route as its family writes it. */
+/** A route as it is written in the route table. */
 interface RouteEntry {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** With `{name}` for parameters; `{project_id}` and `{organization_id}` set the scope of `access`. */
@@ -23,59 +23,59 @@ interface RouteEntry {
   query?: TObject
   body?: TSchema
   answer: TSchema
-  /** Beyond those that every route can give. */
+  /** Error codes besides those that every route can return. */
   errors?: ErrorCode[]
-  /** Refused while the payment method is gone or declined. */
+  /** Refused while the payment method is removed or declined. */
   costsMoney?: true
-  /** Inside a project, and answered although there has never been a payment method. */
+  /** A route of a project that works before the organization has ever had a payment method. */
   worksUnpaid?: true
-  /** Beside deletions: something stops, or is lost, or stops working. */
+  /** A route other than a deletion after which something stops, is lost, or no longer works. */
   isDestructive?: true
   /** A POST that only computes. */
   changesNothing?: true
-  /** The parameters or query members that name one tenant's thing: who reads it is put on record. */
+  /** Path or query parameters that name a tenant's resource. Reads with them are written to the audit log. */
   auditsReadOf?: string[]
   /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
   opensTransactions?: true
-  /** Requests that come together share a transaction. */
+  /** Concurrent requests share a transaction. */
   isBatched?: true
-  /** Another media type that `Accept` may ask for. */
+  /** Another media type that a client can request with `Accept`. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
-  /** Answered while the organization is suspended, too. */
+  /** Also works while the organization is suspended. */
   worksSuspended?: true
-  /** The answer has a secret or is a session: never cached, never logged. */
+  /** The response contains a secret or a session: never cached, never logged. */
   noStore?: true
 }
 
 export const tags = {
-  Authentication: 'Tokens, passwords, invitations and the caller itself.',
+  Authentication: 'Tokens, passwords, sessions, invitations and the current caller.',
   Organizations: 'Organizations, their members and billing.',
   Projects: 'Projects, access keys, budgets and costs.',
-  Catalogue: 'Locations, types, images, prices, quotas and what is available now.',
-  VMs: 'GPU virtual machines, and the SSH keys that they are given.',
+  Catalogue: 'Locations, VM types, images, prices, quotas and current availability.',
+  VMs: 'GPU virtual machines and SSH keys.',
   Disks: 'Persistent disks and shared volumes.',
   VPC: 'Networks, subnets and firewall rules.',
-  Operations: 'Records of asynchronous work.',
-  Events: 'The audit and life-cycle log, and webhooks.',
-  Operators: 'For those who run the service.',
+  Operations: 'Asynchronous operations on VMs, disks and firewall rules.',
+  Events: 'The audit and life-cycle log, alerts and webhooks.',
+  Operators: 'For operators of the service.',
 } as const
 export type Tag = keyof typeof tags
 
-/** Facts that follow from an entry. Server, documentation and clients read these, and no list beside the table. */
+/** Properties derived from an entry, so that server, documentation and clients need no second list. */
 export interface RouteFacts {
-  /** The answer is one page of a list. */
+  /** The response is one page of a list. */
   isPaged: boolean
-  /** The request is one transaction, which also remembers its Idempotency-Key. */
+  /** The request runs in one transaction, which also stores its Idempotency-Key. */
   isTransactional: boolean
-  /** It must write an event. */
+  /** The handler must write an event. */
   isAudited: boolean
-  /** What it needs: nothing; that there has been a payment method once; that the present one works. */
+  /** Required payment method: none; one has been set at some time; the current one is valid. */
   payment: 'none' | 'once' | 'active'
 }
 
 export type Route = RouteEntry & RouteFacts
 
-/** Completes one family of routes by their facts, and keeps their literal types for handlers and clients. */
+/** Adds the derived properties to a group of routes and keeps their literal types for handlers and clients. */
 export function defineRoutes<const T extends Record<string, RouteEntry>>(
   entries: T,
 ): { [Id in keyof T]: T[Id] & RouteFacts } {

@@ -17,7 +17,7 @@ import { sshKeyRoutes } from './ssh-keys.ts'
 import { vmRoutes } from './vms.ts'
 import { vpcRoutes } from './vpc.ts'
 
-/** Every endpoint, once. The server mounts it, OpenAPI is printed from it, the SDK is typed by it, tests walk it. */
+/** Every endpoint. The server, the OpenAPI document, the SDK types and the tests all use this table. */
 export const routes = {
   ...identityRoutes,
   ...signInRoutes,

@@ -11,7 +11,7 @@ import {
 } from './names.ts'
 import { sorts } from './states.ts'
 
-/** Schemas by their component name: the OpenAPI document refers to these instead of repeating them. */
+/** Schemas by component name. The OpenAPI document refers to them instead of repeating them. */
 export const components = new Map<string, TSchema>()
 
 interface RecordOptions {
@@ -19,7 +19,7 @@ interface RecordOptions {
   examples?: unknown[]
 }
 
-/** A record in a response. It may gain members, and clients must ignore members that they do not know. */
+/** A record in a response. Later versions may add fields, so clients must ignore fields that they do not know. */
 export function record<P extends TProperties>(
   name: string,
   properties: P,
@@ -28,7 +28,7 @@ export function record<P extends TProperties>(
   return named(name, Type.Object(properties, { ...options }))
 }
 
-/** A request body: unknown members are refused. */
+/** A request body. Unknown fields are refused. */
 export function body<P extends TProperties>(
   name: string,
   properties: P,
@@ -47,16 +47,16 @@ function named<S extends TSchema>(name: string, schema: S): S {
 export const Uuid = Type.String({
   format: 'uuid',
   pattern: uuidPattern,
-  description: 'Accepted in any letter case, answered in lower case.',
+  description: 'Requests may use upper or lower case; responses use lower case.',
   examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'],
 })
 export const UuidOrEmpty = Type.String({
   format: 'uuid-or-empty',
   pattern: uuidOrEmptyPattern,
-  description: 'A UUID, or the empty string when unset.',
+  description: 'A UUID, or the empty string if not set.',
 })
 export const Timestamp = Type.String({
-  description: 'ISO 8601 UTC with milliseconds; the empty string when unset.',
+  description: 'ISO 8601 in UTC with milliseconds, or the empty string if not set.',
   pattern: '^(\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z)?$',
   examples: ['2026-11-14T23:50:00.000Z'],
 })
@@ -70,15 +70,15 @@ export const UtcDate = Type.String({
 export const ResourceName = Type.String({
   format: 'resource-name',
   pattern: resourceNamePattern,
-  description: 'Letters, digits, `_` and `-`, at most 63, starting with a letter or digit.',
+  description: 'At most 63 letters, digits, `_` and `-`, starting with a letter or digit.',
   examples: ['train-7'],
 })
-/** Text that others see on one line: no control characters, no marks of direction. */
+/** Text on one line, without control characters and direction marks. */
 export const PlainText = (limits: { minLength?: number; maxLength: number; examples?: string[] }) =>
   Type.String({ ...limits, format: 'plain-text', pattern: plainTextPattern })
 /** A display name: not an identifier. */
 export const DisplayName = PlainText({ minLength: 1, maxLength: 100, examples: ['Research'] })
-/** What people write beside a name, on one line. */
+/** A description on one line. */
 export const Description = PlainText({ maxLength: 500, examples: ['Fine-tuning run of November'] })
 export const Labels = Type.Unsafe<Record<string, string>>({
   type: 'object',
@@ -86,7 +86,7 @@ export const Labels = Type.Unsafe<Record<string, string>>({
   propertyNames: { type: 'string', format: 'label-key', pattern: labelKeyPattern },
   additionalProperties: { type: 'string', format: 'label-value', pattern: labelValuePattern },
   description:
-    'At most 32. A key has lower-case letters, digits, `.`, `_`, `/` and `-`, at most 63, and begins and ends with a letter or digit; a value has letters, digits, `.`, `_` and `-`, at most 63.',
+    'At most 32 labels. A key has at most 63 lower-case letters, digits, `.`, `_`, `/` and `-`, and starts and ends with a letter or digit. A value has at most 63 letters, digits, `.`, `_` and `-`.',
   examples: [{ team: 'ml', stage: 'prod' }],
 })
 export type Labels = Static<typeof Labels>
@@ -99,56 +99,63 @@ export const Email = Type.String({
 })
 export const Password = Type.String({ minLength: 8, maxLength: 256 })
 export const Usd = Type.Number({ description: 'US dollars.' })
-export const Empty = record('Empty', {}, { description: 'The answer of a deletion.', examples: [{}] })
+export const Empty = record('Empty', {}, { description: 'An empty object.', examples: [{}] })
 
-/** `{items}`, whole. */
+/** `{items}`: the complete list. */
 export function wholeList<S extends TSchema>(name: string, item: S) {
   return record(name, { items: Type.Array(item) })
 }
 
-/** `{items, next_page_token}`, a page at a time. */
+/** `{items, next_page_token}`: one page of a list. */
 export function pagedList<S extends TSchema>(name: string, item: S) {
   return record(name, {
     items: Type.Array(item),
     next_page_token: Type.String({
-      description: 'Pass as `page_token` for the next page; empty at the end.',
+      description: 'Pass this as `page_token` to get the next page. Empty on the last page.',
     }),
   })
 }
 
 export const pageQuery = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Items per page.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 500,
+      default: 100,
+      description: 'The maximum number of items per page.',
+    }),
   ),
-  page_token: Type.Optional(Type.String({ maxLength: 1000, description: 'From the page before.' })),
+  page_token: Type.Optional(
+    Type.String({ maxLength: 1000, description: 'The `next_page_token` of the previous page.' }),
+  ),
 }
 
-/** Beside the other filters of a list. */
+/** The label filter of a list. */
 export const labelQuery = {
   label_selector: Type.Optional(
     Type.String({
       maxLength: 8_000,
       format: 'label-selector',
       description:
-        'Conditions, comma-separated, that all have to hold: `team=ml`, `stage!=test` (another value or no such label), `gpu-job` (has it), `!old` (has it not).',
+        'Comma-separated conditions that must all be true: `team=ml`, `stage!=test` (another value, or no such label), `gpu-job` (has the label), `!old` (does not have the label).',
       examples: ['team=ml,stage!=test,gpu-job,!old'],
     }),
   ),
 }
 
-/** In which order; a page token belongs to the order that it was given in. */
+/** The order of a list. A page token is valid only for the order in which it was created. */
 export const sortQuery = {
   sort: Type.Optional(
     Type.Enum([...sorts], {
       default: '-created_at',
-      description: 'The order; with a minus, the falling one. What has no price comes last.',
+      description: 'The field to sort by; `-` means descending order. Items without a price come last.',
     }),
   ),
 }
 
 export const PageQuery = Type.Object(pageQuery)
 
-/** A comma-separated filter, of a closed set of values if they are given. */
+/** A comma-separated filter, with a fixed set of values if `values` is given. */
 export const CommaList = (description: string, values?: readonly string[]) =>
   Type.Optional(
     Type.String({

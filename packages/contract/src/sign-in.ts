@@ -2,11 +2,11 @@ import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
 import { body, Email, Empty, Password, record, Timestamp, Uuid, wholeList } from './schema.ts'
 
-/** What a person does about signing in, besides the tokens themselves: resets, second factors, sessions. */
+/** Sign-in routes besides those for tokens: password resets, second factors, single sign-on and sessions. */
 
 export const Session = record('Session', {
   id: Uuid,
-  is_current: Type.Boolean({ description: 'Whether this very request belongs to it.' }),
+  is_current: Type.Boolean({ description: 'True for the session that sent this request.' }),
   client_address: Type.String({ examples: ['203.0.113.7'] }),
   user_agent: Type.String({ examples: ['Mozilla/5.0'] }),
   has_second_factor: Type.Boolean(),
@@ -17,7 +17,7 @@ export type Session = Static<typeof Session>
 
 export const Identity = record('Identity', {
   provider: Type.String({
-    description: 'Its name here; empty when it is no longer configured.',
+    description: 'The name of the provider in this service. Empty if the provider is no longer configured.',
     examples: ['company'],
   }),
   issuer: Type.String({ examples: ['https://idp.example.com'] }),
@@ -30,7 +30,7 @@ const code = Type.String({ minLength: 1, maxLength: 256, description: 'The one-t
 const totpCode = Type.String({
   minLength: 6,
   maxLength: 64,
-  description: 'Six digits of the authenticator, or a recovery code.',
+  description: 'The six digits that the authenticator app shows, or a recovery code.',
   examples: ['492039'],
 })
 const common = { tag: 'Authentication', opensTransactions: true, noStore: true } as const
@@ -40,8 +40,8 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/reset',
-    summary: 'Set a new password by a reset code',
-    description: 'Ends all sessions of the user and keeps the second factor.',
+    summary: 'Set a new password with a reset code',
+    description: 'Ends all sessions of the user. The second factor stays set up.',
     access: 'public',
     body: body('ResetRequest', { code, password: Password }),
     answer: Empty,
@@ -51,9 +51,9 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/forgot',
-    summary: 'Have a reset code mailed',
+    summary: 'Request a password reset by e-mail',
     description:
-      'The answer is the same for every address. Where the service sends no mail: 409, and an operator can make a link.',
+      'The response is the same whether or not the address has an account. Returns 409 if the service does not send e-mail; an operator can then create a reset link.',
     access: 'public',
     body: body('ForgotRequest', { email: Email }),
     answer: Empty,
@@ -63,13 +63,13 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/totp',
-    summary: 'Begin to set up a second factor',
-    description: 'It counts once it has been confirmed by a code.',
+    summary: 'Start setting up a second factor',
+    description: 'The second factor becomes active when a code confirms it.',
     access: 'user',
     body: body('TotpRequest', { current_password: Type.String({ minLength: 1, maxLength: 256 }) }),
     answer: record('TotpSecret', {
       otpauth_uri: Type.String({
-        description: 'For an authenticator, as a QR code or by hand.',
+        description: 'Show this as a QR code for the authenticator app, or let the user type the secret.',
         examples: ['otpauth://totp/Slipway:ada@example.com?issuer=Slipway&secret=JBSWY3DPEHPK3PXP'],
       }),
     }),
@@ -80,7 +80,7 @@ export const signInRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/auth/totp/confirm',
     summary: 'Confirm the second factor',
-    description: 'The answer alone has the recovery codes: each stands in for the second factor once.',
+    description: 'Only this response shows the recovery codes. Each code can replace the second factor once.',
     access: 'user',
     body: body('TotpConfirmation', { code: totpCode }),
     answer: record('RecoveryCodes', { recovery_codes: Type.Array(Type.String()) }),
@@ -100,9 +100,9 @@ export const signInRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/auth/oidc',
     tag: 'Authentication',
-    summary: 'List providers of single sign-on',
+    summary: 'List single sign-on providers',
     description:
-      'A browser begins at `/v0.1/auth/oidc/{name}` and comes back to `/v0.1/auth/oidc/{name}/callback` with a session of the console.',
+      'A browser starts at `/v0.1/auth/oidc/{name}`. The provider sends it back to `/v0.1/auth/oidc/{name}/callback`, which creates a console session.',
     access: 'public',
     answer: wholeList(
       'SignInProviderList',
@@ -113,8 +113,9 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/oidc/{provider}/link',
-    summary: 'Bind an identity at a provider to one’s account',
-    description: 'Open the address in the same browser: the cookie of this answer goes with it.',
+    summary: 'Link an identity at a provider to your account',
+    description:
+      'Open `url` in the browser that sent this request, because the response sets a cookie that the sign-in needs.',
     access: 'user',
     answer: record('SignInRedirect', { url: Type.String({ examples: ['https://idp.example.com/auth?…'] }) }),
     errors: ['not_found'],
@@ -123,9 +124,9 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'DELETE',
     path: '/v0.1/auth/oidc/{provider}/link',
-    summary: 'Take one’s identity at a provider off one’s account',
+    summary: 'Unlink an identity at a provider from your account',
     description:
-      'Memberships that its claims gave end. 409 for the only way to sign in: an account without a password keeps its last identity.',
+      'Ends the memberships that came from the claims of this identity. Returns 409 if the account has no password and this is its last identity, because the user could no longer sign in.',
     access: 'user',
     answer: Empty,
     errors: ['not_found', 'conflict'],
@@ -134,7 +135,7 @@ export const signInRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/auth/identities',
     tag: 'Authentication',
-    summary: 'List one’s identities at providers of single sign-on',
+    summary: 'List your identities at single sign-on providers',
     access: 'user',
     answer: wholeList('IdentityList', Identity),
     noStore: true,
@@ -143,7 +144,7 @@ export const signInRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/auth/sessions',
     tag: 'Authentication',
-    summary: 'List where one is signed in',
+    summary: 'List your sessions',
     access: 'user',
     answer: wholeList('SessionList', Session),
     noStore: true,
@@ -152,7 +153,7 @@ export const signInRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/auth/sessions/{session_id}',
     tag: 'Authentication',
-    summary: 'Read a session of one’s own',
+    summary: 'Read one of your sessions',
     access: 'user',
     answer: Session,
     errors: ['not_found'],
@@ -162,7 +163,7 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'DELETE',
     path: '/v0.1/auth/sessions/{session_id}',
-    summary: 'End a session of one’s own',
+    summary: 'End one of your sessions',
     access: 'user',
     answer: Empty,
     errors: ['not_found'],
@@ -171,7 +172,7 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'DELETE',
     path: '/v0.1/auth/sessions',
-    summary: 'End all other sessions of one’s own',
+    summary: 'End all your other sessions',
     access: 'user',
     answer: Empty,
   },

@@ -1,6 +1,6 @@
 /**
- * One OpenSSH public key line, decoded down to its last byte. It also runs in browsers, so it does not use Buffer.
- * Wire form of the blob: each part is a 4-byte big-endian length followed by that many bytes.
+ * Parses one OpenSSH public key line and checks every byte. It also runs in browsers, so it does not use Buffer.
+ * Wire format of the key data: each part is a 4-byte big-endian length followed by that many bytes.
  */
 export type SshKey =
   | { ok: true; type: string; bits: number; comment: string }
@@ -14,7 +14,7 @@ const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]
 
 class Malformed extends Error {}
 
-/** Takes the parts of a blob one after the other. */
+/** Reads the parts of the key data one after another. */
 class Parts {
   private readonly bytes: Uint8Array
   private at = 0
@@ -35,7 +35,7 @@ class Parts {
     return Array.from(this.next(what), (byte) => String.fromCharCode(byte)).join('')
   }
 
-  /** A positive number in its shortest form: a leading zero byte only where the next bit would read as a sign. */
+  /** Reads a positive number in its shortest form: a leading zero byte only where the next bit would be read as a sign. */
   positive(what: string): { bytes: Uint8Array; bits: number } {
     const bytes = this.next(what)
     const [first = 0, second = 0] = bytes
@@ -45,7 +45,7 @@ class Parts {
   }
 
   end(): void {
-    if (this.at !== this.bytes.length) throw new Malformed('there is more after the key data')
+    if (this.at !== this.bytes.length) throw new Malformed('there are more bytes after the key data')
   }
 }
 
@@ -80,7 +80,7 @@ function readRsa(parts: Parts): number {
   return modulus.bits
 }
 
-/** Keys that live on a security token end with the application they are for. */
+/** Keys on a security token end with the name of their application. */
 function onToken(read: (parts: Parts) => number) {
   return (parts: Parts): number => {
     const bits = read(parts)
@@ -101,10 +101,10 @@ const readers: Record<string, (parts: Parts) => number> = {
 
 export const sshKeyTypes: readonly string[] = Object.keys(readers)
 
-/** The form of the line alone: whether its data is a key is for `parseSshPublicKey` to say. */
+/** Checks the format of the line only; `parseSshPublicKey` also checks the key data. */
 export const sshKeyPattern = `^(${sshKeyTypes.map((type) => type.replaceAll('.', '\\.')).join('|')}) [A-Za-z0-9+/]+={0,2}( [^\\r\\n]*)?(\\r?\\n)?$`
 
-/** The line without the break that files end with: what guests are given. */
+/** Removes the line break at the end. Guests get the key without it. */
 export const sshKeyLine = (text: string): string => text.replace(/\r?\n$/, '')
 
 /** Base64 with padding and zero spare bits, so that one key has one spelling. */
@@ -123,19 +123,19 @@ function hasControlCharacter(text: string): boolean {
   return false
 }
 
-/** `problem` completes a sentence that begins with the name of the field. One line break at the end is overlooked. */
+/** `problem` completes a sentence that begins with the name of the field. One line break at the end is ignored. */
 export function parseSshPublicKey(given: string): SshKey {
   const text = sshKeyLine(given)
   const refuse = (problem: string): SshKey => ({ ok: false, problem })
   if (given.length > maxLineChars) return refuse(`must have at most ${maxLineChars} characters`)
   if (text.includes('PRIVATE KEY')) {
-    return refuse('must be a public key (the file ending in .pub), and this is a private one')
+    return refuse('is a private key; send the public key, from the file that ends in .pub')
   }
   if (hasControlCharacter(text)) return refuse('must be one line without tabs or other control characters')
   const [type = '', data = '', ...rest] = text.split(' ')
   const read = Object.hasOwn(readers, type) ? readers[type] : undefined
   if (!read) {
-    return refuse(`must be one line that begins with a key type: ${sshKeyTypes.join(', ')}`)
+    return refuse(`must be one line that starts with a key type: ${sshKeyTypes.join(', ')}`)
   }
   try {
     const parts = new Parts(decodeBase64(data))

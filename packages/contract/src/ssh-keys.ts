@@ -3,22 +3,22 @@ import { defineRoutes } from './route.ts'
 import { body, DisplayName, Empty, PageQuery, pagedList, record, Timestamp, Uuid } from './schema.ts'
 import { sshKeyPattern } from './ssh-key.ts'
 
-/** A line as people copy it from a `.pub` file. */
+/** A line copied from a `.pub` file. */
 export const SshPublicKey = Type.String({
   maxLength: 16384,
   format: 'ssh-public-key',
   pattern: sshKeyPattern,
   description:
-    'One line in OpenSSH form: ed25519, ecdsa, rsa of at least 2048 bits, or their `sk-` forms. A line break at its end is accepted.',
+    'One line in OpenSSH format. Supported types: ed25519, ecdsa, rsa with at least 2048 bits, and the `sk-` types of security tokens. A line break at the end is accepted.',
 })
 
 export const SshKey = record('SshKey', {
   id: Uuid,
   name: DisplayName,
-  public_key: Type.String({ description: 'As it was sent.' }),
+  public_key: Type.String({ description: 'The key line as it was sent.' }),
   type: Type.String({ examples: ['ssh-ed25519'] }),
   fingerprint: Type.String({
-    description: 'As `ssh-keygen -l` shows it.',
+    description: 'The fingerprint as `ssh-keygen -l` shows it.',
     examples: ['SHA256:2gFQdeJQ7YRcHCyPzMVXWfYDlEHBuoKXbW5ynEDXPnA'],
   }),
   created_at: Timestamp,
@@ -42,7 +42,7 @@ export const sshKeyRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Register an SSH key',
     description:
-      'A VM creation can name it by its id. VMs keep the keys that they were created with, whatever becomes of the registered one. At most 1,000 in a project.',
+      'Use its id in `ssh_key_ids` when you create a VM. VMs keep the keys that they were created with, even after the registered key is removed. A project can have at most 1,000 SSH keys.',
     access: 'member',
     worksUnpaid: true,
     body: body('SshKeyCreate', { name: DisplayName, public_key: SshPublicKey }),

@@ -1,4 +1,4 @@
-/** The state tables: server guards, console buttons and tests read the same ones. */
+/** The state tables that the server, the console and the tests share. */
 
 export const vmStates = [
   'STATE_CREATING',
@@ -59,7 +59,7 @@ export const vmStateTable: Record<VmState, VmStateFacts> = {
 export type VmAction = 'START' | 'STOP' | 'RESET'
 export const vmActionNames = ['START', 'STOP', 'RESET'] as const satisfies VmAction[]
 
-/** Which action is allowed from where, through which state, to which. */
+/** For each action: the states in which it is allowed, the state while it runs, and the state after it. */
 export const vmActions: Record<VmAction, { from: VmState[]; via: VmState; to: VmState }> = {
   START: { from: ['STATE_SHUTOFF'], via: 'STATE_STARTING', to: 'STATE_RUNNING' },
   STOP: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_STOPPING', to: 'STATE_SHUTOFF' },
@@ -105,7 +105,7 @@ export type GpuState = (typeof gpuStates)[number]
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
-/** The bounds of a VM's time to live, and the choices that people are offered. */
+/** The limits of a VM's time to live, and the choices that the console offers. */
 export const minTtlSeconds = 300
 export const maxTtlSeconds = 2_592_000
 
@@ -114,7 +114,7 @@ export const ttlChoicesHours = [1, 4, 12, 24, 72, 168, 720] as const
 export const expiryActions = ['stop', 'delete'] as const
 export type ExpiryAction = (typeof expiryActions)[number]
 
-/** The orders in which VMs and disks can be listed; a minus is the falling one. */
+/** The orders in which VMs and disks can be listed; a minus means descending order. */
 export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hour', '-usd_per_hour'] as const
 export type Sort = (typeof sorts)[number]
 

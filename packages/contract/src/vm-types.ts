@@ -1,4 +1,4 @@
-/** The catalogue: families of GPUs, and the VM types made of them. */
+/** The catalogue: GPU families and the VM types of each family. */
 
 /** The length of a month in price estimates. */
 export const hoursPerMonth = 730
@@ -58,14 +58,14 @@ export interface VmType {
   gpuMemoryGb: number
   cpuCores: number
   memoryGb: number
-  /** Local NVMe of the type: scratch space, lost at stop. */
+  /** Size of the local NVMe disk. Its data is lost when the VM stops. */
   nvmeGb: number
   networkGbps: number
-  /** Whole-host types may mount shared volumes. */
+  /** Only whole-host types can mount shared volumes. */
   isWholeHost: boolean
 }
 
-/** Everything about a type is its family's share of one GPU times the number of GPUs. */
+/** The size of a type is its family's size for one GPU times the number of GPUs. */
 export const vmTypes: VmType[] = familyNames.flatMap((family) => {
   const share = families[family]
   return share.sizes.map((gpuCount) => ({
@@ -93,11 +93,14 @@ export function familyOfModel(model: string): Family | undefined {
   return familyNames.find((family) => families[family].model === model)
 }
 
-/** Stands for the first location where a new VM fits. No location has this name. */
+/** Selects the first location where a new VM fits. No location has this name. */
 export const anyLocation = 'any'
 
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
+
+/** How many data disks of each type a VM can have. */
+export const maxDisksPerVm: Record<DiskType, number> = { 'persistent-ssd': 16, 'shared-volume': 4 }
 
 /** Size of an OS disk: the default and the maximum. */
 export const osDiskGib = 128
@@ -115,7 +118,7 @@ export const quotaNames = [
 ] as const
 export type QuotaName = (typeof quotaNames)[number]
 
-/** What an organization alone has a limit of, counted over its projects. */
+/** Quotas that exist only for organizations, not for projects. */
 export const countedQuotaNames = [
   'projects',
   'networks',

@@ -21,29 +21,33 @@ import {
 } from './schema.ts'
 import { SshPublicKey } from './ssh-keys.ts'
 import { expiryActions, maxTtlSeconds, minTtlSeconds, vmActionNames, vmStates } from './states.ts'
-import { vmTypeNames } from './vm-types.ts'
+import { maxDisksPerVm, vmTypeNames } from './vm-types.ts'
+
+const closed = { additionalProperties: false }
+const maxDisks = maxDisksPerVm['persistent-ssd'] + maxDisksPerVm['shared-volume']
 
 const script = { maxLength: 65536, pattern: '^[^\\u0000]*$', examples: ['#!/bin/sh\nnvidia-smi\n'] }
 const StartupScript = Type.String({
   ...script,
   format: 'startup-script',
   description:
-    'Run at every boot: by the program that its first line names after `#!`, else by `/bin/sh`. One that begins with `#cloud-config` is for cloud-init, if the image has the tag `cloud-init`. At most 64 KiB; empty means none.',
+    'A script that runs at every boot. If its first line starts with `#!`, that program runs it; otherwise `/bin/sh` does. A script that starts with `#cloud-config` is passed to cloud-init; the image must have the tag `cloud-init`. At most 64 KiB; empty means no script.',
 })
 const ShutdownScript = Type.String({
   ...script,
   format: 'shutdown-script',
   description:
-    'Run before a stop: by the program that its first line names after `#!`, else by `/bin/sh`. At most 64 KiB; empty means none.',
+    'A script that runs before the VM stops. If its first line starts with `#!`, that program runs it; otherwise `/bin/sh` does. At most 64 KiB; empty means no script.',
 })
 const VmTypeName = Type.Enum(vmTypeNames, {
   examples: ['a100.1x'],
-  description: 'A VM type of the catalogue.',
+  description: 'A VM type from the catalogue.',
 })
 const TtlSeconds = Type.Integer({
   minimum: minTtlSeconds,
   maximum: maxTtlSeconds,
-  description: 'Time to live from first running.',
+  description:
+    'Time to live in seconds. In a creation it counts from the first time the VM runs, in a change from now.',
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
@@ -57,20 +61,21 @@ export const VmCreate = body(
       maxLength: 100,
       examples: ['us-east1-a'],
       description:
-        'A location, or `any`: the first in catalogue order that has stock, the image, a subnet of the project and the given disks. The VM shows which it is.',
+        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location.',
     }),
     image: Type.String({
       minLength: 1,
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
-      description: 'The name of an image; without a tag, `:latest` is meant.',
+      description: 'The name of an image. A name without a tag means `:latest`.',
     }),
     ssh_public_key: Type.Optional(SshPublicKey),
     ssh_key_ids: Type.Optional(
       Type.Array(Uuid, {
         maxItems: 32,
         uniqueItems: true,
-        description: 'Registered SSH keys, put in beside `ssh_public_key`: one of the two has to name a key.',
+        description:
+          'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. At least one key is required, in either field.',
       }),
     ),
     startup_script: Type.Optional(StartupScript),
@@ -85,18 +90,21 @@ export const VmCreate = body(
           },
           { additionalProperties: false },
         ),
-        { maxItems: 20 },
+        { maxItems: maxDisks },
       ),
     ),
     subnet_id: Type.Optional(
-      Type.String({ ...Uuid, description: 'Without it, the default network’s subnet of the location.' }),
+      Type.String({
+        ...Uuid,
+        description: 'The default is the subnet of the default network in the location.',
+      }),
     ),
     public_ip: Type.Optional(Type.Enum(['dynamic', 'none'])),
     os_disk_size: Type.Optional(
       Type.String({
         ...DiskSize,
         description:
-          '128GiB, unless given, to 2TiB. What exceeds 128 GiB counts in the quota `disk_gib` and is billed as persistent-ssd.',
+          'From 128GiB, the default, to 2TiB. The part above 128 GiB counts towards the quota `disk_gib` and is billed as persistent-ssd.',
         examples: ['256GiB'],
       }),
     ),
@@ -119,7 +127,6 @@ export const VmCreate = body(
 )
 export type VmCreate = Static<typeof VmCreate>
 
-const closed = { additionalProperties: false }
 export const VmUpdate = Type.Union(
   [
     Type.Object({ action: Type.Enum([...vmActionNames]) }, closed),
@@ -129,7 +136,7 @@ export const VmUpdate = Type.Union(
   ],
   {
     description:
-      'Exactly one of: an action; a new type of the same family, when shut off; a new time to live from now; or any of name, description, labels (which replace all that there were) and deletion protection, which is an operation that has already succeeded, also beside another one.',
+      'Exactly one of: an action; a new type of the same family, while the VM is stopped; a new time to live from now; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )
@@ -141,7 +148,7 @@ export const vmRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/vms',
     tag: 'VMs',
     summary: 'Create a VM',
-    description: 'GPUs, quota, name and addresses are held from the moment of the answer.',
+    description: 'When the response arrives, the GPUs, quota, name and addresses are already reserved.',
     access: 'member',
     costsMoney: true,
     isBatched: true,
@@ -190,8 +197,9 @@ export const vmRoutes = defineRoutes({
     method: 'DELETE',
     path: '/v0.1/projects/{project_id}/vms/{vm_id}',
     tag: 'VMs',
-    summary: 'Delete a VM, in any state',
-    description: 'The OS disk goes, data disks stay. Asked again, answers the same operation.',
+    summary: 'Delete a VM',
+    description:
+      'Works in any state. Deletes the OS disk and keeps data disks. A repeated request returns the same operation.',
     access: 'member',
     isBatched: true,
     answer: OperationStarted,
@@ -207,7 +215,7 @@ export const vmRoutes = defineRoutes({
     body: body('VmAttachDisks', {
       attach_disks: Type.Array(
         Type.Object({ disk_id: Uuid, attachment_type: Type.Literal('data'), mode: DiskMode }, closed),
-        { minItems: 1, maxItems: 20 },
+        { minItems: 1, maxItems: maxDisks },
       ),
     }),
     answer: OperationStarted,
@@ -220,7 +228,7 @@ export const vmRoutes = defineRoutes({
     summary: 'Detach disks',
     isDestructive: true,
     access: 'member',
-    body: body('VmDetachDisks', { detach_disks: Type.Array(Uuid, { minItems: 1, maxItems: 20 }) }),
+    body: body('VmDetachDisks', { detach_disks: Type.Array(Uuid, { minItems: 1, maxItems: maxDisks }) }),
     answer: OperationStarted,
     errors: ['conflict'],
   },
@@ -232,7 +240,10 @@ export const vmRoutes = defineRoutes({
     access: 'viewer',
     query: Type.Object({
       offset: Type.Optional(
-        Type.Integer({ minimum: 0, description: 'In bytes; without it, the last 64 KiB.' }),
+        Type.Integer({
+          minimum: 0,
+          description: 'Where to start, in bytes. The default returns the last 64 KiB.',
+        }),
       ),
     }),
     answer: record('SerialLog', { content: Type.String(), next_offset: Type.Integer() }),
@@ -250,7 +261,7 @@ export const vmRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/vms/operations/{operation_id}',
     tag: 'VMs',
-    summary: 'Read a VM operation, or wait for its end',
+    summary: 'Read a VM operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
     answer: Operation,

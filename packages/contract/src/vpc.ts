@@ -61,7 +61,7 @@ const Ports = Type.Array(
     pattern: '^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$',
     examples: ['22', '3000-8080'],
   }),
-  { maxItems: 64, description: 'Ports or ranges within 1–65535; empty means all.' },
+  { maxItems: 64, description: 'Ports or port ranges from 1 to 65535. An empty list means all ports.' },
 )
 const Endpoints = Type.Array(
   Type.Object(
@@ -70,7 +70,7 @@ const Endpoints = Type.Array(
         Type.String({
           ...UuidOrEmpty,
           maxLength: 36,
-          description: 'A VM, subnet or network of the project; the empty string counts as absent.',
+          description: 'A VM, subnet or network of the project. An empty string means not set.',
         }),
       ),
       cidr: Type.Optional(
@@ -78,14 +78,15 @@ const Endpoints = Type.Array(
           maxLength: 18,
           format: 'ipv4-cidr-or-address',
           pattern: cidrOrAddressPattern,
-          description: 'An IPv4 block with zero host bits, or an address; the empty string counts as absent.',
+          description:
+            'An IPv4 block whose host bits are zero, or an address. An empty string means not set.',
           examples: ['203.0.113.0/24'],
         }),
       ),
     },
     { additionalProperties: false },
   ),
-  { minItems: 1, maxItems: 64, description: 'Each with exactly one of `cidr` and `resource_id`.' },
+  { minItems: 1, maxItems: 64, description: 'Each item must have exactly one of `cidr` and `resource_id`.' },
 )
 
 export const FirewallRuleCreate = body(
@@ -270,7 +271,7 @@ export const vpcRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/vpc/firewall-rules/test',
     changesNothing: true,
     tag: 'VPC',
-    summary: 'Would this packet pass?',
+    summary: 'Test whether the rules allow a packet',
     access: 'viewer',
     body: body('FirewallRuleTest', {
       direction: RuleDirection,
@@ -279,9 +280,11 @@ export const vpcRoutes = defineRoutes({
       destination: AddressOrVm,
       destination_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
     }),
-    answer: record('FirewallRuleTestAnswer', {
+    answer: record('FirewallRuleTestResult', {
       allowed: Type.Boolean(),
-      rule_id: Type.String({ description: 'The rule that decided; empty for the default denial.' }),
+      rule_id: Type.String({
+        description: 'The rule that decided. Empty if no rule matched and the packet is denied by default.',
+      }),
     }),
   },
   firewallRuleOperationList: {
@@ -297,7 +300,7 @@ export const vpcRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/vpc/firewall-rules/operations/{operation_id}',
     tag: 'VPC',
-    summary: 'Read a firewall rule operation, or wait for its end',
+    summary: 'Read a firewall rule operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
     answer: Operation,

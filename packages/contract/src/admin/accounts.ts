@@ -17,14 +17,14 @@ import {
 } from '../schema.ts'
 import { HostVm } from './fleet.ts'
 
-/** What operators may do to tenants and to each other. */
+/** Operator routes for VMs of tenants, user accounts and operator keys. */
 
 export const AdminVm = record('AdminVm', {
   ...HostVm.properties,
   organization_id: Uuid,
   type: Type.String({ examples: ['a100.1x'] }),
   location: Type.String(),
-  host_id: Type.String({ description: 'Empty when it is on none.' }),
+  host_id: Type.String({ description: 'Empty if the VM is on no host.' }),
   created_at: Timestamp,
 })
 export type AdminVm = Static<typeof AdminVm>
@@ -62,11 +62,11 @@ export const adminAccountRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/admin/users/{user_id}/reset',
     tag: 'Operators',
-    summary: 'Make a link by which a user sets a new password',
-    description: 'It works once and for an hour; links before it no longer work.',
+    summary: 'Create a password reset link for a user',
+    description: 'The link works once, within one hour. Earlier links stop working.',
     access: 'operator',
     answer: record('ResetLink', {
-      reset_url: Type.String({ description: 'Shown this once: for the user alone.' }),
+      reset_url: Type.String({ description: 'Only this response shows the link. Send it only to the user.' }),
       expires_at: Timestamp,
     }),
     errors: ['conflict'],
@@ -78,7 +78,7 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Remove a user’s second factor',
     description:
-      'For a user who has lost it together with the recovery codes. Ends all sessions of the user.',
+      'Use this for a user who lost both the second factor and the recovery codes. Ends all sessions of the user.',
     access: 'operator',
     answer: Empty,
     errors: ['conflict'],
@@ -97,7 +97,7 @@ export const adminAccountRoutes = defineRoutes({
     path: '/v0.1/admin/keys',
     tag: 'Operators',
     summary: 'Create an operator key',
-    description: 'The answer alone contains the secret.',
+    description: 'Only this response contains the secret.',
     access: 'operator',
     body: body('OperatorKeyCreate', {
       name: DisplayName,

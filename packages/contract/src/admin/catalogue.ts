@@ -4,14 +4,14 @@ import { imageNamePattern, imageSourcePattern } from '../names.ts'
 import { defineRoutes } from '../route.ts'
 import { body, Empty, PlainText, wholeList } from '../schema.ts'
 
-/** What tenants can choose, and what it costs. */
+/** Operator routes for images and prices. */
 
 const ImageName = Type.String({
   format: 'image-name',
   pattern: imageNamePattern,
   examples: ['ubuntu24.04-nvidia:latest'],
 })
-/** No slash: a source names a file, it does not lead to one. */
+/** No slash: a source is the name of a file, not a path. */
 const ImageSourceValue = Type.Union([
   Type.String({ format: 'image-source', pattern: imageSourcePattern, maxLength: 128 }),
   Type.Integer({ minimum: 0 }),
@@ -42,7 +42,7 @@ export const adminCatalogueRoutes = defineRoutes({
         Type.Record(Type.String({ maxLength: 60 }), ImageSourceValue, {
           maxProperties: 20,
           description:
-            'Names an image that the engine registered, by members of its source such as `file`; the rest is taken from there. Plain names, no paths.',
+            'Selects an image that the engine has registered, by fields of its source such as `file`. The other fields are copied from that image. Values are names, not paths.',
         }),
       ),
     }),
@@ -53,7 +53,7 @@ export const adminCatalogueRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/images/{image_id}',
     tag: 'Operators',
-    summary: 'Change where an image can be used',
+    summary: 'Change the locations of an image',
     access: 'operator',
     body: body('ImageUpdate', { locations: LocationNames }),
     answer: Image,
@@ -71,7 +71,7 @@ export const adminCatalogueRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/prices',
     tag: 'Operators',
-    summary: 'List prices in force',
+    summary: 'List current prices',
     access: 'operator',
     answer: wholeList('AdminPriceList', Price),
   },
@@ -80,7 +80,7 @@ export const adminCatalogueRoutes = defineRoutes({
     path: '/v0.1/admin/prices',
     tag: 'Operators',
     summary: 'Set prices, valid from now',
-    description: 'Products that are not named keep their price.',
+    description: 'Products that are not listed keep their price.',
     access: 'operator',
     body: body('PriceSet', {
       items: Type.Array(Type.Object({ ...Price.properties }, { additionalProperties: false }), {
@@ -88,6 +88,6 @@ export const adminCatalogueRoutes = defineRoutes({
         maxItems: 100,
       }),
     }),
-    answer: wholeList('PriceSetAnswer', Price),
+    answer: wholeList('PriceSetResult', Price),
   },
 })

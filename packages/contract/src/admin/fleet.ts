@@ -4,7 +4,7 @@ import { defineRoutes } from '../route.ts'
 import { body, Empty, pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from '../schema.ts'
 import { gpuStates, hostStates, vmStates } from '../states.ts'
 
-/** Hosts, their GPUs, and what is left of them. */
+/** Operator routes for hosts, GPUs, locations and capacity. */
 
 export const Gpu = record('Gpu', {
   id: Uuid,
@@ -12,7 +12,7 @@ export const Gpu = record('Gpu', {
   pci_address: Type.String({ examples: ['0000:41:00.0'] }),
   numa_node: Type.Integer(),
   state: Type.Enum([...gpuStates]),
-  vm_id: Type.String({ description: 'Empty when no VM holds it.' }),
+  vm_id: Type.String({ description: 'Empty if no VM uses the GPU.' }),
 })
 export type Gpu = Static<typeof Gpu>
 
@@ -38,14 +38,14 @@ export const Host = record('Host', {
   draining_since: Type.String({
     ...Timestamp,
     description:
-      'When the drain that is under way was asked for; empty when none is, or it is older than the events.',
+      'When the current drain was requested. Empty if no drain is in progress, or if its event is older than the retention period.',
   }),
   vms_at_drain: Type.Integer({
-    description: 'How many VMs lived on it when the drain that is under way began; 0 when that is not known.',
+    description: 'How many VMs were on the host when the current drain began; 0 if unknown.',
   }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
-  vms: Type.Array(HostVm, { description: 'The VMs that live on it: it is drained when there are none.' }),
+  vms: Type.Array(HostVm, { description: 'The VMs on the host. The host is drained when there are none.' }),
 })
 export type Host = Static<typeof Host>
 
@@ -66,7 +66,7 @@ export const FamilyCapacity = record('FamilyCapacity', {
   free: Type.Integer(),
   claimed: Type.Integer(),
   quarantined: Type.Integer(),
-  largest_type: Type.String({ description: 'The largest type that still fits; empty when none does.' }),
+  largest_type: Type.String({ description: 'The largest type that still fits. Empty if none fits.' }),
 })
 
 export const adminFleetRoutes = defineRoutes({
@@ -89,7 +89,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Register a host',
     description:
-      'Its GPUs appear with its first report. In a simulated location `gpus` describes the host to simulate.',
+      'The GPUs appear with the first report of the host. In a simulated location, `gpus` describes the host to simulate.',
     access: 'operator',
     body: body('HostCreate', {
       name: Type.String({ format: 'host-name', pattern: hostNamePattern }),
@@ -130,7 +130,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Drain a host',
     description:
-      'Stops placing new VMs and notifies the tenants by an event; `drained` when the last VM has left. Never stops a VM.',
+      'No new VMs are placed on the host, and an event notifies its tenants. A drain never stops a VM. The state becomes `drained` when the last VM has left.',
     access: 'operator',
     answer: Host,
     errors: ['conflict'],
@@ -139,10 +139,10 @@ export const adminFleetRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/admin/hosts/{host_id}/forget',
     tag: 'Operators',
-    summary: 'Declare a host lost for good',
+    summary: 'Declare a host permanently lost',
     isDestructive: true,
     description:
-      'Only one that is down. Its VMs are without OS disk from then on, disks that live on it are deleted, its GPUs are `gone`, VMs that were deleted while it was away let go of disks and addresses, and its reports are refused until it is registered anew.',
+      'The host must be down. Its VMs lose their OS disks, and disks stored on it are deleted. Its GPUs become `gone`. VMs that were deleted while the host was unreachable release their disks and addresses. Reports from the host are refused until it is registered again.',
     access: 'operator',
     answer: Host,
     errors: ['conflict'],
@@ -160,7 +160,7 @@ export const adminFleetRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/gpus/{gpu_id}',
     tag: 'Operators',
-    summary: 'Quarantine or free a GPU',
+    summary: 'Quarantine a GPU, or return it to use',
     access: 'operator',
     body: body('GpuUpdate', { state: Type.Enum(['free', 'quarantined']) }),
     answer: Gpu,
@@ -178,7 +178,7 @@ export const adminFleetRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/capacity',
     tag: 'Operators',
-    summary: 'GPUs by location and family',
+    summary: 'List the number of GPUs by location and family',
     access: 'operator',
     answer: wholeList('FamilyCapacityList', FamilyCapacity),
   },

@@ -5,16 +5,18 @@ import { defineRoutes } from '../route.ts'
 import { pagedList, pageQuery, record, Uuid, UuidOrEmpty } from '../schema.ts'
 import { operationStates } from '../states.ts'
 
-/** What is under way or has happened, of all tenants. */
+/** Operator routes for operations and events of all tenants. */
 
 export const AdminOperation = record('AdminOperation', {
   ...Operation.properties,
   project_id: Uuid,
-  resource_name: Type.String({ description: 'Of the VM, disk or rule; empty when it is no longer known.' }),
+  resource_name: Type.String({
+    description: 'The name of the VM, disk or rule. Empty if it is no longer known.',
+  }),
   is_stuck: Type.Boolean(),
-  step: Type.String({ description: 'The step that is under way.' }),
+  step: Type.String({ description: 'The step that is in progress.' }),
   attempts: Type.Integer(),
-  error: Type.String({ description: 'Of the last attempt.' }),
+  error: Type.String({ description: 'The error of the last attempt.' }),
 })
 
 export const AdminEvent = record('AdminEvent', {
@@ -28,7 +30,10 @@ const AdminEventListQuery = Type.Object({
   ...EventListQuery.properties,
   project_id: Type.Optional(Uuid),
   organization_id: Type.Optional(
-    Type.String({ ...Uuid, description: 'What belongs to this organization and to none of its projects.' }),
+    Type.String({
+      ...Uuid,
+      description: 'Only events of this organization that belong to none of its projects.',
+    }),
   ),
 })
 
@@ -50,7 +55,7 @@ export const adminOperationRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/admin/operations/{operation_id}/retry',
     tag: 'Operators',
-    summary: 'Try a stuck operation again',
+    summary: 'Retry a stuck operation',
     access: 'operator',
     answer: AdminOperation,
     errors: ['conflict'],
@@ -59,10 +64,10 @@ export const adminOperationRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/admin/operations/{operation_id}/abandon',
     tag: 'Operators',
-    summary: 'Give a stuck operation up',
+    summary: 'Abandon a stuck operation',
     isDestructive: true,
     description:
-      'It ends as failed; what its undo could not remove is left to the reconcilers and to the operator.',
+      'The operation ends as failed. The service keeps trying to remove what the operation left behind; the operator removes the rest.',
     access: 'operator',
     answer: AdminOperation,
     errors: ['conflict'],
@@ -71,8 +76,8 @@ export const adminOperationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/events',
     tag: 'Operators',
-    summary: 'The audit log of all tenants and operators',
-    description: 'Streams like the events of a project.',
+    summary: 'List the audit log of all tenants and operators',
+    description: 'Supports `Accept: text/event-stream` like the events of a project.',
     access: 'operator',
     query: AdminEventListQuery,
     answer: pagedList('AdminEventList', AdminEvent),

@@ -17,17 +17,17 @@ import {
 import { paymentStates, roles } from '../states.ts'
 import { organizationQuotaNames, quotaNames } from '../vm-types.ts'
 
-/** Organizations, projects and people, and how much they may have. */
+/** Operator routes for organizations, projects, users and quotas. */
 
 export const AdminOrganization = record('AdminOrganization', {
   ...Organization.properties,
   suspended: Type.Boolean(),
   payment_state: Type.Enum([...paymentStates], {
-    description: 'Whether there has been a payment method, and whether the present one works.',
+    description: 'The state of the payment method; `never` if the organization has never had one.',
   }),
   month_to_date_usd: Usd,
-  projects: Type.Integer({ description: 'How many it has.' }),
-  vms: Type.Integer({ description: 'How many it has, running or not.' }),
+  projects: Type.Integer({ description: 'The number of projects.' }),
+  vms: Type.Integer({ description: 'The number of VMs, running or stopped.' }),
   created_at: Timestamp,
 })
 
@@ -48,7 +48,8 @@ export const AdminUser = record('AdminUser', {
 export const AdminUserCreated = record('AdminUserCreated', {
   ...AdminUser.properties,
   invite_url: Type.String({
-    description: 'The link to accept, shown this once: for the invited person alone.',
+    description:
+      'The link that accepts the invitation. Only this response shows it; send it only to the invited person.',
   }),
 })
 
@@ -75,13 +76,13 @@ export const adminTenantRoutes = defineRoutes({
     path: '/v0.1/admin/quotas',
     tag: 'Operators',
     summary: 'Set quotas of a project',
-    description: 'Within those of its organization. `max: null` takes a limit of the project away again.',
+    description: 'The quotas of the organization also apply. `max: null` removes the limit of the project.',
     access: 'operator',
     body: body('QuotaSet', {
       project_id: Uuid,
       items: quotaItems(quotaNames, Type.Union([QuotaLimit, Type.Null()])),
     }),
-    answer: wholeList('QuotaSetAnswer', Quota),
+    answer: wholeList('QuotaSetResult', Quota),
   },
   adminOrganizationQuotaList: {
     method: 'GET',
@@ -96,10 +97,10 @@ export const adminTenantRoutes = defineRoutes({
     path: '/v0.1/admin/organizations/{organization_id}/quotas',
     tag: 'Operators',
     summary: 'Set quotas of an organization',
-    description: 'They hold for all its projects together. Quotas that are not named stay as they are.',
+    description: 'The limits apply to all its projects together. Quotas that are not listed do not change.',
     access: 'operator',
     body: body('OrganizationQuotaSet', { items: quotaItems(organizationQuotaNames, QuotaLimit) }),
-    answer: wholeList('OrganizationQuotaSetAnswer', OrganizationQuota),
+    answer: wholeList('OrganizationQuotaSetResult', OrganizationQuota),
   },
   adminOrganizationList: {
     method: 'GET',
@@ -129,7 +130,10 @@ export const adminTenantRoutes = defineRoutes({
     body: body('OrganizationSuspension', {
       suspended: Type.Boolean(),
       stop_vms: Type.Optional(
-        Type.Boolean({ description: 'With `suspended`: also stops its VMs, and those that come up later.' }),
+        Type.Boolean({
+          description:
+            'Only with `suspended: true`: also stops the VMs of the organization, including VMs that start later.',
+        }),
       ),
     }),
     answer: AdminOrganization,
@@ -158,7 +162,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Invite a user',
     description:
-      'The link makes an account, or gives an existing one the role or the mark, when it is redeemed; `id` is the invitation’s until then. Inviting again replaces the link.',
+      'The user accepts with the link, which creates an account or adds the role or the operator right to an existing account. Until then `id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'operator',
     body: body('UserCreate', {
       email: Email,
@@ -174,10 +178,10 @@ export const adminTenantRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/users/{user_id}',
     tag: 'Operators',
-    summary: 'Suspend or restore a user, or take the operator’s mark away',
+    summary: 'Suspend or restore a user, or remove the operator right',
     isDestructive: true,
     description:
-      'Keys that a suspended user made stop until the user is restored. With the mark go the operator keys that this user made; the last operator keeps it. The mark is given by an invitation.',
+      'Keys that a suspended user created do not work until the user is restored. `is_operator: false` removes the operator right and revokes the operator keys that this user created; the last operator keeps the right. To give the operator right, invite the user.',
     access: 'operator',
     body: body('UserUpdate', {
       suspended: Type.Optional(Type.Boolean()),

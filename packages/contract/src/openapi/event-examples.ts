@@ -2,7 +2,7 @@ import type { EventType } from '../event-types.ts'
 import type { RouteId } from '../routes.ts'
 import { recording } from './recording.ts'
 
-/** Who gets to see an event: only those of a project go to webhooks and to the project's stream. */
+/** Who can see an event. Only events with the scope `project` go to webhooks and to the project's stream. */
 export type EventScope = 'project' | 'organization' | 'service'
 
 export interface EventFacts {
@@ -11,7 +11,7 @@ export interface EventFacts {
   when: string
   resource_type: string
   resource_id: string
-  /** An example of what it carries; what may be missing is in it too. */
+  /** An example of the data, including fields that are not always present. */
   data: Record<string, unknown>
 }
 
@@ -39,7 +39,7 @@ const operation = of('vm', id('b01'), 'project', { operation_id })
 const network = of('network', id('c01'), 'project', { name: 'lab', labels })
 const subnet = of('subnet', id('c02'), 'project', { name: 'lab-east' })
 const project = of('project', id('a01'), 'project')
-/** A record as a recorded response shows it, without the secret that only its creation shows. */
+/** The recorded response of a creation, without its secret. */
 function viewOf(route: RouteId): Record<string, unknown> {
   const { secret, ...view } = { ...(recording.routes[route]?.response as Record<string, unknown>) }
   return view
@@ -58,11 +58,11 @@ const image = of('image', id('e03'), 'service', {
   locations: ['us-east1-a', 'eu-north1-a'],
 })
 
-/** What every event means and carries: the compiler counts them, and a test compares the real ones with them. */
+/** The meaning and data of every event type. The compiler checks that none is missing; a test compares them with real events. */
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
   'access_key.revoked': key('An access key was revoked.'),
-  'billing.meter_disputed': organization('The payment provider counts a day’s usage differently.', {
+  'billing.meter_disputed': organization('The payment provider reports a different amount for a day.', {
     day: '2026-11-13',
     usd_cents: 3480,
     reason: 'the provider has another amount',
@@ -71,7 +71,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     monthly_usd: 2000,
     hard_stop: true,
   }),
-  'budget.threshold_reached': project('Spending of the month passed 50, 80 or 100 percent of the budget.', {
+  'budget.threshold_reached': project('The cost of the month reached 50, 80 or 100 percent of the budget.', {
     name: 'research',
     threshold_percent: 80,
     monthly_usd: 2000,
@@ -194,7 +194,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     name: 'Harbour Labs',
     stop_vms: true,
   }),
-  'organization.updated': organization('The rules of the organization changed.', {
+  'organization.updated': organization('The name or the second-factor rule of the organization changed.', {
     name: 'Harbour Labs',
     require_totp: true,
   }),

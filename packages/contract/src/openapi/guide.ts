@@ -1,36 +1,36 @@
-/** The opening of the reference. Plain paragraphs, `## ` headings and back-ticked words: the docs page knows no more. */
+/** The introduction of the API reference. The docs page renders only paragraphs, `## ` headings and back-ticked words. */
 export const guide = `Slipway provides GPU virtual machines on demand. Every path starts with \`/v0.1\`; bodies are JSON in both directions.
 
 ## Authentication
 
-Send \`Authorization: Bearer <token>\`, where the token is a project access key (\`slp_…\`) or an access token of \`POST /v0.1/auth/token\`. Access tokens live an hour. A refresh token works once, and its answer has the next one. A key with the role \`read\` has the rights of a \`viewer\`, one with \`write\` those of a \`member\`.
+Send \`Authorization: Bearer <token>\`, where the token is an access key (\`slp_…\`) or an access token from \`POST /v0.1/auth/token\`. Access tokens are valid for one hour. A refresh token can be used once; the response contains the next one. An access key with the role \`read\` has the rights of a \`viewer\`; a key with \`write\` has the rights of a \`member\`.
 
 ## Operations
 
-Creating, changing and deleting a VM, disk or firewall rule answers with an operation at once, and the work goes on behind it. What the answer promises is held from then on: GPUs, quota, name and addresses. Read the operation with \`?wait=60\` to be told the moment it ends; \`metadata.id\` names the resource from the first answer on.
+A request that creates, changes or deletes a VM, disk or firewall rule returns an operation immediately; the work continues in the background. GPUs, quota, name and addresses are already reserved when you get the response. Read the operation with \`?wait=60\`: the response comes when the operation ends, or after 60 seconds. \`metadata.id\` is the id of the resource, from the first response on.
 
 ## Retrying safely
 
-Send an \`Idempotency-Key\` of your own with every change. If the answer was lost, send the same request with the same key: within 24 hours you get the first answer again, marked \`Idempotency-Replayed: true\`. Answers of 429, 500 and 503 are safe to retry this way; \`Retry-After\` says how long to wait.
+Send a unique \`Idempotency-Key\` header with every request that changes something. If you did not receive the response, send the same request with the same key. Within 24 hours you get the first response again, with the header \`Idempotency-Replayed: true\`. Requests that failed with 429, 500 or 503 are safe to retry in this way; \`Retry-After\` says how many seconds to wait.
 
 ## Lists
 
-A list is \`{items, next_page_token}\`, newest first. Pass the token as \`page_token\` until it is empty. Tokens are opaque and belong to one list. Organizations and projects are plain arrays; the catalogue’s lists are whole.
+A list is \`{items, next_page_token}\`, newest first. Pass the token as \`page_token\` to get the next page; an empty token means that there are no more pages. Use a token only for the list that returned it. Lists of organizations and projects are plain arrays. The lists of the catalogue have no pages.
 
 ## Fields
 
-Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, and the empty string while unset. Unknown members of a request are refused and nothing is coerced. What you sent comes back as you sent it.
+Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, or the empty string if not set. A request with an unknown field or a value of the wrong type is refused. Responses return your values exactly as you sent them.
 
 ## Errors
 
-Every error has the same shape: \`code\` to branch on, \`message\` to read, \`request_id\` to quote, and \`details\` for single fields. Every answer names its request in \`X-Request-Id\`, with your own value if you sent one. Checks come in the order 401, 404, 403, 402, 400, 409. What is not yours answers 404, as if it did not exist.
+Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants the response is 404, as if they did not exist.
 
 ## Limits
 
-Bodies are at most 1 MiB, headers 16 KiB. Requests are limited per caller; \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\` are on every answer.
+A request body can have at most 1 MiB, the headers at most 16 KiB. The number of requests is limited per caller. Every response has the headers \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\`.
 
 ## Webhooks
 
-A webhook receives the events of a project by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each carries \`webhook-id\` (the event’s id, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`, as Standard Webhooks has them: \`v1,\` and the base64 of HMAC-SHA256 over id, timestamp and body, joined by dots, with the bytes behind \`whsec_\` as the key. After a rotation there are two signatures for a day, with a space between them.
+A webhook receives the events of a project by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each request has the headers of the Standard Webhooks specification: \`webhook-id\` (the id of the event, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`. The signature is \`v1,\` followed by the base64 of an HMAC-SHA256 of id, timestamp and body, joined by dots. The HMAC key is the base64-decoded part of the secret after \`whsec_\`. For one day after a rotation there are two signatures, separated by a space.
 
-Any 2xx within 10 seconds counts as delivered. Every other response is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and for the last time one day after the first attempt. Deliveries come at least once, and in order for each resource. A webhook whose deliveries have all failed for three days is paused.`
+A 2xx response within 10 seconds means delivered. Otherwise the delivery is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and a last time one day after the first attempt. Every event is delivered at least once, and the events of one resource in their order. A webhook is paused if all its deliveries fail for three days.`

@@ -17,11 +17,11 @@ import { webhookEntries } from './webhooks.ts'
 
 export interface OpenApiOptions {
   version: string
-  /** Where the service answers; by default that of a service started here. */
+  /** The URL of the service; by default that of a local service. */
   serverUrl?: string
 }
 
-/** The OpenAPI 3.1 document, printed from the route table. */
+/** Builds the OpenAPI 3.1 document from the route table. */
 export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: OpenApiOptions): Json {
   const { print, collected } = schemaPrinter()
   const responses: Json = {}
@@ -89,7 +89,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
               schema: print(route.answer),
               ...(example && { example: example.response }),
             },
-            ...(route.alsoAnswers && { [route.alsoAnswers]: textAnswer(route.alsoAnswers) }),
+            ...(route.alsoAnswers && { [route.alsoAnswers]: textResponse(route.alsoAnswers) }),
           },
         },
         ...errorRefs(route),
@@ -154,7 +154,7 @@ function queryParameter(
     name,
     in: 'query',
     required,
-    description: description ?? `Only those with this ${name.replaceAll('_', ' ')}.`,
+    description: description ?? `Only items with this ${name.replaceAll('_', ' ')}.`,
     schema: printed,
   }
 }
@@ -166,14 +166,16 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
     IdempotencyKey: {
       name: 'Idempotency-Key',
       in: 'header',
-      description: 'Makes the request safe to repeat for 24 hours: the first answer comes again.',
+      description:
+        'Makes the request safe to repeat: within 24 hours a repeated request gets the first response again.',
       schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
       example: 'b5c1f7e0-create-train-7',
     },
     LastEventId: {
       name: 'Last-Event-ID',
       in: 'header',
-      description: 'For a stream: the position after which it starts. Without it, only what is new.',
+      description:
+        'The position after which the stream starts. Without this header the stream has only new events.',
       schema: { type: 'string' },
       example: '73',
     },
@@ -181,7 +183,7 @@ function sharedParameters(print: (schema: unknown) => unknown): Json {
       name: 'X-Request-Id',
       in: 'header',
       description:
-        'The caller’s own name for the request: at most 128 visible ASCII characters. Any other value is replaced.',
+        'Your own id for the request: at most 128 visible ASCII characters. The service replaces any other value.',
       schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
       example: 'req-5f0c2d',
     },
@@ -197,16 +199,17 @@ function successHeaders(route: Route): Json {
   }
 }
 
-function textAnswer(mediaType: 'text/event-stream' | 'text/csv'): Json {
+function textResponse(mediaType: 'text/event-stream' | 'text/csv'): Json {
   return mediaType === 'text/csv'
     ? {
-        schema: { type: 'string', description: 'One line per item, after a line of column names.' },
+        schema: { type: 'string', description: 'A line with the column names, then one line per item.' },
         example: recording.texts[mediaType],
       }
     : {
         schema: {
           type: 'string',
-          description: '`id:` is the position and `data:` the event; a comment comes every 15 seconds.',
+          description:
+            '`id:` is the position and `data:` is the event. A comment line is sent every 15 seconds.',
         },
         example: streamed(recording.events['vm.running'] as { position: number }),
       }
@@ -217,14 +220,14 @@ const streamed = (event: { position: number } | undefined) =>
 
 const accessSentences: Record<Access, string> = {
   public: 'Needs no credential.',
-  caller: 'For any valid credential.',
-  user: 'For users only: an access key has no password.',
-  visible: 'For all who can see the organization.',
+  caller: 'Needs any valid credential.',
+  user: 'Needs the access token of a user; access keys cannot call it.',
+  visible: 'Needs any role in the organization, or an access key of it or of one of its projects.',
   viewer: 'Needs the role `viewer` or an access key.',
   member: 'Needs the role `member` or a key with the role `write`.',
   admin: 'Needs the role `admin`.',
   owner: 'Needs the role `owner`.',
-  operator: 'For operators.',
+  operator: 'Needs an operator.',
 }
 
 function accessSentence(route: Route): string {

@@ -8,7 +8,7 @@ const requestId = 'req-5f0c2d'
 export const isWrite = (route: Route) => route.method !== 'GET'
 const isScoped = (route: Route) => !['public', 'caller', 'user'].includes(route.access)
 
-/** Every code that a route can answer with, by status. */
+/** Every error code that a route can return, by status. */
 export function errorsByStatus(route: Route): Map<number, ErrorCode[]> {
   const codes = new Set<ErrorCode>(['invalid_argument', ...(route.errors ?? [])])
   if (route.access !== 'public') codes.add('unauthenticated')
@@ -74,16 +74,16 @@ const countHeader = (description: string, example: number) => ({
 export const headers: Json = {
   RequestId: {
     description:
-      'Names the request in logs and in support; the caller’s own value if it sent one of at most 128 visible ASCII characters.',
+      'Identifies the request in logs and support requests. It is the value that the caller sent, if that has at most 128 visible ASCII characters.',
     schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
     example: requestId,
   },
-  RateLimitLimit: countHeader('Requests that the caller may make in a burst.', 200),
-  RateLimitRemaining: countHeader('Requests left now.', 187),
+  RateLimitLimit: countHeader('How many requests the caller can make in a burst.', 200),
+  RateLimitRemaining: countHeader('How many requests the caller can make now.', 187),
   RateLimitReset: countHeader('Seconds until the allowance is full again.', 1),
   RetryAfter: countHeader('Seconds to wait before trying again.', 1),
   WwwAuthenticate: textHeader('The scheme to authenticate with.', 'Bearer'),
-  Allow: textHeader('The methods that the path knows.', 'GET, POST'),
-  IdempotencyReplayed: textHeader('`true` when this is the remembered answer of an earlier request.', 'true'),
-  CacheControl: textHeader('The answer holds a secret and is not to be stored.', 'no-store'),
+  Allow: textHeader('The methods that the path supports.', 'GET, POST'),
+  IdempotencyReplayed: textHeader('`true` if this is the stored response of an earlier request.', 'true'),
+  CacheControl: textHeader('The response contains a secret. Do not cache it.', 'no-store'),
 }

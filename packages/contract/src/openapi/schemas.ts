@@ -2,7 +2,7 @@ import { components } from '../schema.ts'
 
 export type Json = { [key: string]: unknown }
 
-/** Prints schemas for the document: named ones become references, and are collected as they are met. */
+/** Prints schemas for the document. Named schemas become references and are collected. */
 export function schemaPrinter() {
   const used = new Map<string, Json>()
 
@@ -22,7 +22,7 @@ export function schemaPrinter() {
     const printed: Json = {}
     for (const [key, value] of Object.entries(schema)) {
       if (key === 'title') continue
-      // Values of these are data, not schemas: a member that is called `title` stays.
+      // The values of these keys are data, not schemas, so a field with the name `title` is kept.
       if (
         key === 'examples' ||
         key === 'enum' ||

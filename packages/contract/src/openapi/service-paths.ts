@@ -6,17 +6,19 @@ import type { Json } from './schemas.ts'
 
 export const serviceTag = {
   name: 'Service',
-  description: 'Around the API: health, metrics and this document.',
+  description: 'Health, metrics and this document.',
 }
 
-const Health = record('Health', { status: Type.Enum(['ok']) }, { description: 'The process lives.' })
+const Health = record('Health', { status: Type.Enum(['ok']) }, { description: 'The process is running.' })
 const Readiness = record('Readiness', {
   status: Type.Enum(['ready']),
   engines: Type.Array(
     Type.Object({
       location: Type.String(),
       engine: Type.Enum(['simulated', 'qemu', 'incus']),
-      is_answering: Type.Boolean({ description: 'A worker has read its whole inventory within a minute.' }),
+      is_answering: Type.Boolean({
+        description: 'Whether a worker has read the complete inventory of the engine within the last minute.',
+      }),
     }),
   ),
 })
@@ -34,8 +36,8 @@ interface ServiceEndpoint {
 const endpoints: Record<string, ServiceEndpoint> = {
   '/healthz': {
     operationId: 'healthz',
-    summary: 'Does the process live?',
-    description: 'Answers as long as the process can answer at all; asks nothing of the database.',
+    summary: 'Check that the process is running',
+    description: 'Returns 200 while the process can respond. Does not use the database.',
     mediaType: 'application/json',
     schema: Health,
     example: { status: 'ok' },
@@ -43,7 +45,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
   },
   '/readyz': {
     operationId: 'readyz',
-    summary: 'Can the service do its work?',
+    summary: 'Check that the service is ready',
     description:
       'Returns 503 while the database is unavailable. An unavailable engine is listed in the response and affects only its location.',
     mediaType: 'application/json',
@@ -53,9 +55,9 @@ const endpoints: Record<string, ServiceEndpoint> = {
   },
   '/metrics': {
     operationId: 'metrics',
-    summary: 'Metrics in the Prometheus text format',
+    summary: 'Read metrics in the Prometheus text format',
     description:
-      'Needs the bearer token that the operator has set, except for requests from loopback without a forwarding header.',
+      'Needs the bearer token from the configuration, except for requests from a loopback address without a forwarding header.',
     mediaType: 'text/plain',
     schema: { type: 'string' },
     example: recording.texts['/metrics'],
@@ -63,8 +65,8 @@ const endpoints: Record<string, ServiceEndpoint> = {
   },
   '/openapi.json': {
     operationId: 'openapiGet',
-    summary: 'This document',
-    description: 'OpenAPI 3.1, printed from the route table that the service itself mounts.',
+    summary: 'Read this document',
+    description: 'The OpenAPI 3.1 document of this service.',
     mediaType: 'application/json',
     schema: { type: 'object' },
     errors: [405, 429],

@@ -6,12 +6,12 @@ import type { Json } from './schemas.ts'
 
 export { eventFacts }
 
-/** The types of events that a webhook can be sent. */
+/** The event types that webhooks can receive. */
 export const deliveredTypes = eventTypes.filter((type) => eventFacts[type].scope === 'project')
 
 /**
- * An example of what is posted: the form of Standard Webhooks around the event as the API shows it. An event that the
- * recorded run does not bring about is composed of its facts.
+ * An example of a webhook request: the event as the API shows it, in the format of Standard Webhooks. An event type that
+ * does not occur in the recorded run gets an example from `eventFacts`.
  */
 export function deliveryExample(type: EventType): Json {
   const { resource_type, resource_id, data } = eventFacts[type]
@@ -20,7 +20,7 @@ export function deliveryExample(type: EventType): Json {
   return { type, timestamp: event.created_at, data: event }
 }
 
-/** The part `webhooks` of the document: what each type of event means and brings. */
+/** The `webhooks` part of the document: the meaning and content of each event type. */
 export function webhookEntries(print: (schema: unknown) => unknown): Json {
   const schemaOf = (type: EventType) => ({
     type: 'object',
@@ -42,7 +42,10 @@ export function webhookEntries(print: (schema: unknown) => unknown): Json {
         content: { 'application/json': { schema: schemaOf(type), example: deliveryExample(type) } },
       },
       responses: {
-        '2XX': { description: 'Delivered. Any other answer, or none within 10 seconds, is tried again.' },
+        '2XX': {
+          description:
+            'Delivered. After any other response, or none within 10 seconds, the delivery is retried.',
+        },
       },
     },
   })

@@ -1,10 +1,10 @@
 import { distance } from 'fastest-levenshtein'
 
-/** More than this of a wrong word is not looked at: a request may send any length. */
+/** Only this many characters of a wrong word are compared, because a request can send a text of any length. */
 const longestWord = 200
 const mostSuggestions = 3
 
-/** Returns the words that were probably meant, the nearest first; letter case makes no difference. */
+/** Returns the words that were probably meant, the most similar first. Letter case is ignored. */
 export function nearWords<T extends string>(given: string, known: readonly T[]): T[] {
   const wanted = given.slice(0, longestWord).toLowerCase()
   return known
@@ -15,7 +15,7 @@ export function nearWords<T extends string>(given: string, known: readonly T[]):
     .map(({ word }) => word)
 }
 
-/** A few typing errors, two letters in each other's place, or a part of the word. */
+/** A few typing errors, two swapped letters, or a part of the word. */
 function isNear(wanted: string, word: string, edits: number): boolean {
   if (wanted.length < 2) return edits === 0
   return edits <= Math.max(1, wanted.length / 3) || word.includes(wanted) || isSwapped(wanted, word, edits)

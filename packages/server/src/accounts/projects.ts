@@ -28,7 +28,7 @@ export async function changeProject(
   change: { name?: string; labels?: Labels },
 ): Promise<ProjectRow> {
   if (Object.keys(change).length === 0)
-    throw new Failure('invalid_argument', 'Send at least one member to change: name or labels.')
+    throw new Failure('invalid_argument', 'Send at least one field to change: name or labels.')
   const row = requireFound('project', await updateProject(tx, by.projectId, change).catch(refuseTakenName))
   await emitProject(tx, by, 'project.updated', row)
   return row

@@ -87,9 +87,9 @@ function problemOf({ keyword, params, data, message, parentSchema }: ErrorObject
     case 'maxItems':
       return `must have at most ${params.limit} items`
     case 'minProperties':
-      return 'must have at least one member'
+      return 'must have at least one field'
     case 'maxProperties':
-      return `must have at most ${params.limit} members`
+      return `must have at most ${params.limit} fields`
     case 'uniqueItems':
       return 'must not contain duplicates'
     default:

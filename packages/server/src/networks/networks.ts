@@ -41,7 +41,7 @@ export async function changeNetwork(
   change: { name?: string; labels?: Labels },
 ): Promise<NetworkRow> {
   if (Object.keys(change).length === 0)
-    throw new Failure('invalid_argument', 'The body is empty. Give at least one member to change.')
+    throw new Failure('invalid_argument', 'The body is empty. Send at least one field to change.')
   const network = await lockedNetwork(tx, by.projectId, id)
   if (!network) throw notFound('network')
   const changed = { ...network, ...change }

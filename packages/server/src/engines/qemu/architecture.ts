@@ -46,7 +46,7 @@ export function hostArchitecture(nodeArch: string = process.arch): Architecture 
   if (!architecture)
     throw new EngineError(
       'rejected',
-      `the qemu engine does not support ${nodeArch}; supported are x86_64 and aarch64`,
+      `the qemu engine does not support ${nodeArch}. Supported: x86_64, aarch64.`,
     )
   return architecture
 }

@@ -22,7 +22,7 @@ export const userHandlers = {
 
   async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
     if (suspended === undefined && is_operator === undefined)
-      throw new Failure('invalid_argument', 'Send at least one member to change: suspended or is_operator.')
+      throw new Failure('invalid_argument', 'Send at least one field to change: suspended or is_operator.')
     const unmarked = is_operator === false && (await removeOperatorMark(tx, by, params.user_id))
     const changed = suspended !== undefined && (await setUserSuspended(tx, by, params.user_id, suspended))
     return userView((changed || unmarked) as Exclude<typeof changed | typeof unmarked, false>)

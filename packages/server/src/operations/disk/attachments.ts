@@ -1,12 +1,9 @@
-import type { VmType } from '@slipway/contract'
+import { maxDisksPerVm, type VmType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
 import { requireIdle } from '../admission.ts'
-
-const mostPersistent = 16
-const mostShared = 4
 
 export interface WantedDisk {
   disk_id: string
@@ -48,10 +45,10 @@ export async function lockDisksFor(
   for (const [index, { disk }] of locked.entries()) checkKind(`${field}/${index}/disk_id`, disk, vm)
   const all = [...(vm.disks ?? []), ...locked.map(({ disk }) => disk)]
   const count = (type: string) => all.filter((disk) => disk.type === type).length
-  if (count('persistent-ssd') > mostPersistent)
-    throw invalidField(field, `a VM can have at most ${mostPersistent} disks`)
-  if (count('shared-volume') > mostShared)
-    throw invalidField(field, `a VM can have at most ${mostShared} shared volumes`)
+  if (count('persistent-ssd') > maxDisksPerVm['persistent-ssd'])
+    throw invalidField(field, `a VM can have at most ${maxDisksPerVm['persistent-ssd']} disks`)
+  if (count('shared-volume') > maxDisksPerVm['shared-volume'])
+    throw invalidField(field, `a VM can have at most ${maxDisksPerVm['shared-volume']} shared volumes`)
   return locked
 }
 

@@ -12,7 +12,7 @@ import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
 /** Checks the body alone, before the rule is read. */
 export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
   if (Object.keys(body).length === 0)
-    throw new Failure('invalid_argument', 'The body is empty. Give at least one member to change.')
+    throw new Failure('invalid_argument', 'The body is empty. Send at least one field to change.')
   checkEndpointForms(body)
 }
 

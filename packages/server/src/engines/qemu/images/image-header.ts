@@ -54,7 +54,7 @@ export async function describeImage(handle: FileHandle): Promise<ImageDescriptio
   }
   const version = header.readUInt32BE(4)
   if (version !== 2 && version !== 3)
-    throw new EngineError('rejected', `the image has qcow2 version ${version}; supported are 2 and 3`)
+    throw new EngineError('rejected', `qcow2 version ${version} is not supported. Supported: 2, 3.`)
   const incompatible = version === 3 ? header.readBigUInt64BE(72) : 0n
   if (header.readBigUInt64BE(8) !== 0n || (incompatible & ~selfContainedFeatures) !== 0n)
     throw new EngineError('rejected', 'the image refers to another file')

@@ -1,12 +1,10 @@
+import { maxDisksPerVm } from '@slipway/contract'
 import { isUuid, zeroUuid } from '../../../domain/ids.ts'
 import type { AttachedDisk, VmSpec } from '../../engine.ts'
 import type { Architecture } from '../architecture.ts'
 import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
-
-/** Hot-plug slots for as many data disks and shared volumes as a VM may have. */
-const slotCount = { 'persistent-ssd': 16, 'shared-volume': 4 }
 
 /** QEMU has no access to the folder of images; it inherits open files. */
 const osBaseFd = 3
@@ -181,9 +179,10 @@ export function volumeSocket(vmId: string, diskId: string): string {
   return `volume-${deviceId(diskId)}-${vmId}.sock`
 }
 
+/** One hot-plug slot for each disk that a VM can have. */
 export function slotNames(type: AttachedDisk['type']): string[] {
   const kind = type === 'persistent-ssd' ? 'disk' : 'volume'
-  return Array.from({ length: slotCount[type] }, (_, index) => `${kind}-slot${index}`)
+  return Array.from({ length: maxDisksPerVm[type] }, (_, index) => `${kind}-slot${index}`)
 }
 
 /** Short, because QEMU allows only 31 characters for a block node. */
