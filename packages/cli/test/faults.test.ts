@@ -88,7 +88,7 @@ test('something that is no Slipway server is told as such', async () => {
   const { run } = await against(answer(200, '<html>hello</html>'))
   const { code, stderr } = await run('vm', 'list')
   expect(code).toBe(1)
-  expect(stderr).toContain('is this a Slipway server?')
+  expect(stderr).toContain('Check that this is a Slipway server.')
 })
 
 test.each([

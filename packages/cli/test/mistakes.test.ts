@@ -93,7 +93,7 @@ test('what the service refuses is said once, of the option that is wrong', async
   const place = await slipway('vm', 'create', 'x', '--type', 'a40.1x', '--location', 'us-east1', ...key)
   expect(place.stderr).toBe('slipway: There is no location called us-east1.\n  Did you mean us-east1-a?\n')
   const named = await slipway('disk', 'create', 'a b', '--size', '1GiB', '--location', 'us-east1-a')
-  expect(named.stderr).toMatch(/^slipway: name must be letters, .*; did you mean a-b\?\n$/)
+  expect(named.stderr).toMatch(/^slipway: name must be at most 63 letters, .*; did you mean a-b\?\n$/)
 })
 
 test('programs get the fields of a refusal as the service named them', async () => {

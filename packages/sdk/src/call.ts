@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts'
 import { routePaths } from './route-paths.ts'
 import type { CallOptions, RequestParts, Transport } from './transport.ts'
 
-/** Members that are undefined are left out, so that optional values can be passed on as they are. */
+/** Fields with the value undefined are left out, so that callers can pass optional values unchanged. */
 export type OrUndefined<T> = { [K in keyof T]: undefined extends T[K] ? T[K] | undefined : T[K] }
 type Part<Key extends string, T> = [T] extends [undefined]
   ? { [K in Key]?: undefined }
@@ -13,7 +13,7 @@ type Part<Key extends string, T> = [T] extends [undefined]
     : { [K in Key]: OrUndefined<T> }
 type Params<Id extends RouteId> = keyof RouteParams<Id> extends never ? undefined : RouteParams<Id>
 
-/** `{params, query, body}`, each where the route has it, and the options of every call. */
+/** `{params, query, body}`, as far as the route has them, and the options of every call. */
 export type CallInput<Id extends RouteId> = Part<'params', Params<Id>> &
   Part<'query', RouteQuery<Id>> &
   Part<'body', RouteBody<Id>> &
@@ -67,12 +67,12 @@ export function requestOf(id: RouteId, input: LooseInput): RequestParts {
   }
 }
 
-/** Text that URL parsers leave as it is: in particular not `.`, `..` or their encoded forms. */
+/** Text that URL parsers do not change. It excludes `.`, `..` and their encoded forms. */
 const plainSegment = /^[A-Za-z0-9][A-Za-z0-9_-]*$/
 
 /**
- * Checks a value before it becomes a part of the path. `fetch` resolves `..` in a URL, so that an unchecked value could
- * turn the call into one of another route: the deletion of an SSH key into that of its project.
+ * Checks a value before it becomes a part of the path. `fetch` resolves `..` in a URL, so an unchecked value could call
+ * another route: the deletion of an SSH key could become the deletion of its project.
  */
 function pathSegment(id: RouteId, name: string, given: unknown): string {
   const value = String(given ?? '')
@@ -103,7 +103,7 @@ async function readJson(response: Response): Promise<unknown> {
       code: 'unexpected_answer',
       status: response.status,
       requestId: response.headers.get('x-request-id') ?? '',
-      message: `${new URL(response.url).origin} answered with something that is not JSON: is this a Slipway server?`,
+      message: `${new URL(response.url).origin} sent a response that is not JSON. Check that this is a Slipway server.`,
       cause,
     })
   }

@@ -9,11 +9,11 @@ import type { Finished, WaitOptions } from './wait.ts'
 type ListTarget<Id extends ListId> = Omit<Target<Id>, 'page_token'>
 
 export interface ClientCore {
-  /** Calls any route by its id. The methods named after the routes do the same and read better. */
+  /** Calls a route by its id. The methods with the names of the routes do the same. */
   call<Id extends RouteId>(id: Id, input: CallInput<Id>): Promise<RouteResponse<Id>>
 
   /**
-   * The items of a list, one page after the other as they are needed.
+   * Iterates over the items of a list and loads each page when it is needed.
    *
    * @example
    * ```ts
@@ -25,7 +25,7 @@ export interface ClientCore {
   each<Id extends ListId>(id: Id, target: ListTarget<Id>, options?: CallOptions): AsyncGenerator<ListItem<Id>>
 
   /**
-   * All items of a list as an array.
+   * Returns all items of a list as an array.
    *
    * @example
    * ```ts
@@ -36,8 +36,8 @@ export interface ClientCore {
   collect<Id extends ListId>(id: Id, target: ListTarget<Id>, options?: CallOptions): Promise<ListItem<Id>[]>
 
   /**
-   * Waits until an operation has ended and gives it back with its result, which has the type of what was started;
-   * throws an `ApiError` with the operation's own code if it failed, and with `timed_out` if `timeoutMs` passed.
+   * Waits until an operation ends, and returns it with its typed result. Throws an `ApiError` with the error code of the
+   * operation if it failed, or with `timed_out` after `timeoutMs`.
    *
    * @example
    * ```ts
@@ -58,7 +58,8 @@ export interface ClientCore {
   ): Promise<Finished<Result>>
 
   /**
-   * Events of a project from now on, or from after a position, without end: leave the loop or abort the signal.
+   * Streams new events of a project, or all events after a position. To end the stream, leave the loop or abort the
+   * signal.
    *
    * @example
    * ```ts

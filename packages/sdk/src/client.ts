@@ -27,10 +27,10 @@ interface ProjectBinding {
 export type Client = ClientCore & ProjectBinding & { [Id in RouteId]: Method<Id> }
 
 /**
- * A client of the service. It holds no connection and no state: make as many as you like.
+ * A client of the service. It keeps no connection and no state, so you can create any number of them.
  *
- * Reads are tried again when the line breaks or the service is busy; writes too, under an idempotency key that makes
- * a repetition harmless.
+ * Requests are retried if the connection breaks or the service is busy. Writes have an idempotency key, so a retry does
+ * not repeat the change.
  *
  * @example
  * ```ts

@@ -1,9 +1,9 @@
 import type { ApiErrorBody, FailureCode, Operation } from '@slipway/contract'
 
 /**
- * The codes of the service, and of failures without a response: `connection_failed` (no connection, or it broke),
- * `timed_out` (the time limit of the call or wait passed), `unexpected_answer` (something that is not this API answered: a
- * proxy, another service, or another version).
+ * The codes of the service, and codes for failures without a usable response: `connection_failed` (no connection, or it
+ * broke), `timed_out` (the call or wait took longer than its time limit), `unexpected_answer` (the response is not from
+ * this API, but from a proxy, another service or another version).
  */
 export type ApiErrorCode = FailureCode | 'connection_failed' | 'offline' | 'timed_out' | 'unexpected_answer'
 
@@ -21,7 +21,7 @@ export interface ApiErrorParts {
 }
 
 /**
- * The one error that calls throw. Decide by `code`; `message` is for people.
+ * The error that every failed call throws. Use `code` in programs; `message` is for people.
  *
  * @example
  * ```ts
@@ -37,17 +37,17 @@ export class ApiError extends Error {
   readonly code: ApiErrorCode
   /** Status of the HTTP response; 0 without a response, or if an operation failed after it was accepted. */
   readonly status: number
-  /** What to quote to the operator; empty when no answer came. */
+  /** Quote it in support requests. Empty without a response. */
   readonly requestId: string
   /** Field errors of an `invalid_argument`. */
   readonly details: { field: string; message: string }[]
-  /** With `out_of_stock`: where the VM would fit. */
+  /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
-  /** The password was right; the code of the second factor is missing. */
+  /** The password is correct, but the code of the second factor is missing. */
   readonly needsTotp: boolean
-  /** How long the service asks to be left alone, if it said so. */
+  /** How long to wait before a retry, if the service specified it. */
   readonly retryAfterMs: number | undefined
-  /** The operation that failed or was waited for too long. */
+  /** The operation that failed or did not end in time. */
   readonly operation: Operation | undefined
 
   constructor(parts: ApiErrorParts) {
@@ -66,7 +66,7 @@ export class ApiError extends Error {
 
 export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError
 
-/** Reads an error answer; anything that is not the service's own shape becomes `unexpected_answer`. */
+/** Reads an error response. A body in another format becomes `unexpected_answer`. */
 export async function errorOfResponse(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   const body = parseErrorBody(text)
@@ -93,7 +93,7 @@ export function failedOperation(operation: Operation): ApiError {
   const result = (operation.result ?? {}) as { code?: FailureCode; message?: string }
   return new ApiError({
     code: result.code ?? 'internal_error',
-    message: result.message ?? 'The operation failed and does not say why.',
+    message: result.message ?? 'The operation failed without an error message.',
     operation,
   })
 }
@@ -109,7 +109,7 @@ function parseErrorBody(text: string): ApiErrorBody | undefined {
 
 function describeForeignAnswer(response: Response): string {
   const what = `${response.status}${response.statusText ? ` ${response.statusText}` : ''}`
-  return `${new URL(response.url || 'http://unknown').origin} answered ${what}, but not in the form of this API.`
+  return `${new URL(response.url || 'http://unknown').origin} returned ${what}, which is not a response of this API.`
 }
 
 function readRetryAfter(value: string | null): number | undefined {

@@ -5,23 +5,23 @@ import { pause, type Transport } from './transport.ts'
 
 export interface EventStreamOptions {
   signal?: AbortSignal | undefined
-  /** Continue after this position instead of from now on. */
+  /** Start after this position. The default is to stream only new events. */
   after?: number | undefined
   resource_id?: string | undefined
   type?: string | undefined
   actor?: string | undefined
-  /** Called when a connection is established, the first and each later one. */
+  /** Called each time a connection is established. */
   onConnect?: (() => void) | undefined
-  /** Told before each new connection after a broken one. */
+  /** Called before each reconnection. */
   onReconnect?: ((error: unknown) => void) | undefined
 }
 
-/** No line for this long means a dead connection: the service sends a comment every 15 s. */
+/** A connection without data for this long is broken, because the service sends a comment every 15 s. */
 const silenceLimitMs = 35_000
 
 /**
- * New events as they happen. A broken connection is taken up again behind the last event seen, so that none is
- * missed or given twice; the starting point is fixed before the first connection for the same reason.
+ * Streams events. After a broken connection the stream continues after the last event, so that no event is missed or
+ * repeated. The starting position is read before the first connection for the same reason.
  */
 export async function* eventStream(
   transport: Transport,
@@ -56,7 +56,7 @@ export async function* eventStream(
   }
 }
 
-/** Refused by the service, or by this client before it was sent: trying again changes nothing. */
+/** The service or this client refused the request, so a retry would fail again. */
 const isFinal = ({ code, status }: ApiError) => code === 'invalid_argument' || (status >= 400 && status < 500)
 
 async function latestPosition(transport: Transport, project_id: string, signal: AbortSignal | undefined) {
@@ -65,7 +65,7 @@ async function latestPosition(transport: Transport, project_id: string, signal: 
     query: { limit: 20 },
     signal,
   })
-  // Position 0 is an event that has not got its place yet.
+  // Position 0 means that the event has no position yet.
   const positions = page.items.map((event) => event.position).filter((position) => position > 0)
   return positions.length > 0 ? Math.max(...positions) : undefined
 }
@@ -76,7 +76,7 @@ interface StreamRequest {
   position: number | undefined
   signal: AbortSignal | undefined
   onConnect: (() => void) | undefined
-  /** Told what the service names as the stream's beginning: a project without events has no other. */
+  /** Receives the starting position that the service reports. A project without events has no other. */
   onPosition: (position: number) => void
 }
 
@@ -116,7 +116,7 @@ function checkStreams(response: Response): void {
   throw new ApiError({
     code: 'unexpected_answer',
     status: 406,
-    message: 'This server does not stream events: it may be too old.',
+    message: 'This server does not stream events. Its version may be too old.',
   })
 }
 

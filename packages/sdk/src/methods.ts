@@ -17,16 +17,16 @@ type QueryPart<Id extends RouteId> = [RouteQuery<Id>] extends [undefined]
   ? unknown
   : OrUndefined<RouteQuery<Id>>
 
-/** The members of the path, but for those that are bound, and those of the query beside them. */
+/** The path parameters, except those that the client already knows, together with the query parameters. */
 export type Target<Id extends RouteId, Bound extends string = never> = Omit<RouteParams<Id>, Bound> &
   QueryPart<Id>
 
 declare const resultOf: unique symbol
 
-/** An operation that is known to end with such a result. */
+/** An operation with a known type of result. */
 export type StartedOperation<Result> = Operation & { readonly [resultOf]?: Result }
 
-/** What an operation that a route starts ends with: nothing after a deletion, else the thing that it is about. */
+/** The result type of the operation that a route starts: null after a deletion, otherwise the resource. */
 type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
   ? null
   : Id extends `disk${string}`
@@ -35,15 +35,15 @@ type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
       ? FirewallRule
       : Vm
 
-/** The answer of a route; an operation carries the type of its result, for `wait`. */
+/** The response of a route. An operation includes the type of its result, for `wait`. */
 export type MethodResult<Id extends RouteId> =
   RouteResponse<Id> extends { operation: Operation }
     ? Omit<RouteResponse<Id>, 'operation'> & { operation: StartedOperation<ResultOf<Id>> }
     : RouteResponse<Id>
 
 /**
- * `(target, body, options)`: `target` names the resource (path and query), `body` is what to write. Routes without
- * one of them leave it out; a list without required members may leave `target` out.
+ * `(target, body, options)`: `target` has the path and query parameters, `body` is the request body. Methods of routes
+ * without one of them omit it. For a list without required parameters, `target` is optional.
  */
 export type Method<Id extends RouteId, Bound extends string = never> = [RouteBody<Id>] extends [undefined]
   ? Record<never, never> extends Target<Id, Bound>
@@ -57,7 +57,7 @@ export type Method<Id extends RouteId, Bound extends string = never> = [RouteBod
         options?: CallOptions,
       ) => Promise<MethodResult<Id>>
 
-/** One method per route, told apart by what their lines say: a body, path members, both or neither. */
+/** One method per route. Its parameters depend on whether the route has path parameters and a body. */
 export function routeMethods(transport: Transport, bound: Record<string, string> = {}) {
   const methods = Object.keys(routePaths).map((key) => {
     const id = key as RouteId

@@ -1,6 +1,6 @@
 import type { RouteId, RouteResponse } from '@slipway/contract'
 
-/** Routes whose answer is a list: paged, whole, or a plain array. */
+/** Routes that return a list: paged, complete, or a plain array. */
 export type ListId = {
   [Id in RouteId]: RouteResponse<Id> extends { items: unknown[] } | unknown[] ? Id : never
 }[RouteId]
@@ -14,7 +14,7 @@ export type ListItem<Id extends ListId> =
 
 type Page = unknown[] | { items: unknown[]; next_page_token?: string }
 
-/** Reads page after page, the next one only when the items of the last are used up. */
+/** Loads the next page only after all items of the current page have been used. */
 export async function* eachItem(readPage: (pageToken: string) => Promise<Page>): AsyncGenerator<unknown> {
   let pageToken = ''
   do {

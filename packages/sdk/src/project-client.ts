@@ -6,7 +6,7 @@ import type { ListId, ListItem } from './pages.ts'
 import type { CallOptions, Transport } from './transport.ts'
 import type { Finished, WaitOptions } from './wait.ts'
 
-/** Routes whose path names a project. */
+/** Routes whose path contains a project id. */
 type ProjectRouteId = { [Id in RouteId]: 'project_id' extends keyof RouteParams<Id> ? Id : never }[RouteId]
 type ProjectListId = ProjectRouteId & ListId
 type ListFilter<Id extends ProjectListId> = Omit<Target<Id, 'project_id'>, 'page_token'>
@@ -31,7 +31,7 @@ interface ProjectCore {
   usageCsv(filter?: Target<'projectUsage', 'project_id'>, options?: CallOptions): Promise<string>
 }
 
-/** A client whose calls are about one project. */
+/** A client for one project. */
 export type ProjectClient = ProjectCore & { [Id in ProjectRouteId]: Method<Id, 'project_id'> }
 
 export function bindProject(core: ClientCore, transport: Transport, project_id: string): ProjectClient {

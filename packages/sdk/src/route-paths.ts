@@ -1,13 +1,13 @@
 import type { RouteId, RouteResponse, Routes } from '@slipway/contract'
 
-/** `session`: a call about tokens, which carries no Idempotency-Key. */
+/** `session` marks a call about tokens, which has no Idempotency-Key. */
 type Line<Id extends RouteId> = `${Routes[Id]['method']} ${Routes[Id]['path']}${Marks<Id>}`
 type Marks<Id extends RouteId> =
   `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteResponse<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}`
 
 /**
- * What a call needs to know of its route at run time. The route table itself carries every schema and would cost
- * a web page thirty kilobytes; the type of this one makes the compiler compare each line with that table.
+ * The facts about routes that calls need at run time. The route table itself contains all schemas, which would add thirty
+ * kilobytes to a web page. The type makes the compiler compare each entry with the route table.
  */
 export const routePaths: { [Id in RouteId]: Line<Id> } = {
   authToken: 'POST /v0.1/auth/token body session',

@@ -5,12 +5,12 @@ import { type ClientOptions, createTransport } from './transport.ts'
 export interface SessionTokens {
   accessToken: string
   refreshToken: string
-  /** Milliseconds since 1970, by the clock of this computer. */
+  /** Milliseconds since 1970 on the clock of this computer. */
   expiresAt: number
 }
 
 export interface Session {
-  /** What `createClient` takes as `token`: refreshes shortly before expiry, and after a refusal. */
+  /** Pass this to `createClient` as `token`. It refreshes the token shortly before it expires and after a 401. */
   token(rejected?: string): Promise<string>
   tokens(): SessionTokens
   /** Ends the session at the service. */
@@ -18,7 +18,7 @@ export interface Session {
 }
 
 export interface SessionOptions extends Omit<ClientOptions, 'token'> {
-  /** Called with each new pair: a refresh token works once, so a program that stores tokens must store the newest. */
+  /** Called with each new pair of tokens. A refresh token works once, so a program must store the newest one. */
   onTokens?: ((tokens: SessionTokens) => void | Promise<void>) | undefined
 }
 
@@ -47,7 +47,7 @@ export async function logIn(
   return resumeSession(options, tokens)
 }
 
-/** Takes up a session from stored tokens. */
+/** Continues a session with stored tokens. */
 export function resumeSession(options: SessionOptions, stored: SessionTokens): Session {
   const transport = createTransport(options)
   let tokens = stored
@@ -66,7 +66,7 @@ export function resumeSession(options: SessionOptions, stored: SessionTokens): S
     async token(rejected) {
       const isUsable = tokens.accessToken !== rejected && Date.now() < tokens.expiresAt - refreshEarlyMs
       if (isUsable) return tokens.accessToken
-      // Calls that find the token stale at the same time share one refresh: a second use would end the session.
+      // Concurrent calls share one refresh, because a second use of the refresh token would end the session.
       refreshing ??= refresh().finally(() => {
         refreshing = undefined
       })

@@ -1,20 +1,20 @@
 import { ApiError, errorOfResponse } from './errors.ts'
 
-/** A token, or where to get one. After a 401 it is asked again with the token that was rejected. */
+/** A token, or a function that returns one. After a 401 the function is called again with the rejected token. */
 export type TokenSource = string | ((rejected?: string) => string | Promise<string>)
 
 export interface ClientOptions {
-  /** Where the service answers, with or without a trailing slash: `https://slipway.example.com`. */
+  /** The URL of the service, with or without a trailing slash: `https://slipway.example.com`. */
   baseUrl: string
-  /** A project access key, an operator key, an access token, or a function that gives one. */
+  /** A project access key, an operator key, an access token, or a function that returns one. */
   token?: TokenSource | undefined
-  /** Another `fetch`, for tests or proxies. */
+  /** Replaces `fetch`, for tests or proxies. */
   fetch?: typeof fetch | undefined
-  /** Time limit of one attempt (default 30 s); long polls get their waiting time on top. */
+  /** Time limit of one attempt (default 30 s). The waiting time of a long poll is added. */
   timeoutMs?: number | undefined
-  /** How often a safe request is tried again (default 3). */
+  /** How many times a request is retried if that is safe (default 3). */
   retries?: number | undefined
-  /** The first pause between attempts (default 250 ms); it doubles, with jitter. */
+  /** The first pause between attempts (default 250 ms). It doubles after each attempt, with jitter. */
   retryPauseMs?: number | undefined
   /** Sent as `User-Agent` where the platform allows it. */
   userAgent?: string | undefined
@@ -24,7 +24,7 @@ export interface ClientOptions {
 
 export interface CallOptions {
   signal?: AbortSignal | undefined
-  /** Makes a write repeatable across processes; each call makes its own otherwise. */
+  /** Makes a write safe to repeat in another process. By default each call creates its own key. */
   idempotencyKey?: string | undefined
   /** For this call only. */
   timeoutMs?: number | undefined
@@ -33,15 +33,15 @@ export interface CallOptions {
 export interface RequestParts extends CallOptions {
   method: string
   path: string
-  /** A call about tokens, which carries no Idempotency-Key. */
+  /** A call about tokens, which has no Idempotency-Key. */
   isSession: boolean
   body?: unknown
   headers?: Record<string, string>
-  /** The body goes on without end: the time limit covers only its beginning, the signal all of it. */
+  /** The response body is a stream. The time limit applies only to its start, the signal to all of it. */
   isStream?: boolean
 }
 
-/** Callers of these routes have no token yet, or end one. An invitation is accepted with a token or with a password. */
+/** Routes that work without a token. An invitation is accepted with a token or with a password. */
 const isWithoutToken = ({ path, body }: RequestParts): boolean =>
   /^\/v0\.1\/auth\/(token|revoke|setup|reset|forgot|invitation|oidc)$/.test(path) ||
   (path === '/v0.1/auth/accept' && typeof body === 'object' && body !== null && 'password' in body)
@@ -56,7 +56,7 @@ const retriedCodes = new Set([
 ])
 
 export interface Transport {
-  /** Sends, retries what is safe, and gives back what `read` makes of a successful answer. */
+  /** Sends a request, retries it if that is safe, and returns the result of `read` for a successful response. */
   send<T>(request: RequestParts, read: (response: Response) => Promise<T>): Promise<T>
 }
 
@@ -94,7 +94,7 @@ export function createTransport(options: ClientOptions): Transport {
       throw limit.signal.aborted
         ? new ApiError({
             code: 'timed_out',
-            message: `${baseUrl} did not answer within ${timeoutMs} ms.`,
+            message: `${baseUrl} did not respond within ${timeoutMs} ms.`,
             cause,
           })
         : new ApiError({
@@ -140,8 +140,8 @@ export function createTransport(options: ClientOptions): Transport {
 }
 
 /**
- * A refused request (429) was not begun, so that trying again is always safe. Session calls carry no idempotency
- * key and are left alone otherwise. A conflict with `Retry-After` is our own first attempt, still under way.
+ * A 429 means that the request was not started, so a retry is always safe. Session calls have no idempotency key and are
+ * not retried in other cases. A conflict with `Retry-After` means that our first attempt is still in progress.
  */
 function mayRetry(error: ApiError, isSession: boolean): boolean {
   if (error.code === 'rate_limited') return true
@@ -161,7 +161,7 @@ function newKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** The first of the caller's signal and a time limit. */
+/** A signal that aborts with the caller's signal or after the time limit. */
 function timeLimit(timeoutMs: number, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const controller = new AbortController()

@@ -5,9 +5,9 @@ import type { Transport } from './transport.ts'
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined
-  /** Give up after this time (default: never); the operation itself goes on. */
+  /** Stop waiting after this time (default: never). The operation itself continues. */
   timeoutMs?: number | undefined
-  /** Told at the start, about once a second, and at the end. */
+  /** Called at the start, about once a second, and at the end. */
   onProgress?: ((progress: Progress) => void) | undefined
 }
 
@@ -20,7 +20,7 @@ export type Finished<Result> = Omit<Operation, 'result'> & { result: Result }
 
 const longPollSeconds = 20
 
-/** Holds a request open until the operation ends; with a progress callback, only for a second at a time. */
+/** Waits for the operation with long polls; with a progress callback, each poll takes one second. */
 export async function waitForOperation<Result>(
   transport: Transport,
   projectId: string,
@@ -55,7 +55,7 @@ function waitedTooLong(operation: Operation, timeoutMs: number): ApiError {
   const { operation_name, type } = operation.metadata
   return new ApiError({
     code: 'timed_out',
-    message: `${operation_name} of the ${type.replace('_', ' ')} did not end within ${Math.round(timeoutMs / 1000)} s; it goes on.`,
+    message: `${operation_name} of the ${type.replace('_', ' ')} did not end within ${Math.round(timeoutMs / 1000)} s. The operation continues.`,
     operation,
   })
 }

@@ -1,19 +1,19 @@
 import type { Event } from '@slipway/contract'
 
-/** What a webhook delivers: the type, when it happened, and the event as lists and streams show it. */
+/** The body of a delivery: the event type, the time, and the event as lists and streams show it. */
 export interface WebhookMessage {
   type: string
   timestamp: string
   data: Event
 }
 
-/** A delivery that was not signed with the secret, is too old, or is no delivery at all. */
+/** The delivery was not signed with the secret, is too old, or is malformed. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
 }
 
 export interface VerifyOptions {
-  /** How far the sender's clock may be from ours (default: five minutes). */
+  /** Maximum difference between the clocks of sender and receiver (default: five minutes). */
   toleranceMs?: number
   now?: number
 }
@@ -21,8 +21,8 @@ export interface VerifyOptions {
 type HeaderSource = Headers | Record<string, string | string[] | undefined>
 
 /**
- * Checks the signature of a delivery (Standard Webhooks) and returns what was delivered. `body` is the text as it
- * arrived: parsed and printed again it is another text.
+ * Checks the signature of a delivery (Standard Webhooks) and returns its content. `body` must be the unchanged text of the
+ * request body, not JSON that was parsed and printed again.
  *
  * @example
  * ```ts
@@ -48,18 +48,18 @@ export async function verifyWebhook(
   const [id, seconds, given] = [read('webhook-id'), read('webhook-timestamp'), read('webhook-signature')]
   const sentAtMs = Number(seconds) * 1000
   if (!/^\d+$/.test(seconds) || Math.abs(now - sentAtMs) > toleranceMs)
-    throw new WebhookError('The delivery is too old, or the clocks of sender and receiver differ.')
+    throw new WebhookError('The delivery is too old, or the clocks of sender and receiver are different.')
   const key = await hmacKey(secret)
   const signed = new TextEncoder().encode(`${id}.${seconds}.${body}`)
-  // The service signs with the old and the new secret for a day after a change: one of them has to fit.
+  // For a day after a rotation the service signs with the old and the new secret; one signature must match.
   for (const signature of given.split(' ').filter((text) => text.startsWith('v1,'))) {
     const bytes = bytesOf(signature.slice(3))
     if (bytes && (await crypto.subtle.verify('HMAC', key, bytes, signed))) return JSON.parse(body)
   }
-  throw new WebhookError('The signature does not fit: another secret, or the body was changed on its way.')
+  throw new WebhookError('The signature does not match. The secret is wrong, or the body was changed.')
 }
 
-/** Returns the headers of a delivery, as the service signs it; for tests of one's own receiver. */
+/** Returns the headers of a delivery as the service signs it, to test a receiver. */
 export async function signWebhook(
   secret: string,
   message: { id: string; sentAt: Date; body: string },
@@ -76,7 +76,7 @@ export async function signWebhook(
 
 async function hmacKey(secret: string) {
   const bytes = bytesOf(secret.replace(/^whsec_/, ''))
-  if (!bytes) throw new WebhookError('The secret is not of the form whsec_….')
+  if (!bytes) throw new WebhookError('The secret has an invalid format; expected whsec_….')
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }
 

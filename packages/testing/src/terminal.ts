@@ -44,11 +44,11 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     run(words: string, environment = ''): void {
       // Emptied here and now: what the last command showed must not be taken for this one's.
       tmux('send-keys', '-R')
-      tmux('send-keys', '-l', `${environment} ${program} ${words}; echo "ended with $?"`)
+      tmux('send-keys', '-l', '--', `${environment} ${program} ${words}; echo "ended with $?"`)
       tmux('send-keys', 'Enter')
     },
     press: (...keys: string[]) => tmux('send-keys', ...keys),
-    type: (text: string) => tmux('send-keys', '-l', text),
+    type: (text: string) => tmux('send-keys', '-l', '--', text),
     close: () => void spawnSync('tmux', ['-S', socket, 'kill-server']),
   }
 }
