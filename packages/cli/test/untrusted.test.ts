@@ -41,7 +41,7 @@ const key = {
 const unsafe = new RegExp(`[${unsafeCharacters}]`)
 const lines = (text: string) => text.replaceAll('\n', '')
 
-test('names from elsewhere cannot steer the terminal, in a table, as YAML or as JSON', async () => {
+test('names from other users cannot control the terminal, in a table, as YAML or as JSON', async () => {
   for (const form of ['table', 'yaml', 'json', 'columns=name']) {
     const { stdout, code } = await against({ items: [key], next_page_token: '' }, ['key', 'list', '-o', form])
     expect([form, code]).toEqual([form, 0])

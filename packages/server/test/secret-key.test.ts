@@ -20,7 +20,7 @@ const ring = (...keys: SecretKey[]): SecretKeys => ({
   find: (id) => keys.find((each) => each.id === id),
 })
 
-test('what a key sealed only that key opens, and only unchanged', () => {
+test('encrypted data can be decrypted only with its own key, and only if it is unchanged', () => {
   const sealed = sealSecret(ring(key), 'grüße')
   expect(sealed.toString('latin1')).not.toContain('gr')
   expect(sealedKeyId(sealed)).toBe(key.id)

@@ -29,7 +29,7 @@ async function workOf(request: () => Promise<{ status: number; body: unknown }>)
   return { status, answer, hashings: hashings.mock.calls.length }
 }
 
-test('a wrong password costs one hashing and gets one answer, whether the e-mail is known or not', async () => {
+test('a wrong password costs one hash and gets the same response, whether or not the e-mail has an account', async () => {
   const known = await addUser(service.database)
   const suspended = await addUser(service.database)
   await service.sql('UPDATE users SET suspended_at = slipway_now() WHERE id = $1', [suspended.id])

@@ -40,7 +40,7 @@ test('a console session is not opened with a large body either', async () => {
   )
 })
 
-test('an object with too many members is refused before its members are compared', async () => {
+test('an object with too many fields is refused before its fields are compared', async () => {
   const path = `/v0.1/projects/${service.credentials.project_id}/disks`
   const { status, body } = await service.request('POST', path, { body: manyMembers(1_001) })
   expect([status, body]).toEqual([
@@ -53,7 +53,7 @@ test('an object with too many members is refused before its members are compared
   })
 })
 
-test('guessed credentials cost only the guesser, before they reach the database', async () => {
+test('guessed credentials are limited per client before they reach the database', async () => {
   const wary = await useService((config) => {
     config.limits.unknownBearersPerSecond = 1
   })

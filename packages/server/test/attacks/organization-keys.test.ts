@@ -78,7 +78,7 @@ test('a key of an organization opens every project of it, as far as its role goe
   expect((await service.call('adminUserList', { token })).status).toBe(403)
 })
 
-test('no caller creates a key with more rights than its own, not even by a key', async () => {
+test('no user and no key can create a key with more rights than its own', async () => {
   const admin = await member('admin')
   expect((await createKey(admin.token, 'owner')).status).toBe(403)
   const { secret } = await keyOf(admin.token, 'admin')
@@ -118,7 +118,7 @@ test('removal ends a member’s keys of the organization and tells which of its 
   expect(items).toHaveLength(1)
 })
 
-test('a key works from the addresses that it names, and is unknown from elsewhere', async () => {
+test('a key works from its allowed addresses, and is refused as unknown from all others', async () => {
   const body = {
     name: 'office',
     role: 'read',

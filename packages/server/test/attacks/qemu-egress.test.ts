@@ -44,7 +44,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('a guest reaches no private, link-local or loopback address of the host unless it is listed', async () => {
+test('a guest cannot reach private, link-local or loopback addresses of the host unless they are listed', async () => {
   egress.update([], [everywhere])
   const { port } = secretService.address() as AddressInfo
   for (const address of ['169.254.169.254', '10.0.0.1', '172.16.0.1', '192.168.1.1', '100.64.0.1', gateway])

@@ -101,7 +101,7 @@ test('a row that names a file outside the images folder opens no file of the hos
     })
 })
 
-test('a crafted image that points to a file of the host is refused at import and before every use', async () => {
+test('a crafted image that refers to a file of the host is refused at import and before every use', async () => {
   const pointing = {
     backing: await crafted('backing.qcow2', '-b', secretFile, '-F', 'raw'),
     json: await jsonBacking(),

@@ -49,7 +49,7 @@ async function kvmGroup(): Promise<string> {
   return isForGroup && gid !== 0 ? String(gid) : ''
 }
 
-test('a VM runs under an unprivileged user of its own, or the host record says that it does not', async () => {
+test('a VM runs under its own unprivileged user, or the host record says that it does not', async () => {
   const uids = [await statusOf(victim), await statusOf(hostile)].map((status) => status.Uid!.split('\t'))
   for (const uid of uids) expect(new Set(uid).size).toBe(1)
   if (!isRoot) {
@@ -100,7 +100,7 @@ test('what serves a shared volume to a VM is limited with it where the host reco
   await engine.removeDisk(volume, call(2))
 })
 
-test('a VM opens no port of this machine that a local user could reach past the firewall', async () => {
+test('a VM opens no port on the host through which a local user could bypass the firewall', async () => {
   const pid = await pidOf(victim)
   for (const table of ['tcp', 'tcp6', 'udp']) {
     const inodes = (await readFile(`/proc/${pid}/net/${table}`, 'utf8')).split('\n').slice(1)

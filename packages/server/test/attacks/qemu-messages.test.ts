@@ -13,7 +13,7 @@ test('what a program of the host says reaches a tenant without the places of its
   expect(lastWords('7/8 of 10/s at 1/2')).toBe('7/8 of 10/s at 1/2')
 })
 
-test('a failure of the qemu engine names no folder of the host', async () => {
+test('error messages of the qemu engine contain no path of the host', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-messages-'))
   const file = join(folder, 'text.qcow2')
   await writeFile(file, 'no image')

@@ -33,7 +33,7 @@ const codeOf = ({ status, body }: ApiResponse) => (status === 200 ? 'ok' : (body
 const refusal = (name: string) =>
   expect.objectContaining({ message: expect.stringMatching(`^quota exceeded: ${name} of the organization`) })
 
-test('more projects do not mean more GPUs: of two projects at once, exactly one gets the last', async () => {
+test('if several projects request the last GPU of their organization at once, exactly one gets it', async () => {
   await limit({ a40_gpus: 3, vms: 100 })
   const projects = await Promise.all(
     ['a', 'b', 'c'].map((name) => addProject(service, owner, organization_id, name)),

@@ -22,7 +22,7 @@ async function newKey() {
   return { ...key, revoke }
 }
 
-test('a key that is revoked while its body is on the way changes nothing', async () => {
+test('a key that is revoked while its request body is being sent changes nothing', async () => {
   const { secret, revoke } = await newKey()
   const name = 'disk-of-a-revoked-key'
   const body = JSON.stringify({ name, size: '1GiB', location: 'us-east1-a' })
@@ -61,7 +61,7 @@ test('a key that is revoked while its body is on the way changes nothing', async
   expect(await service.sql('SELECT FROM disks WHERE name = $1', [name])).toEqual([])
 })
 
-test('a key that is revoked while it waits learns nothing', async () => {
+test('a key that is revoked while its request waits gets no data', async () => {
   const { secret, revoke } = await newKey()
   const { operation } = await resources.createDisk()
   const answer = service.call('operationGet', {

@@ -94,7 +94,7 @@ test('recovery codes stand in once each, however they are typed', async () => {
   expect((await signIn(stranger.email, { totp_code: recoveryCodes[2] })).status).toBe(400)
 })
 
-test('guesses at the second factor add up, and the right password between them clears nothing', async () => {
+test('wrong second-factor codes are counted together, and a correct password does not reset the count', async () => {
   const person = await newPerson()
   const { uri } = await enrol(person)
   const limit = service.config.limits.passwordFailuresPerMinute

@@ -85,7 +85,7 @@ test('a subject signs in to an account of its own, the same one each time', asyn
   expect((await service.ok('authOidcList', { token: null })).items).toEqual([{ name: 'company' }])
 })
 
-test('an account is never linked by its address, from either side', async () => {
+test('single sign-on never links an account by its e-mail address', async () => {
   const victim = await addUser(service.database, { email: someEmail('victim') })
   stand.account.email = victim.email
   const { caller, token } = await signIn()

@@ -42,7 +42,7 @@ async function squat(email: string): Promise<string> {
   return accepted.body.access_token
 }
 
-test('an address that a tenant took first gets no membership that another owner gives to it', async () => {
+test('an account that registered an invited address gets no membership without the link', async () => {
   const email = someEmail('cfo')
   const token = await squat(email)
   const invited = await inviteTo(victimOrganization, victimOwner, email)

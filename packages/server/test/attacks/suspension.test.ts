@@ -41,7 +41,7 @@ const stateIn = async (vm_id: string) => {
   return items.find(({ id }) => id === vm_id)?.state
 }
 
-test('a suspended organization’s members and keys may look at it and pay, and nothing else', async () => {
+test('members and keys of a suspended organization can only read it and pay', async () => {
   const { secret } = await service.ok('organizationKeyCreate', {
     token: owner,
     body: { name: 'ci', role: 'owner' },

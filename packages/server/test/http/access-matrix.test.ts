@@ -105,7 +105,7 @@ async function probe(route: Route, token: string | null, scope: Record<string, s
 
 const everybody = Object.entries({ ...nobodies, ...somebodies })
 
-test.each(routeIds)('%s admits exactly the callers that its access names', async (id) => {
+test.each(routeIds)('%s admits exactly the callers that its access level allows', async (id) => {
   const route: Route = routeOf(id)
   const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
   expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)

@@ -28,7 +28,7 @@ const signIn = (email: string, word: string, address: string) =>
 const organizationEvents = async (token: string, organization_id: string, type: string) =>
   (await service.ok('organizationEventList', { token, params: { organization_id }, query: { type } })).items
 
-test('the log of a request names the address of the client', async () => {
+test('the log line of a request contains the address of the client', async () => {
   await service.call('rootGet', { headers: { ...from('203.0.113.9'), 'x-request-id': 'from-nine' } })
   const line = await eventually(() =>
     service.logLines.map((text) => JSON.parse(text)).find(({ request }) => request === 'from-nine'),
@@ -85,7 +85,7 @@ test('a stream shows addresses to an admin, and no longer once the role is lost'
   })
 })
 
-test('a failed sign-in is on record with its address in every organization of the user', async () => {
+test('a failed sign-in is recorded with its address in every organization of the user', async () => {
   const organizations = [await addOrganization(service.database), await addOrganization(service.database)]
   const user = await addUser(service.database, {
     memberOf: { [organizations[0]!]: 'owner', [organizations[1]!]: 'admin' },
@@ -116,7 +116,7 @@ test('a failed sign-in at an unknown address is shown to operators, without what
   expect(JSON.stringify(stranger)).not.toContain('my-password')
 })
 
-test('a refresh token that is used again is on record in the organization', async () => {
+test('a refresh token that is used again is recorded in the organization', async () => {
   const organization = await addOrganization(service.database)
   const user = await addUser(service.database, { memberOf: { [organization]: 'owner' } })
   const session = (await signIn(user.email, password, '203.0.113.13')).body
@@ -176,7 +176,7 @@ test('operators see whose an event is, ask for one tenant’s, and are put on re
     expect(reads).toContainEqual(expect.objectContaining({ resource_type, resource_id }))
 })
 
-test('the audit log continued from a position has every event once during concurrent writes', async () => {
+test('reading the audit log from a position returns every event once, even during concurrent writes', async () => {
   const start = (await service.ok('adminEventList', { token: operator, query: { limit: 1 } })).items[0]!
   const writing = Array.from({ length: 30 }, () => addKey(service, owner, projectId, 'read'))
   const seen: string[] = []
@@ -205,7 +205,7 @@ test('the audit log refuses to go on from a position whose successors are gone',
   await service.sql('UPDATE event_counter SET pruned_position = 0')
 })
 
-test('a name with control characters or marks of direction is refused in words', async () => {
+test('a name with control characters or direction marks is refused with an explanation', async () => {
   const params = { project_id: projectId }
   for (const name of ['a\u001b[2Jb', 'a\u202eb', 'a\nb', 'a\u009bb', 'a\u2066b']) {
     const body = { name, role: 'read' }

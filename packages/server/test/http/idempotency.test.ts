@@ -140,7 +140,7 @@ test.each([['!'], ['~'.repeat(255)]])('an Idempotency-Key may be %s', async (key
   expect((await createProject(key)).status).toBe(200)
 })
 
-test('an Idempotency-Key opens a remembered secret, which nothing in the database does without it', async () => {
+test('a stored response with a secret can be decrypted only with its Idempotency-Key', async () => {
   const key = newKey()
   const create = { token: owner, body: { name: 'ci', role: 'read' }, headers: { 'idempotency-key': key } }
   const { secret } = await service.ok('accessKeyCreate', create)

@@ -54,7 +54,7 @@ test('the rate limit also counts paths where nothing is', async () => {
   expect((await service.request('GET', '/healthz')).status).toBe(200)
 })
 
-test('the rate limit believes a forwarded address only from a trusted proxy', async () => {
+test('the rate limit uses a forwarded address only from a trusted proxy', async () => {
   const trusting = await useService((config) => {
     few(config)
     config.server.trustedProxies = ['127.0.0.0/8']
@@ -209,7 +209,7 @@ describe('around the API', () => {
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   })
 
-  test('the service logs every request once, and no secret', async () => {
+  test('every request is logged once, without secrets', async () => {
     const { email, password, access_key, operator_key, project_id } = service.credentials
     const token = await ownerToken(service)
     const grant = { grant_type: 'password', email, password }

@@ -90,7 +90,7 @@ for (const { name, binary, configure } of proxies)
       stream.destroy()
     })
 
-    test('the address of the client is the one that the proxy saw, whatever the client says', async () => {
+    test('the address of the client is the one that the proxy saw, whatever headers the client sends', async () => {
       const headers = { 'x-forwarded-for': '203.0.113.66' }
       const { id } = JSON.parse((await newKey({ localAddress: '127.0.0.77', headers })).text)
       const { items } = await service.ok('eventList', { token: owner, query: { resource_id: id } })

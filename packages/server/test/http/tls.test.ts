@@ -38,7 +38,7 @@ function ask(url: string, trusted: 'first' | 'second'): Promise<string> {
   })
 }
 
-test('a server with a certificate speaks TLS, and takes up a renewed one without a restart', async () => {
+test('a server with a certificate uses TLS, and loads a renewed certificate without a restart', async () => {
   const server = await service.another((config) => Object.assign(config.server, files))
   expect(server.url).toMatch(/^https:/)
   expect(await ask(server.url, 'first')).toContain('HTTP/1.1 200')

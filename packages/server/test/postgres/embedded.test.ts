@@ -65,7 +65,7 @@ test('a copy of what a stopped server has is a store of its own, beside the firs
   await second.stop()
 })
 
-test('the service is no superuser: it runs no programs and reads no files', async () => {
+test('the service is not a superuser, so it cannot run programs or read files through SQL', async () => {
   const embedded = await openEmbedded({ dataDir, log: quiet })
   expect(await query(embedded.url, 'SELECT rolsuper FROM pg_roles WHERE rolname = current_user')).toEqual([
     { rolsuper: false },

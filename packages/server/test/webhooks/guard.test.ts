@@ -64,7 +64,7 @@ test('the guard of webhook addresses connects to the address that it checked, wh
   expect(questions).toBe(1)
 })
 
-test('the guard of webhook addresses refuses a name that leads inside, and does not connect', async () => {
+test('a webhook host name that resolves to a private address is refused without a connection', async () => {
   const receiver = await startReceiver()
   const { port } = new URL(receiver.url)
   const sender = new WebhookSender(addressGuard([]), async () => ['::ffff:127.0.0.1', '127.0.0.1'])
