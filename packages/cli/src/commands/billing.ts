@@ -6,7 +6,7 @@ import { print, printData } from '../output/print.ts'
 export const billing = command<{ org?: string; open?: boolean }>({
   name: 'billing',
   summary: 'print the link to the billing dashboard, and open it',
-  details: 'The link works for 15 minutes. It is opened in the browser when a person is at the terminal.',
+  details: 'The link works for 15 minutes. On a terminal, the command opens it in the browser.',
   arguments: [{ syntax: '[org]', description: 'name or id of the organization', complete: 'org' }],
   options: [{ flags: '--no-open', description: 'print the link without opening it' }],
   examples: ['slipway billing', 'slipway billing --no-open'],

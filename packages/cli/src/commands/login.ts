@@ -25,9 +25,9 @@ export const login = command<LoginInput>({
   name: 'login',
   summary: 'log in and save the login as a context',
   details:
-    'With an access key (--access-key), an e-mail and a password, or the credentials file that a local server wrote, ' +
-    'whose operator key is stored too and used by `slipway admin`. ' +
-    'What is missing is asked for on a terminal. Contexts are kept in ~/.config/slipway/contexts.json, readable by you alone.',
+    'Logs in with an access key (--access-key), with an e-mail and a password, or with the credentials file of a local ' +
+    'server. The operator key in that file is stored as well, for `slipway admin`. ' +
+    'On a terminal, the command asks for missing values. Contexts are stored in ~/.config/slipway/contexts.json, which only you can read.',
   options: [
     {
       flags: '--name <context>',

@@ -7,7 +7,7 @@ export const logout = command<{ name?: string }>({
   name: 'logout',
   summary: 'log out and delete the context',
   arguments: [
-    { syntax: '[name]', description: 'the context; the current one if left out', complete: 'context' },
+    { syntax: '[name]', description: 'name of the context (default: the current one)', complete: 'context' },
   ],
   examples: ['slipway logout', 'slipway logout work'],
   async run(cli, input) {

@@ -32,12 +32,12 @@ export const usage = command<UsageInput>({
   name: 'usage',
   summary: 'show usage by day',
   details:
-    'Whole UTC days, written shortly after midnight UTC for the day before; `slipway cost` shows what runs now.',
+    'Shows complete UTC days; a day appears shortly after it ends. `slipway cost` shows the current cost.',
   options: [
-    { flags: '--month <month>', description: 'like 2026-11; default: this month' },
-    { flags: '--location <location>', description: 'one location', complete: 'location' },
+    { flags: '--month <month>', description: 'month, for example 2026-11 (default: this month)' },
+    { flags: '--location <location>', description: 'only usage in this location', complete: 'location' },
     { flags: '--org [organization]', description: 'all projects of the organization', complete: 'org' },
-    { flags: '--csv', description: 'the rows as CSV, for the project' },
+    { flags: '--csv', description: 'print the usage of the project as CSV' },
   ],
   columns,
   examples: [

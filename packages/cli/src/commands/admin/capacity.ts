@@ -14,7 +14,7 @@ const columns: Column<ListItem<'adminCapacityList'>>[] = [
 
 export const adminCapacity = command({
   name: 'capacity',
-  summary: 'GPUs by location and family',
+  summary: 'show the number of GPUs by location and family',
   columns,
   examples: ['slipway admin capacity', 'slipway admin capacity -o json'],
   async run(cli) {

@@ -6,7 +6,10 @@ import { auditColumns, type Limit, limitOption, newestEvents } from '../events/r
 export const adminEvents = command<{ limit: Limit; type?: string }>({
   name: 'events',
   summary: 'the audit log of all tenants and operators',
-  options: [limitOption, { flags: '--type <type>', description: 'one type', values: eventTypes }],
+  options: [
+    limitOption,
+    { flags: '--type <type>', description: 'only events of this type', values: eventTypes },
+  ],
   columns: auditColumns,
   examples: ['slipway admin events', 'slipway admin events --type host.drained -o json'],
   async run(cli, { limit, type }) {

@@ -9,7 +9,7 @@ const shells = Object.keys(completionScripts) as Shell[]
 export const completion = command<{ shell: string }>({
   name: 'completion',
   summary: 'print a completion script for bash, zsh or fish',
-  details: 'Completes commands, options, and the live names of VMs, disks and everything else that has one.',
+  details: 'Completes commands, options, and the current names of VMs, disks and other resources.',
   arguments: [{ syntax: '<shell>', description: shells.join(', '), complete: shells }],
   examples: [
     'source <(slipway completion bash)',
@@ -29,7 +29,7 @@ export const completeCommand = (tree: CommandTree): AnyCommand =>
     name: '__complete',
     summary: 'list completions of the current word',
     isHidden: true,
-    arguments: [{ syntax: '[words...]', description: 'the line so far' }],
+    arguments: [{ syntax: '[words...]', description: 'the words of the command line so far' }],
     examples: [],
     async run(cli, { words }) {
       // A shell has no use for an error message in the middle of a line.

@@ -21,7 +21,12 @@ export const diskCreate = command<DiskCreateInput>({
   arguments: [{ syntax: '<name>', description: 'name of the disk' }],
   options: [
     sizeOption,
-    { flags: '--location <location>', description: 'where', complete: 'location', required: true },
+    {
+      flags: '--location <location>',
+      description: 'location of the disk',
+      complete: 'location',
+      required: true,
+    },
     { flags: '--type <type>', ...oneOf(diskTypes) },
     { flags: '--block-size <bytes>', ...oneOf(['512', '4096']), parse: parseNumber },
     labelOption,

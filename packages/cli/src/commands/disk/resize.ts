@@ -6,7 +6,7 @@ import { disks, sizeOption } from './resource.ts'
 
 export const diskResize = command<{ ref: string; size: string } & WaitFlags>({
   name: 'resize',
-  summary: 'grow a disk',
+  summary: 'make a disk larger',
   arguments: [refArgument(disks)],
   options: [sizeOption, ...waitOptions],
   examples: ['slipway disk resize datasets --size 1TiB'],

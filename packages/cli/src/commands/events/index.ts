@@ -26,13 +26,20 @@ export const events = command<EventsInput>({
   name: 'events',
   summary: 'show past events, or follow new ones',
   details:
-    'With -f a line per event as it happens, taken up again where it broke off; with -o json one object per line.',
+    'With -f, prints each event when it happens; after a broken connection it continues without a gap. With -o json, prints one object per line.',
   options: [
     { flags: '-f, --follow', description: 'continue until interrupted' },
     limitOption,
-    { flags: '--type <type>', description: 'one type: vm.running', values: eventTypes },
+    {
+      flags: '--type <type>',
+      description: 'only events of this type, for example vm.running',
+      values: eventTypes,
+    },
     { flags: '--resource <thing>', description: 'only those of this resource (name or id)', complete: 'vm' },
-    { flags: '--actor <actor>', description: 'caused by one actor: user:…, access_key:…, system' },
+    {
+      flags: '--actor <actor>',
+      description: 'only events caused by this actor: user:…, access_key:… or system',
+    },
     { flags: '--after <position>', description: 'with -f: continue after this position', parse: parseNumber },
   ],
   columns: eventColumns,

@@ -16,7 +16,7 @@ function wordsCommand(action: 'allow' | 'deny', summary: string): AnyCommand {
       { syntax: '<words...>', description: 'WHAT [from WHERE] [to WHERE]', complete: serviceNames },
     ],
     options: [
-      { flags: '--name <name>', description: 'name of the rule (default: made from the words)' },
+      { flags: '--name <name>', description: 'name of the rule (default: a name made from the arguments)' },
       networkOption,
       labelOption,
       ...waitOptions,

@@ -5,7 +5,7 @@ import { type KeyFlags, keyLimits, keyOptions } from './options.ts'
 export const keyCreate = command<{ name: string; role: 'read' | 'write' } & KeyFlags>({
   name: 'create',
   summary: 'create an access key',
-  arguments: [{ syntax: '<name>', description: 'what it is for' }],
+  arguments: [{ syntax: '<name>', description: 'name of the key' }],
   options: [{ flags: '--role <role>', ...oneOf(['read', 'write']), default: 'write' }, ...keyOptions],
   examples: [
     'slipway key create ci',

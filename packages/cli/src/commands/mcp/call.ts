@@ -32,12 +32,15 @@ export const waitTool = {
   name: 'operation_wait',
   title: 'Wait for an operation',
   description:
-    'Waits until an operation has ended and returns it. Creation, change and deletion of VMs, disks and firewall rules answer with an operation; call this before using the result.',
+    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks and firewall rules return an operation; call this tool before you use the resource.',
   inputSchema: {
     type: 'object',
     properties: {
-      operation_id: { type: 'string', description: 'From the answer that started it.' },
-      project_id: { type: 'string', description: 'That of the current context if left out.' },
+      operation_id: {
+        type: 'string',
+        description: 'The operation_id from the response that started the operation.',
+      },
+      project_id: { type: 'string', description: 'The default is the project of the current context.' },
       timeout_seconds: { type: 'integer', minimum: 1, maximum: 3600, default: 300 },
     },
     required: ['operation_id'],

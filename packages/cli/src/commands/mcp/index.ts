@@ -5,11 +5,11 @@ export const mcp = command<{ allowWrites?: boolean; admin?: boolean; toolsets?: 
   name: 'mcp',
   summary: 'run an MCP server for AI agents on standard input and output',
   details:
-    'Speaks the Model Context Protocol. Reads only, unless --allow-writes. An agent’s configuration names the command: ' +
+    'Provides the API as tools of the Model Context Protocol. The tools only read, unless you add --allow-writes. Add the command to the configuration of the agent: ' +
     '{"mcpServers": {"slipway": {"command": "slipway", "args": ["mcp"]}}}',
   options: [
-    { flags: '--allow-writes', description: 'also create, change and delete' },
-    { flags: '--admin', description: 'also the operator’s side' },
+    { flags: '--allow-writes', description: 'also provide tools that create, change and delete' },
+    { flags: '--admin', description: 'also provide tools for operators' },
     {
       flags: '--toolsets <sets>',
       description: `only these toolsets, to keep the list short for an agent: ${toolsetNames.join(', ')}`,

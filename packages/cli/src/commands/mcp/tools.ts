@@ -106,7 +106,7 @@ function toTool(routeId: RouteId): RouteTool {
       annotations: {
         readOnlyHint: isReading,
         destructiveHint: route.method === 'DELETE' || route.isDestructive === true,
-        // Each call carries its own idempotency key; only reads and deletions are the same when called again.
+        // Each call has its own idempotency key, so only reads, deletions and PUTs can be repeated without a further effect.
         idempotentHint: isReading || route.method === 'DELETE' || route.method === 'PUT',
         openWorldHint: false,
       },
@@ -117,11 +117,11 @@ function toTool(routeId: RouteId): RouteTool {
 function paramText(name: string): string {
   const noun = name.replace(/_id$/, '').replaceAll('_', ' ')
   return defaulted.has(name)
-    ? `Id of the ${noun}; that of the current context if left out.`
+    ? `Id of the ${noun}. The default is the ${noun} of the current context.`
     : `Name or id of the ${noun}.`
 }
 
-/** A result is an object by the protocol: a plain array goes under `items`. */
+/** The protocol requires an object as the result, so a plain array is put into `items`. */
 export function outputSchema(answer: object): object {
   const schema = shape(answer) as { type?: string }
   return schema.type === 'array'
@@ -129,16 +129,16 @@ export function outputSchema(answer: object): object {
     : schema
 }
 
-/** What an answer consists of, without the words and forms that only a sender needs. */
+/** The structure of a response, without descriptions and formats, which only a sender needs. */
 function shape(schema: object): unknown {
   const said = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
   return JSON.parse(JSON.stringify(schema), (key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    // A member of a record may be called like a keyword: only schemas lose theirs.
+    // A field of a record can have the name of a keyword, so `properties` itself is not filtered.
     if (key === 'properties') return value
     return Object.fromEntries(Object.entries(value).filter(([name]) => !said.has(name)))
   })
 }
 
-/** Schemas carry markers of the library they are made with; JSON drops what is not JSON. */
+/** Removes the markers that the schema library adds. */
 const plain = (schema: JsonSchema): unknown => JSON.parse(JSON.stringify(schema))

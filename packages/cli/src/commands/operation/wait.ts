@@ -8,7 +8,7 @@ import { operationArgument, operations } from './resource.ts'
 export const operationWait = command<{ operation: string; timeout?: number }>({
   name: 'wait',
   summary: 'wait for an operation to end and print its result',
-  details: 'Ends with the exit code of the operation: 0, 1 to 5 when it failed, 124 when the time was over.',
+  details: 'Exit code: 0 if the operation succeeded, 1 to 5 if it failed, 124 if it did not end in time.',
   arguments: [operationArgument],
   options: [
     {

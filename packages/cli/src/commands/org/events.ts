@@ -6,7 +6,8 @@ import { auditColumns, type Limit, limitOption, newestEvents } from '../events/r
 export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>({
   name: 'events',
   summary: 'audit log: changes to members, keys and billing, and failed sign-ins',
-  details: 'What belongs to no project, for admins and owners. Those of a project: slipway events.',
+  details:
+    'Shows events that belong to no project. Needs the role admin or owner. For events of a project, use `slipway events`.',
   arguments: [
     {
       syntax: '[organization]',
@@ -15,7 +16,10 @@ export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>(
       complete: 'org',
     },
   ],
-  options: [limitOption, { flags: '--type <type>', description: 'one type', values: eventTypes }],
+  options: [
+    limitOption,
+    { flags: '--type <type>', description: 'only events of this type', values: eventTypes },
+  ],
   columns: auditColumns,
   examples: ['slipway org events', 'slipway org events harbour-labs --type user.sign_in_failed'],
   async run(cli, { ref, limit, type }) {

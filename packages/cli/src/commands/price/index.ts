@@ -4,6 +4,6 @@ import { prices } from './resource.ts'
 
 export const price: GroupSpec = {
   name: 'price',
-  summary: 'prices in force',
+  summary: 'current prices',
   commands: [listCommand(prices)],
 }

@@ -5,8 +5,9 @@ import { findPublicKey, readPublicKey } from '../vm/public-key.ts'
 export const sshKeyCreate = command<{ name: string; file?: string }>({
   name: 'create',
   summary: 'add an SSH public key',
-  details: 'A private key never leaves this computer: the public one beside it is taken.',
-  arguments: [{ syntax: '<name>', description: 'what it is called' }],
+  details:
+    'If the file is a private key, the public key next to it is used. The private key never leaves this computer.',
+  arguments: [{ syntax: '<name>', description: 'name of the key' }],
   options: [
     {
       flags: '--file <file>',

@@ -22,7 +22,12 @@ export const subnetCreate = command<SubnetCreateInput>({
       complete: 'network',
       required: true,
     },
-    { flags: '--location <location>', description: 'where', complete: 'location', required: true },
+    {
+      flags: '--location <location>',
+      description: 'location of the subnet',
+      complete: 'location',
+      required: true,
+    },
   ],
   examples: ['slipway subnet create training-a --network training --cidr 10.20.0.0/20 --location us-east1-a'],
   async run(cli, { name, cidr, network, location }) {

@@ -40,9 +40,9 @@ export const vmCreate = command<VmCreateInput>({
   name: 'create',
   summary: 'create a VM',
   details:
-    'On a terminal, what is missing is asked for. The price is shown first. Waits until the VM runs and then prints ' +
-    'the ssh command that reaches it.',
-  arguments: [{ syntax: '[name]', description: 'name of the VM; one is made up if left out' }],
+    'On a terminal, the command asks for missing values. It shows the price first, waits until the VM runs, and prints ' +
+    'the ssh command to connect to it.',
+  arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [
     { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
     {
@@ -60,7 +60,7 @@ export const vmCreate = command<VmCreateInput>({
     {
       flags: '--ssh-key <key>',
       description:
-        'name of a registered key, or a public key file; may be repeated; default: the one in ~/.ssh',
+        'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
       complete: 'ssh-key',
       repeats: true,
     },
@@ -79,7 +79,10 @@ export const vmCreate = command<VmCreateInput>({
       complete: 'subnet',
     },
     { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
-    { flags: '--os-disk-size <size>', description: 'like 256GiB; default: 128GiB' },
+    {
+      flags: '--os-disk-size <size>',
+      description: 'size of the OS disk, for example 256GiB (default: 128GiB)',
+    },
     labelOption,
     {
       flags: '--ttl <duration>',

@@ -10,11 +10,11 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
   name: 'log',
   summary: 'print the serial console of a VM',
   details:
-    'The last 64 KiB. Control characters other than line breaks are shown as codes, unless --raw: what runs in a VM could otherwise steer your terminal. `-o` has no effect here.',
+    'Prints the last 64 KiB. Control characters other than line breaks are shown as codes, because a program in the VM could otherwise control your terminal; --raw prints them unchanged. `-o` has no effect.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '-f, --follow', description: 'continue until interrupted or until the VM is deleted' },
-    { flags: '--all', description: 'from the beginning' },
+    { flags: '--all', description: 'print the log from the beginning' },
     { flags: '--raw', description: 'print the log unchanged, with control characters' },
   ],
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],

@@ -21,10 +21,13 @@ export const vmSsh = command<SshInput>({
   name: 'ssh',
   summary: 'open a shell on a VM, or run a command there',
   details:
-    "Runs the system's ssh (OpenSSH 8.5 or later) with the right user, address and port, and ends with its exit code. " +
-    'The VM has to prove itself by the host key that the service gave it, at the first connection too; where the guest ' +
-    'made its own, that is remembered under the id of the VM and has to stay the same.',
-  arguments: [refArgument(vms), { syntax: '[command...]', description: 'after `--`: what to run there' }],
+    "Runs the system's ssh (OpenSSH 8.5 or later) with the user, address and port of the VM, and exits with its exit code. " +
+    'The host key of the VM is verified even at the first connection, because the service created it. If the guest ' +
+    'created its own host key, the key is stored at the first connection and must stay the same.',
+  arguments: [
+    refArgument(vms),
+    { syntax: '[command...]', description: 'after `--`: the command to run on the VM' },
+  ],
   options: [
     identityOption,
     forward('-L <forward>', 'forward a local port, as in ssh: 8888:localhost:8888'),

@@ -23,7 +23,7 @@ export const vmTunnel = command<TunnelInput>({
   name: 'tunnel',
   summary: 'forward a local port to a VM',
   details:
-    'For what listens on the VM itself, such as Jupyter, without opening the firewall. Prints the address here as soon as it can be used, and lasts until Ctrl-C.',
+    'Connects you to a program that listens only on the VM itself, such as Jupyter, without a firewall rule. Prints the local URL when the tunnel is open, and runs until Ctrl-C.',
   arguments: [refArgument(vms), { syntax: '<port>', description: 'port on the VM' }],
   options: [
     {

@@ -7,7 +7,7 @@ export const webhookChange = command<{ ref: string; url?: string; events?: strin
   name: 'change',
   summary: 'change the URL or the events of a webhook',
   arguments: [refArgument(webhooks)],
-  options: [{ flags: '--url <url>', description: 'another address' }, eventsOption],
+  options: [{ flags: '--url <url>', description: 'new URL' }, eventsOption],
   examples: ['slipway webhook change https://hooks.example.com/slipway --events vm.running'],
   async run(cli, { ref, url, events }) {
     const body = { url, event_types: events }

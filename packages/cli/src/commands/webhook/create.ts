@@ -5,7 +5,7 @@ import { eventsOption } from './resource.ts'
 export const webhookCreate = command<{ url: string; events?: string[] }>({
   name: 'create',
   summary: 'create a webhook',
-  arguments: [{ syntax: '<url>', description: 'where events are sent' }],
+  arguments: [{ syntax: '<url>', description: 'URL that receives the events' }],
   options: [eventsOption],
   examples: ['slipway webhook create https://hooks.example.com/slipway --events vm.running,operation.failed'],
   async run(cli, { url, events }) {

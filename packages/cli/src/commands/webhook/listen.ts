@@ -18,13 +18,15 @@ export const webhookListen = command<ListenInput>({
   name: 'listen',
   summary: 'deliver events to a URL on this computer',
   details:
-    'For trying a receiver that the service cannot reach: the events of the project come by the stream and are posted from here, signed as webhooks are. Nothing is created at the service, and nothing is delivered twice or later.',
-  arguments: [{ syntax: '<to>', description: 'where to: http://localhost:3000/hooks' }],
+    'Use this to test a receiver that the service cannot reach. The command reads the event stream of the project and posts each event to the URL, signed like a webhook delivery. It creates no webhook in the service. Each event is sent once; failed deliveries are not retried.',
+  arguments: [
+    { syntax: '<to>', description: 'URL of the receiver, for example http://localhost:3000/hooks' },
+  ],
   options: [
     eventsOption,
     {
       flags: '--secret <secret>',
-      description: 'signing secret, whsec_…; default: a new one, which is printed',
+      description: 'signing secret, whsec_… (default: a new one, which is printed)',
     },
   ],
   examples: [

@@ -27,7 +27,7 @@ export const adminGpuList = command<{ host?: string; state?: GpuState }>({
   name: 'list',
   summary: 'list GPUs',
   options: [
-    { flags: '--host <host>', description: 'of one host', complete: 'host' },
+    { flags: '--host <host>', description: 'only GPUs of this host', complete: 'host' },
     { flags: '--state <state>', ...oneOf(gpuStates) },
   ],
   columns,

@@ -14,7 +14,7 @@ export const adminHostCreate = command<HostCreateInput>({
   summary: 'register a host',
   arguments: [{ syntax: '<name>', description: 'name of the host' }],
   options: [
-    { flags: '--location <location>', description: 'where it stands', required: true },
+    { flags: '--location <location>', description: 'location of the host', required: true },
     {
       flags: '--gpus <count x model>',
       description: 'GPUs to simulate, in a simulated location: "8 x A40 48GB PCIe"',

@@ -6,7 +6,7 @@ import { hosts } from './resource.ts'
 export const adminHostList = listCommand<Host, { location?: string; state?: HostState }>(hosts, {
   group: 'admin',
   options: [
-    { flags: '--location <location>', description: 'one location', complete: 'location' },
+    { flags: '--location <location>', description: 'only hosts in this location', complete: 'location' },
     { flags: '--state <state>', ...oneOf(hostStates) },
   ],
   list: (cli, filter) => cli.operator.collect('adminHostList', filter),

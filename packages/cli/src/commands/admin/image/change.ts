@@ -5,7 +5,7 @@ import { adminImages, locationsOption } from './resource.ts'
 
 export const adminImageChange = command<{ ref: string; locations: string[] }>({
   name: 'change',
-  summary: 'change where an image can be used',
+  summary: 'change the locations of an image',
   arguments: [refArgument(adminImages)],
   options: [locationsOption],
   examples: ['slipway admin image change debian13:latest --locations us-east1-a'],

@@ -16,11 +16,11 @@ export const adminImageCreate = command<ImageCreateInput>({
   arguments: [{ syntax: '<name>', description: 'name and tag: ubuntu24.04-nvidia:latest' }],
   options: [
     locationsOption,
-    { flags: '--description <text>', description: 'what it is' },
-    { flags: '--tags <tags>', description: 'with commas', isList: true },
+    { flags: '--description <text>', description: 'description of the image' },
+    { flags: '--tags <tags>', description: 'tags, separated by commas', isList: true },
     {
       flags: '--source <json>',
-      description: 'identifies an image that the engine registered, by members of its source',
+      description: 'selects an image that the engine registered, by fields of its source',
       parse: JSON.parse,
     },
   ],

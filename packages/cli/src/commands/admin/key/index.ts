@@ -15,7 +15,7 @@ const operatorKeys = {
 const create = command<{ name: string } & KeyFlags>({
   name: 'create',
   summary: 'create an operator key',
-  arguments: [{ syntax: '<name>', description: 'what it is for' }],
+  arguments: [{ syntax: '<name>', description: 'name of the key' }],
   options: keyOptions,
   examples: ['slipway admin key create ops --expires 90d --allow 203.0.113.0/24'],
   async run(cli, { name, ...limits }) {

@@ -4,7 +4,7 @@ import { printOne } from '../../../output/print.ts'
 export const adminOrgCreate = command<{ name: string }>({
   name: 'create',
   summary: 'create an organization',
-  arguments: [{ syntax: '<name>', description: 'its name' }],
+  arguments: [{ syntax: '<name>', description: 'name of the organization' }],
   examples: ['slipway admin org create "Harbour Labs"'],
   async run(cli, { name }) {
     await printOne(cli, await cli.operator.adminOrganizationCreate({ name }))

@@ -11,7 +11,7 @@ export const adminOrgQuotas = command<{ ref: string; quotas: string[] }>({
   summary: 'list the quotas of an organization, or change some of them',
   arguments: [
     refArgument(adminOrganizations),
-    { syntax: '[quotas...]', description: 'NAME=MAX: a100_gpus=16' },
+    { syntax: '[quotas...]', description: 'NAME=MAX, for example a100_gpus=16' },
   ],
   columns: quotaColumns,
   examples: [

@@ -4,7 +4,7 @@ import { prices } from '../../price/resource.ts'
 
 export const adminPriceList = command({
   name: 'list',
-  summary: 'list prices in force',
+  summary: 'list current prices',
   columns: prices.columns,
   examples: ['slipway admin price list'],
   async run(cli) {

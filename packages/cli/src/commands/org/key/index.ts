@@ -15,7 +15,7 @@ const organizationKeys = {
 const create = command<{ name: string; role: Role } & KeyFlags>({
   name: 'create',
   summary: 'create a key for all projects of the organization',
-  arguments: [{ syntax: '<name>', description: 'what it is for' }],
+  arguments: [{ syntax: '<name>', description: 'name of the key' }],
   options: [{ flags: '--role <role>', ...oneOf([...roles]), default: 'member' }, ...keyOptions],
   examples: [
     'slipway org key create ci --role member',
