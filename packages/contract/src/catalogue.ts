@@ -121,12 +121,14 @@ const OfferQuery = Type.Object({
         'A GPU model or the beginning of its name, for example `a100`, `a100-80gb` or `L40S`. Letter case is ignored.',
     }),
   ),
-  min_gpu_count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+  min_gpu_count: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 1000, description: 'The minimum number of GPUs.' }),
+  ),
   min_gpu_memory_gb: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'The memory of each GPU.' }),
+    Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'The minimum memory of each GPU.' }),
   ),
   max_usd_per_hour: Type.Optional(
-    Type.Number({ minimum: 0, description: 'The highest price. Types without a price are left out.' }),
+    Type.Number({ minimum: 0, description: 'The maximum price. Types without a price are left out.' }),
   ),
   locations: CommaList('Locations'),
   available: Type.Optional(
@@ -138,7 +140,7 @@ const OfferQuery = Type.Object({
 export type OfferQuery = Static<typeof OfferQuery>
 
 const typeAndLocation = Type.Object({
-  product_name: Type.Optional(Type.String({ maxLength: 100, description: 'A VM type.' })),
+  product_name: Type.Optional(Type.String({ maxLength: 100, description: 'Only this VM type.' })),
   location: Type.Optional(Type.String({ maxLength: 100 })),
 })
 
@@ -217,7 +219,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List every VM type in every location, without authentication',
     description:
-      'Has the same items and filters as the offers of a project, without quotas. The data is at most one second old. Operators can require a credential for it.',
+      'Has the same items and filters as the offers of a project, without quotas. The data is at most one second old. The operator of the service can disable access without a credential.',
     access: 'public',
     query: OfferQuery,
     answer: wholeList('Catalogue', CatalogueItem),

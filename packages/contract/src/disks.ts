@@ -34,7 +34,7 @@ export const DiskUpdate = Type.Union(
   [Type.Object({ size: DiskSize }, { additionalProperties: false }), AnnotationUpdate],
   {
     description:
-      'Either a larger size, or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. Every change except of the size returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Either a larger size, or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. Every change except a change of the size returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ size: '1TiB' }],
   },
 )
@@ -65,7 +65,7 @@ export const diskRoutes = defineRoutes({
       names: CommaList('Names'),
       types: CommaList('Disk types', diskTypes),
       locations: CommaList('Locations'),
-      attached_to: CommaList('VM ids'),
+      attached_to: CommaList('Ids of VMs that the disks are attached to'),
       ...labelQuery,
     }),
     answer: pagedList('DiskList', Disk),

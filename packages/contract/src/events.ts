@@ -7,7 +7,7 @@ export const Event = record('Event', {
   id: Uuid,
   position: Type.Integer({
     description:
-      'Increases from event to event. No event appears later with a lower position than one that was already visible. 0 until the position is assigned, shortly after the event is written.',
+      'The order of events. Positions increase, and an event never gets a lower position than an event that was already visible. 0 until the position is assigned, shortly after the event is written.',
   }),
   type: Type.String({
     description: 'The query parameter `type` of the event list shows all types.',
@@ -32,9 +32,14 @@ export type Event = Static<typeof Event>
 
 export const EventListQuery = Type.Object({
   ...pageQuery,
-  resource_id: Type.Optional(Uuid),
+  resource_id: Type.Optional(Type.String({ ...Uuid, description: 'Only events of this resource.' })),
   type: Type.Optional(Type.Enum<string[]>([...eventTypes])),
-  actor: Type.Optional(Type.String({ maxLength: 100 })),
+  actor: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'Only events that this actor caused, for example `user:<id>`.',
+    }),
+  ),
   after: Type.Optional(
     Type.Integer({
       minimum: 0,

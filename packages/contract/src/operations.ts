@@ -65,7 +65,9 @@ export type OperationStep = Static<typeof OperationStep>
 export const OperationListQuery = Type.Object({
   ...pageQuery,
   state: Type.Optional(Type.Enum([...operationStates])),
-  resource_id: Type.Optional(Uuid),
+  resource_id: Type.Optional(
+    Type.String({ ...Uuid, description: 'Only operations on this VM, disk or firewall rule.' }),
+  ),
 })
 export const OperationWaitQuery = Type.Object({
   wait: Type.Optional(

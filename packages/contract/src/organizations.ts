@@ -45,7 +45,10 @@ export const BillingSession = record('BillingSession', {
 
 export const PaymentMethod = record('PaymentMethod', {
   state: Type.Enum([...paymentStates]),
-  brand: Type.String({ description: 'Empty if there is no payment method, like the fields below.' }),
+  brand: Type.String({
+    description:
+      'The brand of the card. Empty if there is no payment method, like `last4` and `expires_month`.',
+  }),
   last4: Type.String(),
   expires_month: Type.String({ description: 'The last month in which the payment method is valid.' }),
 })
@@ -142,8 +145,8 @@ export type UsageItem = Static<typeof UsageItem>
 
 export const UsageList = record('UsageList', { items: Type.Array(UsageItem), updated_at: Timestamp })
 export const UsageQuery = Type.Object({
-  start_date: Type.Optional(UtcDate),
-  end_date: Type.Optional(UtcDate),
+  start_date: Type.Optional(Type.String({ ...UtcDate, description: 'The first UTC day.' })),
+  end_date: Type.Optional(Type.String({ ...UtcDate, description: 'The last UTC day.' })),
   location: Type.Optional(Type.String({ maxLength: 100 })),
   resource_type: Type.Optional(Type.Enum(['vm', 'disk'])),
   group_by: Type.Optional(
@@ -270,7 +273,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Create a project',
     description:
-      'Also creates a default network, a subnet in each location and the default firewall rules. Needs the role `admin` in the organization.',
+      'Also creates a default network, a subnet in each location and the default firewall rules. The caller must have the role `admin` in the organization.',
     access: 'caller',
     body: body('ProjectCreate', {
       name: DisplayName,

@@ -36,7 +36,11 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List VMs of all tenants',
     access: 'operator',
-    query: Type.Object({ ...pageQuery, organization_id: Type.Optional(Uuid), ids: CommaList('VM ids') }),
+    query: Type.Object({
+      ...pageQuery,
+      organization_id: Type.Optional(Type.String({ ...Uuid, description: 'Only VMs of this organization.' })),
+      ids: CommaList('VM ids'),
+    }),
     auditsReadOf: ['organization_id'],
     answer: pagedList('AdminVmList', AdminVm),
   },

@@ -28,7 +28,7 @@ export type AdminEvent = Static<typeof AdminEvent>
 
 const AdminEventListQuery = Type.Object({
   ...EventListQuery.properties,
-  project_id: Type.Optional(Uuid),
+  project_id: Type.Optional(Type.String({ ...Uuid, description: 'Only events of this project.' })),
   organization_id: Type.Optional(
     Type.String({
       ...Uuid,
@@ -46,7 +46,9 @@ export const adminOperationRoutes = defineRoutes({
     access: 'operator',
     query: Type.Object({
       ...pageQuery,
-      stuck: Type.Optional(Type.Boolean()),
+      stuck: Type.Optional(
+        Type.Boolean({ description: 'If `true`, only operations that need an operator.' }),
+      ),
       state: Type.Optional(Type.Enum([...operationStates])),
     }),
     answer: pagedList('AdminOperationList', AdminOperation),

@@ -67,7 +67,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List the quotas of a project',
     access: 'operator',
-    query: Type.Object({ project_id: Uuid }),
+    query: Type.Object({ project_id: Type.String({ ...Uuid, description: 'The project.' }) }),
     answer: wholeList('AdminQuotaList', Quota),
     auditsReadOf: ['project_id'],
   },

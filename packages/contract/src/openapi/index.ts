@@ -124,7 +124,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A project access key, an access token, or an operator key.',
+          description: 'An access key, the access token of a user, or an operator key.',
         },
       },
       parameters: sorted(parameters),
@@ -137,7 +137,11 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
 
 const pathParameters = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
 const isId = (name: string) => name.endsWith('_id')
-const thing = (name: string) => name.replace(/_id$/, '').replace(/^(vm|gpu)$/, (word) => word.toUpperCase())
+const thing = (name: string) =>
+  name
+    .replace(/_id$/, '')
+    .replaceAll('_', ' ')
+    .replace(/^(vm|gpu|ssh)\b/, (word) => word.toUpperCase())
 const parameterRef = (name: string): Json => ({ $ref: `#/components/parameters/${name}` })
 const pascal = (name: string) => name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 const sorted = (map: Json): Json =>
@@ -219,15 +223,15 @@ const streamed = (event: { position: number } | undefined) =>
   event && `id: ${event.position}\ndata: ${JSON.stringify(event)}\n\n`
 
 const accessSentences: Record<Access, string> = {
-  public: 'Needs no credential.',
-  caller: 'Needs any valid credential.',
+  public: 'Works without a credential.',
+  caller: 'Accepts any valid credential.',
   user: 'Needs the access token of a user; access keys cannot call it.',
   visible: 'Needs any role in the organization, or an access key of it or of one of its projects.',
   viewer: 'Needs the role `viewer` or an access key.',
   member: 'Needs the role `member` or a key with the role `write`.',
   admin: 'Needs the role `admin`.',
   owner: 'Needs the role `owner`.',
-  operator: 'Needs an operator.',
+  operator: 'Needs the access token of an operator, or an operator key.',
 }
 
 function accessSentence(route: Route): string {
