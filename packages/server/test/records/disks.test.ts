@@ -123,3 +123,19 @@ test.each([
   })
   await resources.succeeded(await resources.attach(first, disk_id))
 })
+
+test.each([
+  ['persistent-ssd', '1GiB', 16, 'disks'],
+  ['shared-volume', '1TiB', 4, 'shared volumes'],
+])('a creation with one %s more than a VM can have is refused', async (type, size, most, title) => {
+  const ids = await Promise.all(Array.from({ length: most + 1 }, () => resources.newDisk({ type, size })))
+  const create = (disks: string[]) =>
+    service.call('vmCreate', {
+      body: vmBody({ type: 'a100.8x', disks: disks.map((disk_id) => ({ disk_id, mode: 'read-write' })) }),
+    })
+  expect(await create(ids)).toMatchObject({
+    status: 400,
+    body: { details: [{ message: `a VM can have at most ${most} ${title}` }] },
+  })
+  await resources.succeeded((await create(ids.slice(1))).body)
+})
