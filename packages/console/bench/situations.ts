@@ -7,7 +7,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'sign-in': (scene) => asVisitor(scene, '/sign-in'),
   'no-project': async (scene) => {
     const page = await scene.inviteOwner('lena@example.com', 'Harbour Observatory')
-    await page.getByText('No project yet').waitFor()
+    await page.getByText('No projects yet').waitFor()
     return page
   },
   gate: async (scene) => {
@@ -47,7 +47,7 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'vm-under-way': async (scene) => {
     const { operation } = await scene.askForVm(scene.projects['with-1']!, 'booting', { location: scene.slow })
     const page = await inProject(scene, `/vms/${operation.metadata.id}`, 'with-1')
-    await page.getByRole('list').getByText('Start the machine').first().waitFor()
+    await page.getByRole('list').getByText('Start the VM').first().waitFor()
     return page
   },
   'vm-deleted': async (scene) => {

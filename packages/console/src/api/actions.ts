@@ -26,7 +26,7 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
       if (words) showToast({ title: words, about: options.about })
     },
     onError: (error) => {
-      if (!options.showsErrors) showToast({ title: 'That did not work', error })
+      if (!options.showsErrors) showToast({ title: 'Request failed', error })
     },
   })
 }

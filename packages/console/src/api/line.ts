@@ -18,6 +18,6 @@ export const useIsOffline = (): boolean => useSyncExternalStore(onLineChange, is
 /** Refuses a change at once while there is no line: what is not sent now is never sent later. */
 export const fetchNowOrNever: typeof fetch = (input, init) => {
   if (isOffline() && init?.method !== 'GET')
-    throw new ApiError({ code: 'offline', message: 'You are offline: nothing was sent.' })
+    throw new ApiError({ code: 'offline', message: 'You are offline. The request was not sent.' })
   return fetch(input, init)
 }

@@ -57,7 +57,7 @@ export function useActorNames(project: Project): Map<string, string> {
 export function useEndpointNames(projectId: string): (id: string) => string {
   const { names, areAllRead } = useNames(projectId)
   return useCallback(
-    (id) => names.get(id) ?? (areAllRead ? `something deleted (…${shortId(id)})` : '…'),
+    (id) => names.get(id) ?? (areAllRead ? `deleted resource (…${shortId(id)})` : '…'),
     [names, areAllRead],
   )
 }

@@ -74,7 +74,7 @@ export function end(how: End): void {
 }
 
 const overError = () =>
-  new ApiError({ code: 'unauthenticated', message: 'The session has ended.', status: 401 })
+  new ApiError({ code: 'unauthenticated', message: 'Your session has ended.', status: 401 })
 
 async function ask(method: string, body?: SignIn): Promise<string> {
   const response = await send(method, body)
@@ -93,7 +93,7 @@ async function send(method: string, body?: SignIn): Promise<Response> {
   } catch (cause) {
     throw new ApiError({
       code: 'connection_failed',
-      message: 'The service does not answer. It may be restarting: try again in a moment.',
+      message: 'Slipway does not respond. It may be restarting. Try again in a moment.',
       cause,
     })
   }
@@ -101,7 +101,7 @@ async function send(method: string, body?: SignIn): Promise<Response> {
   const answer = (await response.json().catch(() => ({}))) as Partial<ApiErrorBody>
   throw new ApiError({
     code: answer.code ?? 'unexpected_answer',
-    message: answer.message ?? `The service answered ${response.status}.`,
+    message: answer.message ?? `Slipway responded with status ${response.status}.`,
     status: response.status,
     requestId: answer.request_id ?? response.headers.get('x-request-id') ?? '',
     details: answer.details ?? [],

@@ -15,7 +15,7 @@ import { ProjectSwitcher } from './project-switcher.tsx'
 const themes: [ThemeChoice, string, IconName][] = [
   ['light', 'Light', 'sun'],
   ['dark', 'Dark', 'moon'],
-  ['system', 'Like the system', 'monitor'],
+  ['system', 'System', 'monitor'],
 ]
 
 export function Header({
@@ -89,9 +89,7 @@ export function Header({
             label: 'Sign out',
             icon: <Icon name="log-out" size={14} />,
             onSelect: () =>
-              void session
-                .signOut()
-                .catch((error) => showToast({ title: 'Signing out did not work', error })),
+              void session.signOut().catch((error) => showToast({ title: 'Sign-out failed', error })),
           },
         ]}
       />
@@ -105,19 +103,19 @@ function LiveMark() {
   const isOffline = useIsOffline()
   const projectId = useProjectId()
   const [word, dot, hint] = isOffline
-    ? ['Offline', 'bg-amber', 'The page shows what it knew last.']
+    ? ['Offline', 'bg-amber', 'Showing the last known data.']
     : state === 'live'
-      ? ['Live', 'bg-green', 'Everything on this page updates by itself.']
+      ? ['Live', 'bg-green', 'This page updates automatically.']
       : state === 'refused'
         ? [
             'Polling',
             'bg-amber',
-            'The event stream is not open to you now; the page asks every few seconds instead.',
+            'The event stream is not available. The page refreshes every few seconds instead.',
           ]
         : [
             state === 'connecting' ? 'Connecting' : 'Reconnecting',
             'bg-blue pulsing',
-            'The event stream is being opened; until then the page asks every few seconds.',
+            'Connecting to the event stream. Until then, the page refreshes every few seconds.',
           ]
   // The width fits the longest word, so that the neighbours never move.
   return (

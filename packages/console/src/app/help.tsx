@@ -6,14 +6,14 @@ const keys: [string, string][] = [
   ['c', 'Create a VM'],
   ...Object.entries(destinations).map(([key, { name }]): [string, string] => [`g ${key}`, `Go to ${name}`]),
   ['g f', 'Go to Fleet (operators)'],
-  ['?', 'This page'],
-  ['Esc', 'Close what is open'],
+  ['?', 'Show this help'],
+  ['Esc', 'Close the dialog or menu'],
 ]
 
 export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
     <Dialog isOpen={isOpen} onClose={onClose} title="Help">
-      <h3 className="mb-1 font-medium">Keyboard</h3>
+      <h3 className="mb-1 font-medium">Keyboard shortcuts</h3>
       <dl className="grid grid-cols-[72px_1fr] gap-y-1">
         {keys.map(([key, what]) => (
           <div key={key} className="contents">
@@ -26,9 +26,9 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           </div>
         ))}
       </dl>
-      <h3 className="mt-4 mb-1 font-medium">Beyond the console</h3>
+      <h3 className="mt-4 mb-1 font-medium">API</h3>
       <p className="text-ink-muted">
-        Everything here goes through the public API.{' '}
+        Everything in the console is also available through the public API.{' '}
         <a className="link" href="/docs">
           API reference
         </a>

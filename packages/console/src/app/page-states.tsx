@@ -6,7 +6,7 @@ export function NotFound() {
   return (
     <Page title="Not found">
       <p className="text-ink-muted">
-        There is no page at this address.{' '}
+        This page does not exist.{' '}
         <Link to="/" className="link">
           Go to the overview
         </Link>

@@ -58,19 +58,19 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
   suspended: (
     <Gate
       icon={<Icon name="ban" size={20} className="text-red-text" />}
-      title="The operator has suspended this organization"
-      words="Nothing can be created, changed or read here until the operator restores it; ask the operator of this service. What runs is metered as before, and billing still works."
+      title="This organization is suspended"
+      words="You cannot view, create or change resources until the operator restores the organization. Contact the operator. Running VMs are still billed, and billing stays available."
       wayOut={<BillingButton />}
     />
   ),
   totp_enrolment_required: (
     <Gate
       icon={<Icon name="shield-check" size={20} className="text-accent-text" />}
-      title="This organization demands a second factor"
-      words="Set one up for your account, then sign in with it."
+      title="This organization requires two-factor authentication"
+      words="Set it up for your account, then sign in again."
       wayOut={
         <ButtonLink kind="primary" to="/account">
-          Set up a second factor
+          Set up two-factor authentication
         </ButtonLink>
       }
     />
@@ -95,18 +95,18 @@ function Gate({ icon, title, words, wayOut }: GateProps) {
 function FirstStepsGate() {
   const { name, organization_id } = useProject()
   const { organizations } = useMe()
-  const organization = organizations.find(({ id }) => id === organization_id)?.name ?? 'The organization'
+  const organization = organizations.find(({ id }) => id === organization_id)?.name ?? 'Your organization'
   return (
-    <Page title="First steps">
+    <Page title="Getting started">
       <div className="flex max-w-2xl flex-col gap-4">
         <p className="break-words text-ink-muted">
-          {organization} has no payment method yet. Until it has one, nothing can be created in {name}.
+          {organization} has no payment method yet. Add one to start creating resources in {name}.
         </p>
         <FirstSteps hasCard={false} />
         <p className="text-ink-muted">
-          To look around first:{' '}
+          Browse first:{' '}
           <Link to="/catalogue" className="link">
-            types, prices and stock
+            types, prices and availability
           </Link>
         </p>
       </div>

@@ -122,7 +122,7 @@ function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCr
                 close()
                 onOpen(project)
               }}
-              empty="No project has this in its name."
+              empty="No matching projects."
             >
               {(project) => (
                 <>

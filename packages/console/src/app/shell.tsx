@@ -14,8 +14,7 @@ function OfflineBanner() {
   if (!useIsOffline()) return null
   return (
     <p role="alert" className="border-b border-line bg-amber-soft px-4 py-2 text-amber-text">
-      You are offline. The pages show what they knew last, and nothing that you do now is sent, neither now
-      nor later.
+      You are offline. Showing last known data. Changes that you make now are not sent.
     </p>
   )
 }

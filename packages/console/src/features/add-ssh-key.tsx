@@ -14,7 +14,7 @@ export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: 
   const name = typed ?? (parsed.ok ? parsed.comment : '')
   const add = useAction({
     run: () => client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: keyOf(key) }),
-    done: () => `Added the SSH key ${name.trim()}`,
+    done: () => `Added SSH key ${name.trim()}`,
     touches: ['sshKeyList'],
     showsErrors: true,
   })
@@ -25,7 +25,7 @@ export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: 
       title="Add SSH key"
       action="Add key"
       {...submitting(add, undefined, onClose)}
-      reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Give it a name'}
+      reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Enter a name'}
     >
       <SshKeyField label="Public key" value={key} onChange={setKey} />
       <TextField
@@ -33,7 +33,7 @@ export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: 
         value={name}
         onChange={setTyped}
         autoComplete="off"
-        hint="Whose it is, or where: it is chosen by this name."
+        hint="A name to recognize this key by."
       />
     </FormDialog>
   )

@@ -15,7 +15,7 @@ const pollMs = 10_000
 const none: Alert[] = []
 const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
-const countWords = (count: number) => `${plural(count, 'thing needs', 'things need')} your attention`
+const countWords = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
 /** Returns what needs someone: in the organization of the page, and for operators in the fleet. */
@@ -68,7 +68,7 @@ export function AlertBell() {
   return (
     <Menu
       label="Alerts"
-      header={count === 0 ? 'Nothing needs your attention.' : countWords(count)}
+      header={count === 0 ? 'No alerts.' : countWords(count)}
       trigger={
         <button
           type="button"
@@ -185,7 +185,7 @@ function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesP
   if (alerts.length === 0) return null
   const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
-    <section aria-label="Needs attention" className={`rounded-md border ${look}`}>
+    <section aria-label="Alerts" className={`rounded-md border ${look}`}>
       {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countWords(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
         {alerts.slice(0, 5).map((alert) => (
@@ -205,7 +205,7 @@ function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesP
           </li>
         ))}
         {alerts.length > 5 && (
-          <li className="px-4 py-2 text-ink-muted">And {alerts.length - 5} more, in the bell above.</li>
+          <li className="px-4 py-2 text-ink-muted">{alerts.length - 5} more in the alerts menu.</li>
         )}
       </ul>
       {detail}

@@ -13,7 +13,7 @@ import { Labels } from '../ui/labels.tsx'
 type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
 
 export const whyProtected = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
-  deletion_protection ? 'It is protected from deletion. Edit it to take the protection off.' : undefined
+  deletion_protection ? 'Deletion protection is on. Turn it off in Edit first.' : undefined
 
 /** Marks what a deletion would be refused for. */
 export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
@@ -22,7 +22,7 @@ export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection
     <Icon
       name="lock"
       size={13}
-      aria-label="protected from deletion"
+      aria-label="deletion protection is on"
       className="ml-1.5 inline shrink-0 text-ink-muted"
     />
   )
@@ -38,7 +38,7 @@ export function VmAnnotations({ vm }: { vm: Vm }) {
       {hasLabels && <Labels labels={vm.labels} />}
       {vm.deletion_protection && (
         <span className="inline-flex items-center gap-1.5 text-sm">
-          <Icon name="lock" size={13} aria-hidden="true" /> Protected from deletion
+          <Icon name="lock" size={13} aria-hidden="true" /> Deletion protection
         </span>
       )}
     </div>
@@ -95,7 +95,7 @@ export function AnnotationDialog({
         ? client.vmUpdate({ project_id: projectId, vm_id: of.id }, changes)
         : client.diskUpdate({ project_id: projectId, disk_id: of.id }, changes),
     done: () => `Saved ${name}`,
-    failed: () => `${of.name} could not be changed`,
+    failed: () => `Could not change ${of.name}`,
     touches: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })
@@ -109,7 +109,7 @@ export function AnnotationDialog({
       reason={
         nameProblem(name) ||
         problem ||
-        (name && Object.keys(changes).length > 0 ? undefined : 'Nothing is changed yet')
+        (name && Object.keys(changes).length > 0 ? undefined : 'No changes yet')
       }
     >
       <TextField
@@ -118,7 +118,7 @@ export function AnnotationDialog({
         onChange={setName}
         problem={
           isApiError(save.error) && save.error.code === 'already_exists'
-            ? 'Another one has this name.'
+            ? 'This name is already in use.'
             : nameProblem(name)
         }
         autoComplete="off"
@@ -126,8 +126,8 @@ export function AnnotationDialog({
       <TextField label="Description" value={description} onChange={setDescription} maxLength={500} />
       <LabelsField value={text} onChange={setText} problem={problem} />
       <CheckField
-        label="Protect from deletion"
-        hint="It cannot be deleted while this is on."
+        label="Deletion protection"
+        hint="Nobody can delete it while this is on."
         isChecked={isProtected}
         onChange={setProtected}
       />
@@ -153,7 +153,7 @@ export function LabelsField({
       placeholder="team=ml, stage=prod"
       autoComplete="off"
       isMono
-      hint="Pairs, separated by commas. Lists and usage can be split by them."
+      hint="Separated by commas. Use labels to filter lists and group costs."
     />
   )
 }

@@ -36,12 +36,12 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Attach a disk to ${vm.name}`}
       vm={vm}
       disk={disk}
-      reason={disk ? undefined : `No disk is free in ${vm.location}: create one`}
+      reason={disk ? undefined : `No unattached disks in ${vm.location}. Create one.`}
       onClose={onClose}
     >
       {disks.data && free.length === 0 ? (
         <p className="text-ink-muted">
-          No disk of {vm.location} is free. A disk outlives the VMs it is attached to.
+          No unattached disks in {vm.location}. A disk is kept when its VM is deleted.
         </p>
       ) : (
         <SelectField
@@ -52,7 +52,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
             value: id,
             label: `${name} (${sizeWords(size)} ${type})`,
           }))}
-          hint={`Disks of ${vm.location} that are free, or attached read-only elsewhere.`}
+          hint={`Disks in ${vm.location} that are unattached or attached read-only.`}
         />
       )}
       <div>
@@ -85,7 +85,7 @@ export function AttachThisDisk({
       title={`Attach ${disk.name}`}
       vm={vm}
       disk={disk}
-      reason={vm ? undefined : `No ${kind} in ${disk.location} can take it now`}
+      reason={vm ? undefined : `No running or stopped ${kind} in ${disk.location}`}
       onClose={onClose}
     >
       <SelectField
@@ -97,7 +97,7 @@ export function AttachThisDisk({
             ? able.map(({ id, name, type }) => ({ value: id, label: `${name} (${type})` }))
             : [{ value: '', label: `No ${kind} in ${disk.location}` }]
         }
-        hint={`Disks are attached to a ${kind} of ${disk.location} that runs or is shut off.`}
+        hint={`Choose a running or stopped ${kind} in ${disk.location}.`}
       />
     </AttachDialog>
   )
@@ -127,7 +127,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
         { attach_disks: [{ disk_id: on.disk.id, attachment_type: 'data', mode }] },
       ),
     done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
-    failed: (on) => `${on.disk.name} could not be attached`,
+    failed: (on) => `Could not attach ${on.disk.name}`,
     touches: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })
@@ -166,13 +166,13 @@ export function MountDialog({
   onClose: () => void
 }) {
   return (
-    <Dialog isOpen onClose={onClose} title={`Use ${disk.name} inside the VM`} isWide>
+    <Dialog isOpen onClose={onClose} title={`Mount ${disk.name} in the VM`} isWide>
       <p className="mb-3 text-ink-muted">
         {disk.type === 'shared-volume'
-          ? 'The volume has a file system already. Paste this in the VM:'
-          : 'Paste this in the VM. A disk that is empty is given a file system first; one that has one keeps it.'}
+          ? 'The volume already has a file system. Run this in the VM:'
+          : 'Run this in the VM. It formats only empty disks.'}
       </p>
-      <PasteLines label="Inside the VM" lines={[['Shell', mountLines(disk)]]} />
+      <PasteLines label="Commands to run in the VM" lines={[['Shell', mountLines(disk)]]} />
       <div className="mt-5 flex justify-end">
         <Button onClick={onClose}>Close</Button>
       </div>

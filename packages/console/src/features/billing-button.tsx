@@ -23,7 +23,7 @@ function useBilling(organizationId: string, invoiceId: string | undefined) {
     },
     onError: (error, tab) => {
       tab?.close()
-      showToast({ title: 'The billing dashboard did not open', error })
+      showToast({ title: 'Could not open the billing dashboard', error })
     },
   })
   // The tab is opened by the click itself: browsers block one that comes after the answer.

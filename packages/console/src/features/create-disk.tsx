@@ -13,8 +13,8 @@ import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
 const uses: Record<DiskType, string> = {
-  'persistent-ssd': 'For one VM, or for many that only read.',
-  'shared-volume': 'For many VMs that write, each of which has a whole host.',
+  'persistent-ssd': 'One VM, or many read-only.',
+  'shared-volume': 'Many whole-host VMs, read and write.',
 }
 
 interface CreateDiskProps {
@@ -52,12 +52,14 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
       })
       return (await client.wait<Disk>(params, operation)).result
     },
-    done: () => `Created the disk ${name}`,
+    done: () => `Created disk ${name}`,
     touches: ['diskList', 'quotaList'],
     showsErrors: true,
   })
   const problem =
-    name === '' ? 'Give it a name' : nameProblem(name) || (isWholeNumber ? '' : 'The size is a whole number')
+    name === ''
+      ? 'Enter a name'
+      : nameProblem(name) || (isWholeNumber ? '' : 'The size must be a whole number')
   return (
     <FormDialog
       isOpen
@@ -90,7 +92,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
       />
       <div className="grid grid-cols-2 gap-4">
         <TextField
-          label={`Size, ${unit}`}
+          label={`Size (${unit})`}
           inputMode="numeric"
           value={amount}
           onChange={setAmount}

@@ -14,7 +14,7 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
   const organization_id = organization || organizations[0]?.id || ''
   const create = useAction({
     run: () => client.projectCreate({ name: name.trim(), organization_id }),
-    done: () => `Created the project ${name.trim()}`,
+    done: () => `Created project ${name.trim()}`,
     touches: ['projectList'],
     showsErrors: true,
   })
@@ -29,13 +29,13 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
         onClose()
         void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })
       })}
-      reason={name.trim() ? undefined : 'Give it a name first'}
+      reason={name.trim() ? undefined : 'Enter a name'}
     >
       <TextField
         label="Name"
         value={name}
         onChange={setName}
-        hint="It comes with a network, a subnet per location and rules that let SSH in."
+        hint="Includes a network, a subnet in each location and firewall rules that allow SSH."
         autoFocus
       />
       {organizations.length > 1 && (

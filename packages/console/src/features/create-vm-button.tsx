@@ -9,7 +9,7 @@ export function CreateVmButton() {
   if (useIsCardGone())
     return (
       <ButtonLink kind="primary" to="/projects/$projectId/settings/billing" params={params}>
-        Set up a payment method
+        Add a payment method
       </ButtonLink>
     )
   return (

@@ -136,13 +136,13 @@ function nameTold({ resource_type, data: { name, email, url, pci_address } }: To
 const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   {
     key: 'what',
-    title: 'What',
+    title: 'Event',
     width: 'minmax(264px, 1.2fr)',
     cell: (row) => <What happening={row} />,
   },
   {
     key: 'on',
-    title: 'On',
+    title: 'Resource',
     width: 'minmax(180px, 2fr)',
     cell: ({ event }) => (
       <Subject event={event} projectId={projectId} known={names.nameOf(event.resource_id)} />
@@ -150,7 +150,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   },
   {
     key: 'by',
-    title: 'By',
+    title: 'Actor',
     width: 'minmax(180px, 1.2fr)',
     cell: ({ event: { actor } }) => {
       const words = actorWords(actor, names)
@@ -159,7 +159,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   },
   {
     key: 'when',
-    title: 'When',
+    title: 'Time',
     width: '166px',
     align: 'right',
     cell: ({ events }) => <When iso={events[0]!.created_at} hasSeconds />,
@@ -204,7 +204,7 @@ const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
 
 const addressColumn: Column<Row> = {
   key: 'address',
-  title: 'From',
+  title: 'IP address',
   width: 'minmax(120px, 0.6fr)',
   // The first event names the actor; later ones come from the service itself.
   cell: ({ events }) =>
@@ -214,7 +214,7 @@ const addressColumn: Column<Row> = {
 }
 
 /** The actor of events that no user caused. */
-export const theService = 'the service'
+export const theService = 'Slipway'
 
 /** Returns words for who did something. A tenant is not told which operator it was. */
 function actorWords(actor: string, { nameOf, actors, isOfFleet }: Names): string {

@@ -37,7 +37,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
   const kindOf = (isNext: boolean) => (isNext && !hasCard ? 'primary' : 'plain')
   const steps: Step[] = [
     {
-      words: 'Add the SSH key that you will sign in with',
+      words: 'Add your SSH key',
       isDone: hasKey,
       way: (
         <Button kind={kindOf(!hasKey)} reason={whyNoKey} onClick={() => setAddingKey(true)}>
@@ -47,12 +47,12 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
     },
     {
       words: 'Add a payment method',
-      note: 'Billing opens in another tab. Once a card is in, this page goes on by itself.',
+      note: 'Billing opens in a new tab. This page updates automatically after you add a card.',
       isDone: hasCard,
       way: <BillingButton kind={kindOf(hasKey)} reason={whyNoCard} />,
     },
     {
-      words: 'Create a VM; it takes a minute',
+      words: 'Create a VM (about a minute)',
       isDone: hasVm,
       way: hasCard && (
         <ButtonLink to="/projects/$projectId/vms/new" params={{ projectId }}>
@@ -61,7 +61,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
       ),
     },
     {
-      words: 'Set a budget, so that a forgotten VM cannot surprise you',
+      words: 'Set a budget to get alerts about unexpected costs',
       isDone: hasBudget,
       way: hasCard && (
         <ButtonLink to="/projects/$projectId/settings/billing" params={{ projectId }}>
@@ -72,13 +72,13 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
   ]
   const next = steps.findIndex(({ isDone }) => !isDone)
   return (
-    <section aria-label="First steps" className="card">
+    <section aria-label="Getting started" className="card">
       {hasCard && (
         <div className="flex items-center justify-between gap-4 border-b border-line px-4 py-2.5">
-          <h2 className="font-semibold">{hasVm ? 'First steps' : 'Nothing runs here yet. First steps:'}</h2>
+          <h2 className="font-semibold">Getting started</h2>
           {hasVm && (
             <IconButton
-              label="Hide the first steps"
+              label="Hide the getting-started list"
               icon={<Icon name="check" size={14} />}
               onClick={() => {
                 localStorage.setItem(hiddenKey(organization_id), '1')

@@ -15,7 +15,7 @@ export function Identities() {
   })
   const unlink = useAction({
     run: (provider: string) => client.authOidcUnlink({ provider }),
-    done: (provider) => `Your identity at ${provider} no longer opens this account`,
+    done: (provider) => `Unlinked ${provider}`,
     touches: ['authIdentityList'],
   })
   if (!providers.data?.items.length || !identities.data) return null
@@ -27,9 +27,7 @@ export function Identities() {
           <li key={name} className="flex items-center justify-between gap-4 px-4 py-2">
             <span>
               <span className="font-medium">{name}</span>{' '}
-              <span className="text-ink-muted">
-                {linked.has(name) ? 'opens this account' : 'is not linked to this account'}
-              </span>
+              <span className="text-ink-muted">{linked.has(name) ? 'Linked' : 'Not linked'}</span>
             </span>
             {linked.has(name) ? (
               <Button size="small" kind="danger" onClick={() => unlink.mutate(name)}>

@@ -37,16 +37,16 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
         },
         {
           key: 'prefix',
-          title: 'Begins with',
+          title: 'Prefix',
           width: 'minmax(140px, 1fr)',
           cell: (key) => <span className="mono">{key.prefix}…</span>,
         },
         { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
         {
           key: 'from',
-          title: 'Works from',
+          title: 'Allowed IPs',
           width: 'minmax(110px, 1fr)',
-          cell: (key) => key.allowed_cidrs.join(', ') || 'anywhere',
+          cell: (key) => key.allowed_cidrs.join(', ') || 'any',
         },
         {
           key: 'used',

@@ -15,7 +15,7 @@ export function LabelFilter({ value, onChange }: { value: string; onChange: (val
     <input
       aria-label="Filter by labels"
       aria-invalid={isWrong || undefined}
-      title="Conditions that all have to hold: team=ml, stage!=test, gpu-job, !old"
+      title="Match all of: team=ml, stage!=test, gpu-job, !old"
       placeholder="Labels: team=ml"
       {...typed}
       className={`h-7 w-40 rounded-md border bg-surface px-2 text-sm ${isWrong ? 'border-red' : 'border-line-strong'}`}

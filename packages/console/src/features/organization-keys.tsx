@@ -24,14 +24,14 @@ export function OrganizationKeys() {
   const [revoking, setRevoking] = useState<AccessKey | null>(null)
   const revoke = useAction({
     run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
-    done: (key) => `Revoked the key ${key.name}`,
+    done: (key) => `Revoked key ${key.name}`,
     touches: ['organizationKeyList'],
     showsErrors: true,
   })
   return (
     <Section
-      title="Keys of the organization"
-      about="For every project of the organization, as far as their role goes."
+      title="Organization keys"
+      about="For every project of the organization, within their role."
       actions={
         <Button icon={<Icon name="plus" size={16} />} reason={whyNot} onClick={() => setCreating(true)}>
           Create organization key
@@ -41,19 +41,19 @@ export function OrganizationKeys() {
       <Loaded query={keys} rows={1}>
         {(data) =>
           data.length === 0 ? (
-            <p className="card px-4 py-3 text-ink-muted">None yet.</p>
+            <p className="card px-4 py-3 text-ink-muted">No organization keys yet.</p>
           ) : (
-            <KeyTable label="Keys of the organization" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
+            <KeyTable label="Organization keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
           )
         }
       </Loaded>
       {isCreating && <CreateDialog onClose={() => setCreating(false)} onCreated={setSecret} />}
       {secret && (
         <SecretDialog
-          title="The new organization key"
+          title="New organization key"
           secret={secret}
-          note="It is good for every project of the organization, as far as its role goes."
-          ifLost="Revoke this key then, and create another."
+          note="It works in every project of the organization, within its role."
+          ifLost="If you lose it, revoke this key and create another."
           onClose={() => setSecret('')}
         />
       )}
@@ -65,7 +65,10 @@ export function OrganizationKeys() {
           action="Revoke key"
           {...submitting(revoke, revoking, () => setRevoking(null))}
         >
-          <p>Programs that use it are refused within a second, in every project of the organization.</p>
+          <p>
+            Stops working immediately in every project of the organization. Resources created with it are
+            kept.
+          </p>
         </Confirm>
       )}
     </Section>
@@ -81,7 +84,7 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
   const create = useAction({
     run: () =>
       client.organizationKeyCreate({ organization_id }, { name: name.trim(), role, allowed_cidrs: blocks }),
-    done: () => `Created the key ${name.trim()}`,
+    done: () => `Created key ${name.trim()}`,
     touches: ['organizationKeyList'],
     showsErrors: true,
   })
@@ -95,7 +98,7 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
         onClose()
         onCreated(secret)
       })}
-      reason={name.trim() ? undefined : 'Give it a name'}
+      reason={name.trim() ? undefined : 'Enter a name'}
     >
       <TextField label="Name" value={name} onChange={setName} autoFocus />
       <SelectField
@@ -105,10 +108,10 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
         choices={roles.map((each) => ({ value: each, label: each }))}
       />
       <TextField
-        label="Works from"
+        label="Allowed IPs"
         value={from}
         onChange={setFrom}
-        hint="Addresses or blocks; empty: anywhere."
+        hint="Addresses or CIDR blocks, separated by commas. Empty allows any address."
       />
     </FormDialog>
   )

@@ -64,13 +64,13 @@ function PaletteFinder({ onClose }: { onClose: () => void }) {
   return (
     <Finder
       label="Search VMs, disks and pages"
-      placeholder="Name, address, page, “stop train-7”"
+      placeholder="Search by name, IP address or page, or type “stop train-7”"
       text={text}
       onText={setText}
       hits={hits}
       keyOf={({ key }) => key}
       onOpen={open}
-      empty="Nothing has this in its name, address or id."
+      empty="No results."
     >
       {(hit) => (
         <>
@@ -117,7 +117,7 @@ function useActions(text: string): Hit[] {
       .map((vm) => ({
         key: `${verb} ${vm.id}`,
         name: `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${vm.name}`,
-        kind: 'do',
+        kind: 'action',
         note: `${vm.type} · ${stateWord(vm.state)}`,
         to: `/projects/${projectId}/vms/${vm.id}?ask=${verb}`,
       }))

@@ -27,13 +27,13 @@ export function SecondFactor() {
   })
   const confirm = useAction({
     run: () => client.authTotpConfirm({ code: code.trim() }),
-    done: () => 'The second factor is set up',
+    done: () => 'Two-factor authentication is on',
     touches: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
   const remove = useAction({
     run: () => client.authTotpRemove({ code: code.trim() }),
-    done: () => 'The second factor is removed',
+    done: () => 'Two-factor authentication is off',
     touches: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
@@ -51,34 +51,32 @@ export function SecondFactor() {
   }
   const error = begin.error ?? confirm.error ?? remove.error
   return (
-    <Section title="Second factor">
+    <Section title="Two-factor authentication">
       <form onSubmit={submit} noValidate className="card flex max-w-md flex-col gap-4 p-4">
-        {caller.has_totp && <p>It is set up: signing in asks for a code.</p>}
+        {caller.has_totp && <p>On. You enter a code each time you sign in.</p>}
         {!uri && !caller.has_totp && (
-          <p className="text-ink-muted">
-            None is set up. With a second factor, a stolen password is not enough to sign in.
-          </p>
+          <p className="text-ink-muted">Off. When it is on, a stolen password is not enough to sign in.</p>
         )}
         {uri && (
           <div className="flex flex-col gap-2">
-            <p>Scan this with an authenticator, such as the one on your phone:</p>
-            <QrCode text={uri} label="QR code of the key; the same key stands below" />
+            <p>Scan this code with an authenticator app:</p>
+            <QrCode text={uri} label="QR code of the key that is shown below" />
             <p>
               Or{' '}
               <a href={uri} className="link">
-                open it in the authenticator of this device
+                open your authenticator app
               </a>
-              , or type the key:
+              , or enter the key:
             </p>
             <Copyable text={secretOf(uri)} shown={inGroups(secretOf(uri))} label="Copy the key" />
-            <p className="text-ink-muted">As an address, for password managers:</p>
-            <Copyable text={uri} label="Copy the address" />
-            <p>Then type the code that it shows.</p>
+            <p className="text-ink-muted">URI for password managers:</p>
+            <Copyable text={uri} label="Copy the URI" />
+            <p>Then enter the code from the app.</p>
           </div>
         )}
         {!uri && !caller.has_totp && (
           <TextField
-            label="Password, to set one up"
+            label="Confirm your password"
             type="password"
             autoComplete="current-password"
             value={password}
@@ -87,7 +85,7 @@ export function SecondFactor() {
         )}
         {(uri || caller.has_totp) && (
           <TextField
-            label={uri ? 'Code' : 'Code, to remove it'}
+            label={uri ? 'Code' : 'Code to turn it off'}
             autoComplete="one-time-code"
             value={code}
             onChange={setCode}
@@ -99,17 +97,17 @@ export function SecondFactor() {
             <Button
               kind="danger"
               isBusy={remove.isPending}
-              reason={code ? undefined : 'Type a code first'}
+              reason={code ? undefined : 'Enter a code'}
               onClick={() => remove.mutate(undefined, { onSuccess: () => setCode('') })}
             >
-              Remove
+              Turn off
             </Button>
           ) : (
             <Button
               type="submit"
               kind="primary"
               isBusy={begin.isPending || confirm.isPending}
-              reason={(uri ? code : password) ? undefined : 'Fill in the field first'}
+              reason={(uri ? code : password) ? undefined : uri ? 'Enter the code' : 'Enter your password'}
             >
               {uri ? 'Confirm' : 'Set up'}
             </Button>
@@ -120,8 +118,8 @@ export function SecondFactor() {
         <SecretDialog
           title="Recovery codes"
           secret={recoveryCodes.join(' ')}
-          note="Each stands in for the second factor once. Keep them where you keep nothing else."
-          ifLost="Setting the second factor up again makes new ones."
+          note="Each code works once instead of a code from the app. Store them in a safe place."
+          ifLost="To get new codes, turn two-factor authentication off and on again."
           onClose={() => setRecoveryCodes([])}
         />
       )}

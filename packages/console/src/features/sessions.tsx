@@ -18,7 +18,7 @@ export function Sessions() {
   const sessions = useQuery(read('authSessionList', {}))
   const end = useAction({
     run: (session_id: string) => client.authSessionDelete({ session_id }),
-    done: () => 'The session has ended',
+    done: () => 'Session ended',
     touches: ['authSessionList'],
   })
   return (
@@ -32,16 +32,21 @@ export function Sessions() {
             columns={[
               {
                 key: 'agent',
-                title: 'Where',
+                title: 'Device',
                 width: 'minmax(180px, 2fr)',
                 cell: (session) => (
                   <span title={session.user_agent}>
                     {agentWords(session.user_agent)}
-                    {session.is_current && <span className="text-ink-muted"> (this one)</span>}
+                    {session.is_current && <span className="text-ink-muted"> (current)</span>}
                   </span>
                 ),
               },
-              { key: 'address', title: 'Address', width: '160px', cell: (session) => session.client_address },
+              {
+                key: 'address',
+                title: 'IP address',
+                width: '160px',
+                cell: (session) => session.client_address,
+              },
               {
                 key: 'used',
                 title: 'Last used',
@@ -53,11 +58,15 @@ export function Sessions() {
                 <Button
                   size="small"
                   kind="danger"
-                  reason={session.is_current ? 'Sign out instead' : undefined}
+                  reason={
+                    session.is_current
+                      ? 'This is your current session. Use Sign out in the account menu.'
+                      : undefined
+                  }
                   onClick={() => end.mutate(session.id)}
-                  aria-label={`End the session of ${agentWords(session.user_agent)} at ${session.client_address}`}
+                  aria-label={`Sign out ${agentWords(session.user_agent)} at ${session.client_address}`}
                 >
-                  End
+                  Sign out
                 </Button>
               )),
             ]}

@@ -21,7 +21,7 @@ export function SignInAgain() {
             data-modal
             className="w-full max-w-sm rounded-md border border-line-strong bg-surface p-6 shadow-float"
           >
-            <Dialog.Title className="text-lg font-semibold">The session has ended.</Dialog.Title>
+            <Dialog.Title className="text-lg font-semibold">Your session has ended</Dialog.Title>
             <Form onDone={() => setOver(false)} />
           </Dialog.Popup>
         </Dialog.Viewport>
@@ -46,14 +46,14 @@ function Form({ onDone }: { onDone: () => void }) {
   }
   return (
     <form onSubmit={submit} noValidate className="mt-2 flex flex-col gap-4">
-      <p className="text-ink-muted">Sign in to go on where you were. What you typed is still there.</p>
+      <p className="text-ink-muted">Sign in to continue. Your unsaved input is kept.</p>
       {fields}
       {error && <ErrorNote error={error} />}
       <Button type="submit" kind="primary" isBusy={signIn.isPending} reason={reason} className="w-full">
         Sign in
       </Button>
       <a href="/sign-in" className="link text-center text-sm">
-        Leave this page: sign in another way, or as someone else
+        Use another sign-in method or account (unsaved input is lost)
       </a>
     </form>
   )

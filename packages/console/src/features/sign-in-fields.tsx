@@ -14,7 +14,7 @@ export function useSignInFields(error: Error | null, knownEmail = '') {
   return {
     credentials: { email: email.trim(), password, ...(totpCode && { totp_code: totpCode.trim() }) },
     error: needsTotp ? null : error,
-    reason: isFilled ? undefined : 'Fill in every field first',
+    reason: isFilled ? undefined : 'Fill in all fields',
     fields: (
       <>
         <TextField
@@ -36,11 +36,11 @@ export function useSignInFields(error: Error | null, knownEmail = '') {
         />
         {hasSecondFactor && (
           <TextField
-            label="Code of the second factor"
+            label="Authentication code"
             autoComplete="one-time-code"
             value={totpCode}
             onChange={setTotpCode}
-            hint="Six digits of your authenticator, or a recovery code."
+            hint="Six digits from your authenticator app, or a recovery code."
             autoFocus
           />
         )}

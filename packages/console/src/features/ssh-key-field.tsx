@@ -34,7 +34,7 @@ export function SshKeyField({
             {key.type}, {key.bits} bits{key.comment && `, ${key.comment}`}
           </span>
         ) : (
-          'Paste the content of ~/.ssh/id_ed25519.pub.'
+          'Paste the contents of ~/.ssh/id_ed25519.pub.'
         )
       }
     />

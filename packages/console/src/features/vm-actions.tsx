@@ -15,13 +15,13 @@ const words: Record<VmAction, { verb: string; past: string; icon: IconName; warn
     past: 'Stopped',
     icon: 'square',
     warning:
-      'Its GPUs are given back, and billing of the VM ends. Disks and addresses stay; local scratch data is lost.',
+      'Its GPUs are released and the VM is no longer billed. Disks and addresses are kept. Local scratch data is lost.',
   },
   RESET: {
     verb: 'Reset',
     past: 'Reset',
     icon: 'rotate-ccw',
-    warning: 'Like pulling the plug and putting it back: what is not on disk is lost. It keeps its GPUs.',
+    warning: 'Hard reset: unsaved data is lost. The VM keeps its GPUs.',
   },
 }
 
@@ -35,8 +35,7 @@ export function whenVmActions(vm: Vm): string[] {
     verbsOf.set(states, [...(verbsOf.get(states) ?? []), words[action].verb])
   }
   return [...verbsOf].map(
-    ([states, verbs]) =>
-      `${verbs.join(' and ')} ${verbs.length === 1 ? 'is' : 'are'} possible when the VM is ${states}.`,
+    ([states, verbs]) => `To ${verbs.join(' or ').toLowerCase()} the VM, it must be ${states}.`,
   )
 }
 
@@ -52,14 +51,14 @@ export function VmActions({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
     done: (action) => `${words[action].past} ${vm.name}`,
-    failed: (action) => `${words[action].verb} of ${vm.name} failed`,
+    failed: (action) => `Could not ${words[action].verb.toLowerCase()} ${vm.name}`,
     touches: ['vmGet', 'vmList'],
   })
   const reasonFor = (action: VmAction) => {
     if (whyNot) return whyNot
     const { from } = vmActions[action]
     if (from.includes(vm.state)) return undefined
-    return `${words[action].verb} is possible when the VM is ${from.map(stateWord).join(' or ')}; it is ${stateWord(vm.state)}.`
+    return `The VM must be ${from.map(stateWord).join(' or ')}. It is ${stateWord(vm.state)}.`
   }
   const confirmed = asked ? words[asked] : null
   return (
@@ -87,7 +86,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         error={null}
         onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
       >
-        <p>{confirmed?.warning || 'It takes GPUs again, and billing of the VM goes on.'}</p>
+        <p>{confirmed?.warning || 'The VM takes GPUs again and is billed.'}</p>
       </Confirm>
     </>
   )

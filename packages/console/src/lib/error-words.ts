@@ -2,22 +2,22 @@ import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 
 /** This says what to do about an error, where the message does not say so already. */
 const advice: Partial<Record<ApiErrorCode, string>> = {
-  not_found: 'It may have been deleted, or it belongs to another project.',
+  not_found: 'It may have been deleted, or it is in another project.',
   permission_denied: 'Ask an owner of the organization for a higher role.',
-  quota_exceeded: 'Delete something, or ask the operator for a higher quota.',
+  quota_exceeded: 'Delete unused resources, or ask the operator for a higher quota.',
   out_of_stock: 'Choose another location or a smaller type, or try again later.',
-  payment_method_required: 'An owner adds one in billing; then try again here.',
+  payment_method_required: 'Ask an owner to add one in billing, then try again.',
   rate_limited: 'Wait a moment, then try again.',
-  internal_error: 'Try again. If it happens again, give the operator the request id.',
-  unavailable: 'The page tries again by itself.',
-  connection_failed: 'Check the connection. The page tries again by itself.',
-  timed_out: 'The page tries again by itself.',
-  unexpected_answer: 'A proxy may stand in between, or the service is of another version.',
+  internal_error: 'Try again. If it still fails, send the request ID to the operator.',
+  unavailable: 'The page retries automatically.',
+  connection_failed: 'Check your connection. The page retries automatically.',
+  timed_out: 'The page retries automatically.',
+  unexpected_answer: 'A proxy may have answered, or the server has another version.',
 }
 
 /** Some messages of the service are meant for programs; people at this page get these words instead. */
 const rewording: Partial<Record<ApiErrorCode, string>> = {
-  payment_method_required: 'The organization has no payment method that works.',
+  payment_method_required: 'The organization has no valid payment method.',
 }
 
 interface ErrorWords {

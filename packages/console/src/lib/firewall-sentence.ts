@@ -20,8 +20,7 @@ export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): str
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
   const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
   const protocols = rule.protocols.length === 3 && !ports ? 'everything' : `${list(rule.protocols)}${ports}`
-  const inside = isIn ? 'inside the network' : 'anywhere inside the network'
-  const far = (id: string) => (id === rule.vpc_network_id ? inside : nameOf(id))
+  const far = (id: string) => (id === rule.vpc_network_id ? 'the network' : nameOf(id))
   const near = (id: string) => (id === rule.vpc_network_id ? 'every VM' : nameOf(id))
   const from = isIn ? place(rule.sources, far, 'anywhere') : place(rule.sources, near, 'every VM')
   const to = isIn ? place(rule.destinations, near, 'every VM') : place(rule.destinations, far, 'anywhere')

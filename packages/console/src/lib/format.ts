@@ -58,7 +58,7 @@ export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${is
 
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
-  const name = unit === 'vm_hour' ? 'VM hours' : unit === 'gb_hour' ? 'GiB hours' : unit
+  const name = unit === 'vm_hour' ? 'VM-hours' : unit === 'gb_hour' ? 'GiB-hours' : unit
   return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
 }
 
@@ -74,8 +74,8 @@ export const quotaLabel = (name: string): string => {
     'a100-80gb_gpus': 'A100 80GB GPUs',
     'l40s-48gb_gpus': 'L40S GPUs',
     vms: 'VMs',
-    disk_gib: 'Disk, GiB',
-    shared_volume_tib: 'Shared volume, TiB',
+    disk_gib: 'Disk (GiB)',
+    shared_volume_tib: 'Shared volume (TiB)',
     firewall_rules: 'Firewall rules',
     projects: 'Projects',
     networks: 'Networks',
@@ -103,32 +103,43 @@ export function eventWords({
 export const changeWords = (operationName: string, resourceType: string): string =>
   `${stepWords(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceWords(resourceType)}`
 
-/** "vm.shutoff" becomes "VM shut off". */
+/** Event types whose words do not follow from their name. */
+const eventTexts: Record<string, string> = {
+  'operator.read': 'Viewed by operator',
+  'user.reset_mailed': 'Password reset link mailed',
+  'user.reset_offered': 'Password reset link created',
+  'user.setup': 'First operator created',
+  'user.totp_enabled': 'Two-factor authentication turned on',
+  'user.totp_removed': 'Two-factor authentication turned off',
+  'vm.shutoff': 'VM stopped',
+}
+
+/** "disk.available" becomes "Disk available", "vm.shutoff" becomes "VM stopped". */
 export const eventTypeWords = (type: string): string =>
+  eventTexts[type] ??
   stepWords(type)
-    .replace(/^Vm\b/, 'VM')
-    .replace(/^Ssh\b/, 'SSH')
-    .replace('shutoff', 'shut off')
+    .replace(/^(Vm|Ssh|Gpu)\b/, (word) => word.toUpperCase())
     .replace(' os disk', ' OS disk')
 
-export const resourceWords = (type: string): string => type.replaceAll('_', ' ').replace(/^vm$/, 'VM')
+export const resourceWords = (type: string): string =>
+  type.replaceAll('_', ' ').replace(/^(vm|ssh|gpu)\b/, (word) => word.toUpperCase())
 
 /** What each step of an operation does, for those who wait for it. */
 const stepTexts: Record<string, string> = {
-  admit: 'Check and reserve what it needs',
-  boot: 'Start the machine on its host',
-  finish: 'Record the outcome',
-  wait_for_cancelled: 'Wait for cancelled operations to stop',
-  remove: 'Remove it from its host',
-  release: 'Give back what it held',
-  shut_down: 'Ask the system to shut down',
-  power_off: 'Power the machine off',
-  reset: 'Reset the machine',
+  admit: 'Check and reserve resources',
+  boot: 'Start the VM on its host',
+  finish: 'Record the result',
+  wait_for_cancelled: 'Wait for cancelled operations',
+  remove: 'Remove it from the host',
+  release: 'Release resources',
+  shut_down: 'Shut down the operating system',
+  power_off: 'Power off the VM',
+  reset: 'Reset the VM',
   create: 'Create the disk',
   grow: 'Enlarge the disk',
   attach: 'Attach the disks',
   detach: 'Detach the disks',
-  apply: 'Put the rules in force',
+  apply: 'Apply the firewall rules',
   update: 'Record the change',
 }
 export const operationStepWords = (name: string): string => stepTexts[name] ?? stepWords(name)

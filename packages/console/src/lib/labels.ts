@@ -17,8 +17,9 @@ export function parseLabels(text: string): { labels: Labels; problem: string } {
   for (const part of parts) {
     const [, key = '', value = ''] = /^([^=]*)=?(.*)$/.exec(part) ?? []
     if (!isLabelKey(key))
-      return { labels, problem: `${part}: a key has lower-case letters, digits, ., _, / and -.` }
-    if (!isLabelValue(value)) return { labels, problem: `${part}: a value has letters, digits, ., _ and -.` }
+      return { labels, problem: `${part}: keys can contain lower-case letters, digits, ., _, / and -.` }
+    if (!isLabelValue(value))
+      return { labels, problem: `${part}: values can contain letters, digits, ., _ and -.` }
     labels[key] = value
   }
   const isTooMany = Object.keys(labels).length > maxLabels

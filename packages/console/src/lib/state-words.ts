@@ -8,7 +8,7 @@ export const stateLooks: Record<string, [Tone, string]> = {
   STATE_STOPPING: ['busy', 'stopping'],
   STATE_RESETTING: ['busy', 'resetting'],
   STATE_DELETING: ['busy', 'deleting'],
-  STATE_SHUTOFF: ['idle', 'shut off'],
+  STATE_SHUTOFF: ['idle', 'stopped'],
   STATE_UNREACHABLE: ['warn', 'unreachable'],
   STATE_CRASHED: ['bad', 'crashed'],
   IN_PROGRESS: ['busy', 'in progress'],
@@ -29,31 +29,31 @@ export const stateLooks: Record<string, [Tone, string]> = {
   active: ['good', 'active'],
   up: ['good', 'up'],
   free: ['good', 'free'],
-  claimed: ['held', 'held by a VM'],
+  claimed: ['held', 'claimed'],
   done: ['good', 'done'],
   delivered: ['good', 'delivered'],
   paid: ['good', 'paid'],
   open: ['busy', 'open'],
   due: ['warn', 'due'],
   paying: ['good', 'paying'],
-  never: ['idle', 'no card yet'],
+  never: ['idle', 'no payment method'],
   declined: ['bad', 'card declined'],
   removed: ['warn', 'card removed'],
   invited: ['idle', 'invited'],
   inactive: ['idle', 'inactive'],
   paused: ['idle', 'paused'],
-  closed: ['warn', 'closed'],
+  cordoned: ['warn', 'cordoned'],
   suspended: ['warn', 'suspended'],
   quarantined: ['warn', 'quarantined'],
   failed: ['bad', 'failed'],
   failing: ['bad', 'failing'],
   down: ['bad', 'down'],
-  gone: ['bad', 'gone'],
+  gone: ['bad', 'missing'],
   stuck: ['bad', 'stuck'],
 }
 
 /** A host that is up may be closed for new VMs. */
 export const hostLook = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
-  state === 'up' && !schedulable ? 'closed' : state
+  state === 'up' && !schedulable ? 'cordoned' : state
 
 export const stateWord = (state: string): string => stateLooks[state]?.[1] ?? state

@@ -2,8 +2,8 @@ import { type ExpiryAction, expiryActions, ttlChoicesHours } from '@slipway/cont
 import { plural } from './format.ts'
 
 const expiryWords: Record<ExpiryAction, string> = {
-  stop: 'Stop it: disks stay',
-  delete: 'Delete it: data disks stay',
+  stop: 'Stop the VM (disks are kept)',
+  delete: 'Delete the VM (data disks are kept)',
 }
 
 /** People are offered these times to live, in hours. */

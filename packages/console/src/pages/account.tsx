@@ -17,7 +17,7 @@ export function Account() {
   const [next, setNext] = useState('')
   const change = useAction({
     run: () => client.authPassword({ current_password: current, new_password: next }),
-    done: () => 'Password changed; other sessions have ended',
+    done: () => 'Password changed. Other sessions were signed out.',
     showsErrors: true,
   })
   const submit = (event: FormEvent) => {
@@ -34,7 +34,7 @@ export function Account() {
       <Facts
         items={[
           ['E-mail', caller.email],
-          ['User id', <Copyable key="id" text={caller.id} />],
+          ['User ID', <Copyable key="id" text={caller.id} />],
           ['Organizations', organizations.map(({ name }) => name).join(', ') || 'none'],
           ['Operator', caller.is_operator ? 'yes' : 'no'],
         ]}
@@ -55,7 +55,7 @@ export function Account() {
             autoComplete="new-password"
             value={next}
             onChange={setNext}
-            hint="At least 8 characters. All other sessions end."
+            hint="At least 8 characters. All other sessions are signed out."
           />
           {change.error && <ErrorNote error={change.error} />}
           <div>
@@ -63,7 +63,11 @@ export function Account() {
               type="submit"
               kind="primary"
               isBusy={change.isPending}
-              reason={current && next.length >= 8 ? undefined : 'Fill in both passwords first'}
+              reason={
+                current && next.length >= 8
+                  ? undefined
+                  : 'Enter your current password and a new one of at least 8 characters'
+              }
             >
               Change password
             </Button>

@@ -60,8 +60,7 @@ export function Catalogue() {
       <main className="mx-auto flex max-w-[1280px] flex-col gap-4 p-6 max-md:p-4">
         <h1 className="text-xl font-semibold">Types and prices</h1>
         <p className="text-ink-muted">
-          A VM has the GPUs of its type to itself and is billed by the millisecond while it runs. The stock is
-          that of this moment.
+          GPUs are dedicated to one VM. A VM is billed per millisecond while it runs. Live availability.
         </p>
         <Loaded query={catalogue} rows={12}>
           {(data) => (
@@ -95,7 +94,7 @@ export function Catalogue() {
                 rowKey={({ type }) => type}
                 sort={search.sort ?? ''}
                 onSort={(sort) => setSearch({ sort })}
-                empty={<p className="card px-4 py-3 text-ink-muted">No type matches the filter now.</p>}
+                empty={<p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
               />
             </>
           )}
@@ -140,7 +139,7 @@ const columns: Column<Row>[] = [
   },
   {
     key: 'stock',
-    title: 'In stock',
+    title: 'Available in',
     width: 'minmax(220px, 2fr)',
     cell: ({ places }) => (
       <span className="inline-flex flex-wrap gap-x-4 gap-y-1 py-1 max-md:justify-end">
@@ -156,7 +155,7 @@ const columns: Column<Row>[] = [
         {places.every(({ available }) => !available) && (
           <span className="inline-flex items-center gap-1.5 text-amber-text">
             <Mark tone="warn" />
-            out of stock everywhere
+            out of stock
           </span>
         )}
       </span>

@@ -32,7 +32,7 @@ export function Events() {
             className="link text-sm"
             onClick={() => setSearch({ resource: '', actor: '' })}
           >
-            Clear the filter
+            Clear filter
           </button>
         )}
         <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>

@@ -42,25 +42,25 @@ export function Accept() {
   })
   const join = useAction({
     run: () => client.authAccept({ code: code.trim() }),
-    done: () => 'You have joined',
+    done: () => 'Invitation accepted',
     showsErrors: true,
   })
   const invited = invitation.data
   if (isApiError(invitation.error) && invitation.error.code === 'invalid_grant') return <DeadInvitation />
   return (
     <EntryForm
-      title="Accept the invitation"
+      title="Accept invitation"
       action="Set password and sign in"
       isBusy={isBusy}
       error={error ?? invitation.error}
       reason={
         code && !tooShort(password)
           ? undefined
-          : `Choose a password of at least ${shortestPassword} characters`
+          : `Enter a password of at least ${shortestPassword} characters`
       }
       onSubmit={() => enter({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
       note={invited ? words(invited) : ''}
-      footer="The link works once. With an account, sign in first and open the link again."
+      footer="The link works once. Already have an account? Sign in, then reopen this link."
     >
       {signedIn.data && code && (
         <>
@@ -97,12 +97,12 @@ export function Accept() {
 
 function DeadInvitation() {
   return (
-    <EntryFrame footer="A link works once, for seven days, and until somebody withdraws it or sends another.">
+    <EntryFrame footer="An invitation link works once and expires after seven days, or when it is withdrawn or replaced.">
       <section className="card flex w-full max-w-sm flex-col gap-4 p-6">
         <h1 className="text-lg font-semibold">This invitation no longer works</h1>
         <p className="text-ink-muted">
-          If you have already accepted it, sign in. Otherwise ask for a new link, or look for it in a later
-          e-mail.
+          If you already accepted it, sign in. Otherwise check for a newer invitation e-mail, or ask for a new
+          link.
         </p>
         <ButtonLink kind="primary" to="/sign-in" className="w-full">
           Sign in
@@ -125,5 +125,5 @@ function words(invited: {
   ]
   const who = invited.invited_by || 'An operator'
   const what = grants.length > 0 ? ` as ${grants.join(' and ')}` : ''
-  return `${who} invites you${what}. The invitation is for ${invited.email || 'whoever has the link'}.`
+  return `${who} invites you${what}. The invitation is for ${invited.email || 'anyone with this link'}.`
 }

@@ -12,15 +12,15 @@ export function NoProject() {
   if (!organization)
     return (
       <Page title="Projects">
-        <Empty title="You belong to no organization yet">
-          An owner can invite you by e-mail; then its projects appear here.
+        <Empty title="You are not a member of an organization yet">
+          Ask an owner for an invitation. The projects of the organization then appear here.
         </Empty>
       </Page>
     )
   return (
     <Page title="Projects">
       <Empty
-        title="No project yet"
+        title="No projects yet"
         action={
           <Button kind="primary" onClick={() => setCreating(true)}>
             Create project
@@ -29,7 +29,7 @@ export function NoProject() {
         cli="slipway project create research"
         curl={curlLine('POST', '/v0.1/projects', { name: 'research', organization_id: organization.id })}
       >
-        A project holds VMs, disks and a network, with its own keys, quotas and budget.
+        A project contains VMs, disks and networks, and has its own access keys and budget.
       </Empty>
       <CreateProject isOpen={isCreating} onClose={() => setCreating(false)} />
     </Page>

@@ -43,7 +43,7 @@ export function Operations() {
   const columns: Column<Operation>[] = [
     {
       key: 'what',
-      title: 'What',
+      title: 'Operation',
       width: 'minmax(170px, 1fr)',
       cell: (operation) => (
         <button
@@ -61,7 +61,7 @@ export function Operations() {
     },
     {
       key: 'on',
-      title: 'On',
+      title: 'Resource',
       width: 'minmax(160px, 2.4fr)',
       cell: (operation) => <Resource operation={operation} projectId={projectId} names={names} />,
     },
@@ -79,7 +79,7 @@ export function Operations() {
     },
     {
       key: 'took',
-      title: 'Took',
+      title: 'Duration',
       width: '100px',
       align: 'right',
       cell: (operation) => <Lasted from={operation.started_at} to={operation.completed_at} />,
@@ -106,8 +106,7 @@ export function Operations() {
         {(data) =>
           data.items.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
-              No operation here. Each creation, change and deletion of a VM, disk or rule leaves one, for 90
-              days.
+              No operations. Every change to a VM, disk or firewall rule is listed here for 90 days.
             </p>
           ) : (
             <Table

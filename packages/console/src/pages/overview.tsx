@@ -29,18 +29,18 @@ export function Overview() {
       <Alerts projectId={projectId} />
       {vms.data?.length === 0 && <FirstSteps hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
-        <Figure label="Running now" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
+        <Figure label="Running" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
         <Figure
-          label="Costs now"
+          label="Current cost"
           value={costs.data ? `${usd(costs.data.usd_per_hour)}/h` : '–'}
           note="VMs and disks"
         />
         <Figure
-          label="This month so far"
+          label="Month to date"
           value={costs.data ? money(costs.data.month_to_date_usd) : '–'}
           note={budget.data?.monthly_usd ? `of ${usd(budget.data.monthly_usd)} budget` : ''}
         />
-        <Figure label="This month, forecast" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
+        <Figure label="Forecast for this month" value={costs.data ? money(costs.data.forecast_usd) : '–'} />
       </div>
       {costs.error && !costs.data && <ErrorState error={costs.error} onRetry={() => costs.refetch()} />}
       <div className="grid grid-cols-1 items-start gap-6 lg:grid-cols-2">
@@ -63,7 +63,7 @@ export function Overview() {
                     </span>
                   </li>
                 ))}
-                {data.length === 0 && <li className="px-3 py-2 text-ink-muted">None yet.</li>}
+                {data.length === 0 && <li className="px-3 py-2 text-ink-muted">No VMs yet.</li>}
                 {data.length > 6 && (
                   <li className="px-3 py-2">
                     <Link to="/projects/$projectId/vms" params={{ projectId }} className="link">
@@ -101,8 +101,8 @@ export function Overview() {
 }
 
 const limitTitles: Record<Limit['of'], string> = {
-  project: 'Limits of this project',
-  organization: 'Limits of the organization, for all its projects together',
+  project: 'Project limits',
+  organization: 'Organization limits (all projects together)',
 }
 
 /** Shows what is used of each limit, by whose it is. */

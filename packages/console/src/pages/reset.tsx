@@ -12,7 +12,7 @@ export function Reset() {
   const [password, setPassword] = useState('')
   const reset = useAction({
     run: () => client.authReset({ code, password }),
-    done: () => 'The password is set: sign in with it',
+    done: () => 'Password changed. Sign in with the new password.',
     showsErrors: true,
   })
   return (
@@ -22,10 +22,10 @@ export function Reset() {
       isBusy={reset.isPending}
       error={reset.error}
       reason={
-        code && !tooShort(password) ? undefined : 'Open the link that you were sent, and choose a password'
+        code && !tooShort(password) ? undefined : 'Open the link from the e-mail and enter a new password'
       }
       onSubmit={() => reset.mutate(undefined, { onSuccess: () => void navigate({ to: '/sign-in' }) })}
-      footer="All sessions end. A second factor stays."
+      footer="All sessions are signed out. Two-factor authentication stays on."
     >
       <NewPassword value={password} onChange={setPassword} />
     </EntryForm>
@@ -41,14 +41,14 @@ export function Forgot() {
   })
   return (
     <EntryForm
-      title="Forgot the password"
-      action="Send a link"
+      title="Forgot your password?"
+      action="Send reset link"
       isBusy={forgot.isPending}
       error={forgot.error}
-      reason={email ? undefined : 'Give your e-mail address'}
+      reason={email ? undefined : 'Enter your e-mail address'}
       onSubmit={() => forgot.mutate(undefined)}
-      note={forgot.isSuccess ? 'If the address has an account, a link is on its way.' : ''}
-      footer="An operator can make a link, too."
+      note={forgot.isSuccess ? 'If this address has an account, we sent it a reset link.' : ''}
+      footer="You can also ask your operator for a reset link."
     >
       <TextField
         label="E-mail"

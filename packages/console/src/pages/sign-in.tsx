@@ -7,8 +7,8 @@ import { useSignInFields } from '../features/sign-in-fields.tsx'
 import { TextField } from '../ui/field.tsx'
 
 const ssoNotes: Record<string, string> = {
-  refused: 'Single sign-on did not work. Try again, or ask an operator.',
-  taken: 'This identity belongs to another account already.',
+  refused: 'Single sign-on failed. Try again, or contact the operator.',
+  taken: 'This identity is already linked to another account.',
 }
 
 export function SignIn() {
@@ -16,7 +16,7 @@ export function SignIn() {
   const { ended, sso } = useSearch({ strict: false }) as { ended?: string; sso?: string }
   const form = useSignInFields(error)
   const providers = useQuery(read('authOidcList', {}))
-  const note = ended ? 'The session has ended. Sign in to go on where you were.' : (ssoNotes[sso ?? ''] ?? '')
+  const note = ended ? 'Your session has ended. Sign in to continue.' : (ssoNotes[sso ?? ''] ?? '')
   return (
     <EntryForm
       title="Sign in"
@@ -28,13 +28,13 @@ export function SignIn() {
       note={error ? '' : note}
       footer={
         <>
-          No account? An owner of your organization can invite you.{' '}
+          No account? Ask an owner of your organization for an invitation.{' '}
           <a href="/forgot" className="link">
-            Forgot the password?
+            Forgot your password?
           </a>
           <br />
           <a href="/catalogue" className="link">
-            Types, prices and stock
+            Types, prices and availability
           </a>
         </>
       }
@@ -61,15 +61,15 @@ export function SetUp() {
   const [password, setPassword] = useState('')
   return (
     <EntryForm
-      title="Set up the first operator"
-      action="Create the operator"
+      title="Create the first operator"
+      action="Create operator"
       isBusy={isBusy}
       error={error}
-      reason={code && email && !tooShort(password) ? undefined : 'Fill in every field first'}
+      reason={code && email && !tooShort(password) ? undefined : 'Fill in all fields'}
       onSubmit={() => enter({ setup_code: code.trim(), email: email.trim(), password })}
-      footer="The server printed the code when it first started. It works once."
+      footer="The server printed the setup code when it first started. The code works once."
     >
-      <TextField label="Set-up code" value={code} onChange={setCode} autoComplete="off" isMono />
+      <TextField label="Setup code" value={code} onChange={setCode} autoComplete="off" isMono />
       <TextField label="E-mail" type="email" autoComplete="username" value={email} onChange={setEmail} />
       <NewPassword value={password} onChange={setPassword} />
     </EntryForm>

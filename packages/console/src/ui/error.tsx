@@ -17,8 +17,8 @@ function RequestId({ id }: { id: string }) {
   if (!id) return null
   return (
     <span className="mt-1 flex max-w-full items-center gap-1 text-sm text-ink-muted">
-      <span className="shrink-0">Request id</span> <span className="mono truncate">{id}</span>
-      <CopyButton text={id} label="Copy the request id" />
+      <span className="shrink-0">Request ID</span> <span className="mono truncate">{id}</span>
+      <CopyButton text={id} label="Copy the request ID" />
     </span>
   )
 }

@@ -24,7 +24,7 @@ export function SecretDialog({
     <Dialog isOpen onClose={() => (isLeaving ? onClose() : setLeaving(true))} title={title} isWide>
       <p className="flex items-start gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
         <Icon name="triangle-alert" size={16} className="mt-0.5 shrink-0 text-amber-text" />
-        Shown this once. Copy it now: it cannot be read again.
+        Copy it now. It is shown only once.
       </p>
       <div
         data-secret
@@ -35,7 +35,7 @@ export function SecretDialog({
       <p className="mt-3 text-sm text-ink-muted">{note}</p>
       {isLeaving && (
         <p role="alert" className="mt-3 font-medium">
-          Close it without having stored it? {ifLost}
+          Close without saving it? {ifLost}
         </p>
       )}
       <div className="mt-5 flex justify-end gap-2">
@@ -45,7 +45,7 @@ export function SecretDialog({
           </Button>
         )}
         <Button kind="primary" onClick={onClose}>
-          I have stored it
+          Done
         </Button>
       </div>
     </Dialog>

@@ -42,15 +42,15 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await dialog().getByLabel('Name').fill('trainer')
     await dialog().getByLabel('Description').fill('Fine-tuning run of November')
     await dialog().getByLabel('Labels').fill('Team=ml')
-    await dialog().getByText('Team=ml: a key has lower-case letters').waitFor()
+    await dialog().getByText('Team=ml: keys can contain lower-case letters').waitFor()
     await dialog().getByLabel('Labels').fill('team=ml, gpu-job')
-    await dialog().getByLabel('Protect from deletion').check()
+    await dialog().getByLabel('Deletion protection').check()
     await dialog().getByRole('button', { name: 'Save' }).click()
     await page.getByRole('heading', { level: 1, name: 'trainer' }).waitFor()
     await main().getByText('Fine-tuning run of November').waitFor()
     await main().getByText('team=ml').waitFor()
     const remove = main().getByRole('button', { name: 'Delete VM', disabled: true })
-    const reason = page.getByText('It is protected from deletion.')
+    const reason = page.getByText('Deletion protection is on.')
     await remove.hover()
     await reason.waitFor()
     await page.mouse.move(0, 0)
@@ -91,7 +91,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   test('a filter keeps every key, however fast one types, and what was chosen beside it', async () => {
     await createVm(service, 'trainer', 'a40.1x', project_id)
     await open('/vms')
-    await main().getByLabel('Filter by name, address or id').focus()
+    await main().getByLabel('Filter by name, address or ID').focus()
     // All within one task, in which no page can be drawn.
     await page.evaluate(() => {
       for (const key of 'trainer') document.execCommand('insertText', false, key)
@@ -103,10 +103,10 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       for (const key of 'team=ml') document.execCommand('insertText', false, key)
     })
     await page.waitForURL((url) => url.search === '?q=trainer&labels=team%3Dml')
-    await main().getByText('No VM matches the filter.').waitFor()
-    await main().getByRole('button', { name: 'Clear it' }).click()
+    await main().getByText('No VMs match the filter.').waitFor()
+    await main().getByRole('button', { name: 'Clear filter' }).click()
     await main().getByRole('link', { name: 'trainer' }).waitFor()
-    expect(await main().getByLabel('Filter by name, address or id').inputValue()).toBe('')
+    expect(await main().getByLabel('Filter by name, address or ID').inputValue()).toBe('')
   })
 
   test('the end of a long name is read in every list, where names mostly differ', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   test('the page of a VM that was never there names the id that was asked for', async () => {
     const id = '00000000-0000-7000-8000-000000000000'
     await open(`/vms/${id}`)
-    await main().getByText('No VM of this project has this id').waitFor()
+    await main().getByText('This project has no VM with this ID').waitFor()
     await main().getByText(id, { exact: true }).waitFor()
   })
 
@@ -149,7 +149,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await tabs.filter({ hasText: 'Members' }).click()
     await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
     // The tab is current before its page replaces the one before.
-    await main().getByText('see all of its projects').waitFor()
+    await main().getByText('can see all of its projects').waitFor()
     expect(await places()).toEqual(before)
   })
 
@@ -188,7 +188,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
     await main().getByRole('button', { name: 'Attach disk' }).click()
-    await dialog().getByText('No disk of us-east1-a is free.').waitFor()
+    await dialog().getByText('No unattached disks in us-east1-a.').waitFor()
     await dialog().getByRole('button', { name: 'Create a disk in us-east1-a' }).click()
     await dialog().getByLabel('Name').fill('datasets')
     await dialog().getByRole('button', { name: 'Create disk' }).click()
@@ -234,7 +234,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await open('/vms/new')
     await page.getByLabel('SSH public key').fill(sshKey)
     const button = main().getByRole('button', { name: 'Create VM' })
-    for (const place of ['Type', 'Disks', 'More']) {
+    for (const place of ['Type', 'Disks', 'Options']) {
       await main().getByRole('group', { name: place }).scrollIntoViewIfNeeded()
       const box = (await button.boundingBox())!
       expect(box.y, place).toBeGreaterThan(0)
@@ -266,10 +266,10 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     const save = main().getByRole('button', { name: 'Save budget' })
     for (const theme of ['light', 'dark']) {
       await page.evaluate((theme) => Object.assign(document.documentElement.dataset, { theme }), theme)
-      await main().getByLabel('Monthly limit, USD').fill('100')
+      await main().getByLabel('Monthly limit (USD)').fill('100')
       const live = await save.evaluate(lookOf)
       const element = await save.elementHandle()
-      await main().getByLabel('Monthly limit, USD').fill('a lot')
+      await main().getByLabel('Monthly limit (USD)').fill('a lot')
       const off = await save.evaluate(lookOf)
       // Another element in its place would not have the focus that this one had.
       expect(await save.evaluate((now, before) => now === before, element), theme).toBe(true)
@@ -282,7 +282,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
     // Why something cannot be done is read without pointing at it.
-    await main().getByText('The type can change while the VM is shut off; it is running.').waitFor()
+    await main().getByText('To change the type, stop the VM first. It is running.').waitFor()
     for (const action of ['Stop', 'Delete VM']) {
       const { y } = (await main().getByRole('button', { name: action }).boundingBox())!
       expect(y, `${action} is at the head of the page`).toBeLessThan(200)

@@ -41,7 +41,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     const client = createClient({ baseUrl: service.url, token })
     const { id: project_id } = await client.projectCreate({ name: 'research', organization_id })
     await page.goto(`${service.url}/projects/${project_id}`)
-    const steps = page.getByRole('region', { name: 'First steps' })
+    const steps = page.getByRole('region', { name: 'Getting started' })
     // Without a card a key can be added already.
     await steps.getByRole('listitem').first().getByRole('button', { name: 'Add SSH key' }).click()
     await dialog().getByLabel('Public key').fill(sshKey)
@@ -107,8 +107,8 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     const email = 'watch@newcomer.example'
     await acceptInvitation(page, service, { email, organization_id, role: 'owner' }, password)
     await visit(page, '/account')
-    const factor = page.getByRole('region', { name: 'Second factor' })
-    await factor.getByLabel('Password, to set one up').fill(password)
+    const factor = page.getByRole('region', { name: 'Two-factor authentication' })
+    await factor.getByLabel('Confirm your password').fill(password)
     await factor.getByRole('button', { name: 'Set up' }).click()
     const uri = (await factor.getByText(/^otpauth:/).textContent())!
     expect(await readQr(factor.getByRole('img', { name: /^QR code/ }))).toBe(uri)
@@ -120,8 +120,8 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await factor.getByRole('button', { name: 'Confirm' }).click()
     const secrets = page.getByRole('dialog', { name: 'Recovery codes' })
     const [recovery = ''] = ((await secrets.locator('[data-secret] .mono').textContent()) ?? '').split(' ')
-    await secrets.getByRole('button', { name: 'I have stored it' }).click()
-    await factor.getByText('signing in asks for a code').waitFor()
+    await secrets.getByRole('button', { name: 'Done' }).click()
+    await factor.getByText('You enter a code each time you sign in.').waitFor()
     expect(await factor.getByRole('alert').count()).toBe(0)
     // A new browser is asked for it.
     const visitor = await openTab(await scene.browser.newContext())
@@ -129,11 +129,11 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await visitor.page.getByLabel('E-mail').fill(email)
     await visitor.page.getByLabel('Password').fill(password)
     await visitor.page.getByRole('button', { name: 'Sign in' }).click()
-    await visitor.page.getByLabel('Code of the second factor').waitFor()
+    await visitor.page.getByLabel('Authentication code').waitFor()
     await visitor.page.context().close()
-    await factor.getByLabel('Code, to remove it').fill(recovery)
-    await factor.getByRole('button', { name: 'Remove' }).click()
-    await factor.getByLabel('Password, to set one up').waitFor()
+    await factor.getByLabel('Code to turn it off').fill(recovery)
+    await factor.getByRole('button', { name: 'Turn off' }).click()
+    await factor.getByLabel('Confirm your password').waitFor()
   })
 
   test('the keyboard alone leads from signing in to a deleted VM', async () => {

@@ -35,7 +35,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   test('the fleet map names the VM that holds a GPU, and its tenant', async () => {
     const vm = await createVm(service, 'holder', 'a100-80gb.4x')
     const band = main().getByRole('region', { name: vm.location })
-    const cells = band.getByRole('img', { name: 'held by a VM, holder, Operator / default' })
+    const cells = band.getByRole('img', { name: 'claimed, holder, Operator / default' })
     await cells.first().waitFor()
     expect(await cells.count()).toBe(4)
     // Blue and green are for what is under way and for what can be chosen: what is taken has no colour.
@@ -44,7 +44,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await cells.first().hover()
     await page.getByText('Operator / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
-    await band.getByText('largest VM that fits: a100-80gb.8x').waitFor()
+    await band.getByText('largest available type: a100-80gb.8x').waitFor()
     // The configuration has the locations in this order, as the table of capacity does.
     expect(await main().getByRole('heading', { level: 2 }).allTextContents()).toEqual([
       'us-east1-a',
@@ -62,9 +62,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const drain = async () => {
       await page.getByRole('button', { name: 'Drain', exact: true }).click()
       await dialog().getByRole('button', { name: 'Drain host' }).click()
-      await main().getByText('Draining: 1 VM left of 1, on 4 GPUs').waitFor()
+      await main().getByText('Draining: 1 of 1 VM left, on 4 GPUs').waitFor()
       // GPUs that were free before are no part of what is drained.
-      const progress = main().getByRole('progressbar', { name: 'VMs that have gone' })
+      const progress = main().getByRole('progressbar', { name: 'VMs removed' })
       expect(await progress.getAttribute('aria-valuenow')).toBe('0')
       await main()
         .getByText(/^draining \d+ (s|min)$/)
@@ -72,16 +72,16 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     }
     await main()
       .getByText(
-        'Only a host that is down can be forgotten. It can be removed when no VM is on it; 1 VM still is.',
+        'Only a host that is down can be forgotten. The host still has 1 VM. Delete all VMs before you remove it.',
       )
       .waitFor()
     await drain()
     await page.getByRole('button', { name: 'End drain' }).click()
-    await result(page, /^Opened .* for new VMs/).waitFor()
+    await result(page, /^Uncordoned /).waitFor()
     await result(page, / is draining$/).waitFor({ state: 'detached' })
     await main().getByText('up', { exact: true }).waitFor()
     await drain()
-    await main().getByRole('table', { name: 'GPUs' }).getByText('held by a VM').first().waitFor()
+    await main().getByRole('table', { name: 'GPUs' }).getByText('claimed').first().waitFor()
     await main()
       .getByRole('table', { name: 'VMs' })
       .getByRole('row', { name: /train-7.*running.*Operator \/ default/ })
@@ -90,8 +90,8 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await service.tenant.vmDelete({ project_id: vm.project_id, vm_id: vm.id })
     // The GPUs are inspected first, and a busy machine looks less often.
     await main().getByText('drained', { exact: true }).waitFor({ timeout: 90_000 })
-    await main().getByText('No VM lives here.').waitFor()
-    await page.getByRole('button', { name: 'Open for new VMs' }).click()
+    await main().getByText('No VMs on this host.').waitFor()
+    await page.getByRole('button', { name: 'Uncordon' }).click()
     await main().getByText('up', { exact: true }).waitFor()
   }, 240_000)
 
@@ -107,13 +107,13 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await leaveHost()
     await openTabOf('Capacity')
     // GPUs that other VMs gave back may still be looked at.
-    const list = main().getByRole('table', { name: 'Quarantined and lost GPUs' })
+    const list = main().getByRole('table', { name: 'Quarantined and missing GPUs' })
     const entry = list.getByRole('row', { name: new RegExp(`^${host.name} us-east1-a`) })
-    await entry.getByRole('button', { name: 'Set free' }).click()
+    await entry.getByRole('button', { name: 'Release' }).click()
     // GPUs are inspected first, and a busy machine looks less often.
-    await main().getByText('None: every GPU is free').waitFor({ timeout: 90_000 })
+    await main().getByText('No quarantined or missing GPUs.').waitFor({ timeout: 90_000 })
     const capacity = main().getByRole('table', { name: 'Capacity' })
-    await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 16 a100\.8x 0 %/ }).waitFor()
+    await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 16 a100\.8x 0%/ }).waitFor()
   })
 
   test('a stuck operation can be tried again or given up', async () => {
@@ -121,7 +121,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('removeVm', 'fail', 0, 1000)`,
     )
     await openTabOf('Operations')
-    await main().getByText('Nothing is stuck.').waitFor()
+    await main().getByText('No stuck operations.').waitFor()
     await makeStuck('left-over-1')
     const row = (name: RegExp) => main().getByRole('row', { name })
     await row(/Delete VM left-over-1 Operator \/ default.*stuck.*removeVm failed/).waitFor()
@@ -131,15 +131,15 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await expect.poll(() => main().getByRole('button', { name: 'Abandon' }).evaluate(isOnTop)).toBe(true)
     await main().getByRole('button', { name: 'Abandon' }).click()
     await dialog().getByRole('button', { name: 'Abandon operation' }).click()
-    await result(page, 'Gave up: Delete VM').waitFor()
-    await main().getByText('Nothing is stuck.').waitFor()
+    await result(page, 'Abandoned: Delete VM').waitFor()
+    await main().getByText('No stuck operations.').waitFor()
 
     await makeStuck('left-over-2')
     await main().getByRole('button', { name: 'Retry' }).waitFor()
     await service.sql('DELETE FROM simulated_faults')
     await main().getByRole('button', { name: 'Retry' }).click()
-    await result(page, 'Delete VM is tried again').waitFor()
-    await main().getByText('Nothing is stuck.').waitFor()
+    await result(page, 'Retrying: Delete VM').waitFor()
+    await main().getByText('No stuck operations.').waitFor()
     await main().getByLabel('Show').selectOption('All tenants’ operations')
     await row(/Delete VM left-over-2.*succeeded/)
       .first()
@@ -185,22 +185,22 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       (await dialog()
         .getByText(/\/accept#code=/)
         .textContent()) ?? ''
-    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().getByRole('button', { name: 'Done' }).click()
     const owner = await openTab(await scene.browser.newContext())
     await openInvitation(owner.page, inviteUrl, 'analytical-engine')
-    await owner.page.getByRole('main').getByText('No project yet').waitFor()
+    await owner.page.getByRole('main').getByText('No projects yet').waitFor()
     await owner.page.getByRole('main').getByRole('button', { name: 'Create project' }).click()
     await modalOf(owner.page).getByLabel('Name').fill('research')
     await modalOf(owner.page).getByRole('button', { name: 'Create project' }).click()
-    await owner.page.getByRole('heading', { level: 1, name: 'First steps' }).waitFor()
+    await owner.page.getByRole('heading', { level: 1, name: 'Getting started' }).waitFor()
 
     const user = main().getByRole('row', { name: /ada@operator\.example/ })
     await user.getByText('active').waitFor()
     await user.getByRole('button', { name: 'Suspend' }).click()
-    await dialog().getByText('They are signed out everywhere at once').waitFor()
+    await dialog().getByText('The user is signed out everywhere immediately.').waitFor()
     await dialog().getByRole('button', { name: 'Suspend' }).click()
     await user.getByText('suspended').waitFor()
-    await owner.page.getByRole('heading', { name: 'The session has ended.' }).waitFor()
+    await owner.page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
     await user.getByRole('button', { name: 'Restore' }).click()
     await user.getByText('active').waitFor()
     expectNoComplaints(owner)
@@ -241,10 +241,10 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       await main()
         .getByRole('button', { name: `Set quotas of ${holder}` })
         .click()
-      await result(page, `Set the quotas of ${holder}`).waitFor()
+      await result(page, `Changed quotas of ${holder}`).waitFor()
     }
     await expect.poll(() => limitOf('Quay Works').inputValue()).toBe('8')
-    expect(await main().getByLabel('Disk, GiB of Quay Works').inputValue()).toMatch(/^\d+,\d{3}$/)
+    expect(await main().getByLabel('Disk (GiB) of Quay Works').inputValue()).toMatch(/^\d+,\d{3}$/)
     for (const button of await main()
       .getByRole('button', { name: /^Set quotas/ })
       .all())
@@ -263,11 +263,11 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       await service.operator.adminPriceSet({ items: [{ product_name: 'a40.1x', unit: 'vm_hour', usd: 0.9 }] })
     })
     await openTabOf('Prices')
-    await main().getByLabel('Price of a40.1x, USD per VM and hour').fill('0.95')
+    await main().getByLabel('Price of a40.1x, USD per VM-hour').fill('0.95')
     await main().getByRole('button', { name: 'Set prices' }).click()
     await dialog().getByText('→ 0.95 USD').waitFor()
-    await dialog().getByRole('button', { name: 'Set from now on' }).click()
-    await result(page, 'Set the prices, valid from now').waitFor()
+    await dialog().getByRole('button', { name: 'Apply now' }).click()
+    await result(page, 'Prices changed').waitFor()
     const { items } = await service.tenant.priceList({ project_id: service.project_id })
     expect(items.find(({ product_name }) => product_name === 'a40.1x')?.usd).toBe(0.95)
   })
@@ -315,13 +315,13 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const first = await openTab(await scene.browser.newContext())
     await first.page.goto(`${empty.url}/setup`)
     const setUp = async (code: string) => {
-      await first.page.getByLabel('Set-up code').fill(code)
+      await first.page.getByLabel('Setup code').fill(code)
       await first.page.getByLabel('E-mail').fill('root@example.com')
       await first.page.getByLabel('Password').fill('first-light')
-      await first.page.getByRole('button', { name: 'Create the operator' }).click()
+      await first.page.getByRole('button', { name: 'Create operator' }).click()
     }
     await setUp('slpc_wrong')
-    await first.page.getByRole('alert').getByText('Request id').waitFor()
+    await first.page.getByRole('alert').getByText('Request ID').waitFor()
     await setUp(empty.setupCode)
     await first.page.getByRole('heading', { level: 1, name: 'Fleet' }).waitFor()
     await first.page.getByRole('main').getByRole('heading', { name: 'us-east1-a' }).waitFor()

@@ -47,9 +47,9 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     const client = createClient({ baseUrl: scene.service.url, token })
     const { id } = await client.projectCreate({ name: 'research', organization_id })
     await page.goto(`${scene.service.url}/projects/${id}`)
-    await main().getByRole('heading', { level: 1, name: 'First steps' }).waitFor()
+    await main().getByRole('heading', { level: 1, name: 'Getting started' }).waitFor()
     await inBilling(main().getByRole('button', { name: 'Open billing' }), addCard)
-    await main().getByText('Nothing runs here yet.').waitFor()
+    await main().getByText('No VMs yet.').waitFor()
     return { client, project_id: id }
   }
 
@@ -85,7 +85,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   }
 
   test('a first project shows a gate, which a test card in billing opens without a reload', async () => {
-    await main().getByText('No project yet').waitFor()
+    await main().getByText('No projects yet').waitFor()
     await main().getByRole('button', { name: 'Create project' }).click()
     await dialog().getByLabel('Name').fill('research')
     // What the page is refused is not shown before the reason for all of it is known.
@@ -115,7 +115,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
       await addCard(billing)
       await screenshot(billing, 'billing-dashboard-light')
-      await main().getByText('Nothing runs here yet.').waitFor()
+      await main().getByText('No VMs yet.').waitFor()
     })
   })
 
@@ -124,14 +124,14 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await removeCard()
     // What costs nothing still works.
     await goTo('VMs')
-    await main().getByText('No VM yet').waitFor()
-    await main().getByRole('link', { name: 'Set up a payment method' }).first().waitFor()
+    await main().getByText('No VMs yet').waitFor()
+    await main().getByRole('link', { name: 'Add a payment method' }).first().waitFor()
     await page.keyboard.press('c')
     // Before anything is filled in the page says what is missing.
-    const trouble = main().getByRole('region', { name: 'Needs attention' })
+    const trouble = main().getByRole('region', { name: 'Alerts' })
     await trouble.getByText('was removed').waitFor()
     await summary().getByRole('button', { name: 'Create VM', disabled: true }).waitFor()
-    await summary().getByText('A payment method is needed first').waitFor()
+    await summary().getByText('Add a payment method first').waitFor()
     await screenshot(page, 'payment-needed-light')
     await page.getByLabel('Name', { exact: true }).fill('first')
     await page.getByLabel('SSH public key').fill(sshKey)
@@ -153,7 +153,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await removeCard()
     await visit(page, new URL(vmUrl).pathname)
     await page.getByRole('button', { name: 'Start' }).click()
-    await result(page, 'Start of first failed').waitFor()
+    await result(page, 'Could not start first').waitFor()
     // A failure is read out by an alert of its own; the toast counts as hidden until it has the focus.
     const toast = page.getByRole('region', { name: /notification/i })
     await inBilling(toast.getByRole('button', { name: 'Open billing', includeHidden: true }), addCard)
@@ -165,10 +165,10 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await openNewProject()
     await goTo('Settings')
     await page.getByRole('link', { name: 'Billing and budget' }).click()
-    await page.getByLabel('Monthly limit, USD').fill('0')
-    await page.getByLabel('Refuse new VMs, starts and disks when the budget is spent').check()
+    await page.getByLabel('Monthly limit (USD)').fill('0')
+    await page.getByLabel('Block new VMs, VM starts and new disks when the budget is spent').check()
     await page.getByRole('button', { name: 'Save budget' }).click()
-    await page.getByText('The budget is 0.00 USD a month').waitFor()
+    await page.getByText('Budget set to 0.00 USD per month').waitFor()
     await page.getByRole('meter', { name: 'Spent this month' }).waitFor()
   })
 
@@ -186,7 +186,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await dialog()
       .getByText(/^whsec_/)
       .waitFor()
-    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().getByRole('button', { name: 'Done' }).click()
     await main().getByRole('link', { name: receiver.url }).click()
     await page.getByRole('heading', { level: 1, name: new URL(receiver.url).host }).waitFor()
     await main().getByRole('button', { name: 'Send test' }).click()
@@ -199,7 +199,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
     // An active webhook that is refused everything does not pass for one that works.
     await main()
-      .getByText(/^since .+, next try (in \d+ \w+|now)$/)
+      .getByText(/^since .+, next attempt (in \d+ \w+|now)$/)
       .waitFor()
     await page
       .getByRole('navigation', { name: 'Breadcrumbs' })
@@ -215,7 +215,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByText('failed').waitFor()
     isBroken = false
     await delivery.getByRole('button', { name: 'Replay' }).click()
-    await result(page, 'Queued for another delivery').waitFor()
+    await result(page, 'Delivery queued again').waitFor()
     await main().getByRole('row', { name: /test/ }).filter({ hasText: 'delivered' }).first().waitFor()
     await main().getByText('active', { exact: true }).waitFor()
     expect(receiver.received.length).toBeGreaterThan(1)
@@ -242,7 +242,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
       (await dialog()
         .getByText(/\/accept#code=/)
         .textContent()) ?? ''
-    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().getByRole('button', { name: 'Done' }).click()
     await main().getByRole('row', { name: /grace/ }).getByText('invited').waitFor()
 
     const guest = await openTab(await scene.browser.newContext())

@@ -177,7 +177,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.goto(`${service.url}/projects/${project_id}/vms/${vm.id}`)
     const network = main().getByRole('region', { name: 'Network' })
     await network.getByText('Allow tcp 22 from anywhere to every VM').waitFor()
-    expect(await network.getByText('something deleted').count()).toBe(0)
+    expect(await network.getByText('deleted resource').count()).toBe(0)
     release()
     await network.getByText('default-subnet-us-east1-a').waitFor()
   })
@@ -239,17 +239,17 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       .waitFor()
     await page.getByRole('img', { name: /Daily cost .* by product/ }).waitFor()
     const table = main().getByRole('table', { name: 'By product' })
-    await table.getByText('288 VM hours').first().waitFor()
-    await table.getByRole('columnheader', { name: /^\w+ \d{4}, USD$/ }).waitFor()
+    await table.getByText('288 VM-hours').first().waitFor()
+    await table.getByRole('columnheader', { name: /^\w+ \d{4} \(USD\)$/ }).waitFor()
     for (const name of [
       new RegExp(`^1–12 \\w+ \\d{4} ${written}\\.00 `),
-      /^13–15 \w+ \d{4}, not yet split 120\.00$/,
-      /^Today so far, not yet split 12\.50$/,
+      /^13–15 \w+ \d{4}, not yet itemized 120\.00$/,
+      /^Today so far, not yet itemized 12\.50$/,
       new RegExp(`^\\w+ \\d{4} so far ${written + 132}\\.50$`),
     ])
       await table.getByRole('row', { name }).waitFor()
     await main()
-      .getByText(/^13–15 \w+ \d{4} 120\.00 USD, Today so far 12\.50 USD, not yet split$/)
+      .getByText(/^13–15 \w+ \d{4} 120\.00 USD, Today so far 12\.50 USD, not yet itemized$/)
       .waitFor()
     const findings = [
       ...(await inBothThemes(page, 'usage-month')),
@@ -270,7 +270,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       }),
     )
     await page.goto(`${service.url}/projects/${service.project_id}/disks`)
-    await main().getByText('give the operator the request id').waitFor()
+    await main().getByText('send the request ID to the operator').waitFor()
     await main().getByText('request-7').waitFor()
     expect(await inBothThemes(page, 'disks-error')).toEqual([])
     await main().getByRole('button', { name: 'Try again' }).waitFor()
@@ -320,7 +320,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const create = viewer.page.getByRole('button', { name: 'Create disk', disabled: true })
     await create.waitFor()
     await create.hover()
-    await viewer.page.getByText('This needs the role member; yours is viewer.').waitFor()
+    await viewer.page.getByText('This requires the role member. Your role is viewer.').waitFor()
     await viewer.page.context().close()
   })
 })

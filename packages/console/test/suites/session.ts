@@ -64,7 +64,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
   }
 
   async function signInAgain() {
-    const question = page.getByRole('heading', { name: 'The session has ended.' })
+    const question = page.getByRole('heading', { name: 'Your session has ended' })
     await question.waitFor()
     expect(await page.getByLabel('E-mail').inputValue()).toBe(scene.service.email)
     await page.getByLabel('Password').fill(scene.service.password)
@@ -79,7 +79,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByLabel('Password').fill('wrong')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('alert').getByText('The e-mail or the password is wrong.').waitFor()
-    await page.getByRole('alert').getByText('Request id').waitFor()
+    await page.getByRole('alert').getByText('Request ID').waitFor()
     await signIn(page, service)
     await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
   })
@@ -94,7 +94,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
       await page.getByRole('link', { name: 'Sign in with company' }).click()
       await page.getByRole('navigation', { name: 'Main' }).waitFor()
       await visit(page, '/account')
-      await identity.getByText('opens this account').waitFor()
+      await identity.getByText('Linked', { exact: true }).waitFor()
     }
     await signInWithCompany()
     await page.getByRole('main').getByText('ada@example.org').first().waitFor()
@@ -103,14 +103,14 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     stand.account = { sub: 'owner', email: 'owner@example.org', email_verified: true }
     await signIn(page, service)
     await visit(page, '/account')
-    await identity.getByText('is not linked to this account').waitFor()
+    await identity.getByText('Not linked', { exact: true }).waitFor()
     await identity.getByRole('button', { name: 'Link company' }).click()
-    await identity.getByText('opens this account').waitFor()
+    await identity.getByText('Linked', { exact: true }).waitFor()
     await page.context().clearCookies()
     await signInWithCompany()
     await page.getByRole('main').getByText(service.email).first().waitFor()
     await identity.getByRole('button', { name: 'Unlink company' }).click()
-    await identity.getByText('is not linked to this account').waitFor()
+    await identity.getByText('Not linked', { exact: true }).waitFor()
   })
 
   test('the page keeps no token where its scripts could read it later', async () => {
@@ -136,7 +136,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByRole('button', { name: 'Account' }).click()
     await page.getByRole('menuitem', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-    await other.page.getByText('The session has ended.').waitFor()
+    await other.page.getByText('Your session has ended.').waitFor()
     expectNoComplaints(other)
     await other.page.close()
   })

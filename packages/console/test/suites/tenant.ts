@@ -57,14 +57,12 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByText('ssh-ed25519, 256 bits, ada@laptop').waitFor()
     await create.click()
     await page.getByRole('heading', { level: 1, name: 'train-7' }).waitFor()
-    await page.getByRole('region', { name: 'Create VM' }).getByText('Start the machine on its host').waitFor()
+    await page.getByRole('region', { name: 'Create VM' }).getByText('Start the VM on its host').waitFor()
     await service.sql('DELETE FROM simulated_faults')
     // Toasts go by themselves, so they come first.
     await result('train-7 is running').waitFor()
     await main().getByText('running', { exact: true }).first().waitFor()
-    await main()
-      .getByText(/nobody answers at 198\.18\./)
-      .waitFor()
+    await main().getByText('This simulated VM has no SSH.').waitFor()
   })
 
   test('what cannot be deleted while VMs are in it says so', async () => {
@@ -72,11 +70,11 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await open('/network/networks')
     const subnet = main().getByRole('row', { name: /^default-subnet-us-east1-a/ })
     await subnet.getByRole('button', { name: /^Delete/, disabled: true }).waitFor()
-    await subnet.getByText('1 VM in it: delete it first.').waitFor()
+    await subnet.getByText('In use by 1 VM').waitFor()
     await main().getByRole('region', { name: 'default' }).getByText('Delete its subnets first.').waitFor()
     await open('/settings/project')
     await main().getByRole('button', { name: 'Delete project', disabled: true }).hover()
-    await page.getByText('It still has 1 VM: delete it first.').waitFor()
+    await page.getByText('The project still has 1 VM. Delete it first.').waitFor()
   })
 
   test('the serial log of a VM grows on its page', async () => {
@@ -130,30 +128,33 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('button', { name: 'Create rule' }).click()
     await dialog().getByLabel('Name', { exact: true }).fill('allow-jupyter')
     const create = dialog().getByRole('button', { name: 'Create rule' })
-    const [from, to] = ['From', 'To'].map((side) => dialog().getByLabel(`${side}: add`)) as [Locator, Locator]
+    const [from, to] = ['Source', 'Destination'].map((side) => dialog().getByLabel(`${side}: add`)) as [
+      Locator,
+      Locator,
+    ]
     // No port is open by default.
     expect(await create.isEnabled()).toBe(false)
     await from.fill('203.0.113.7/24')
-    await dialog().getByText('Neither an address or block nor the name').waitFor()
+    await dialog().getByText('Enter an IP address, a CIDR block, or the name').waitFor()
     await from.fill('anywhere')
     await to.fill('every VM')
     await to.press('Enter')
-    await dialog().getByText('This opens every port to the whole internet.').waitFor()
+    await dialog().getByText('This allows every port from the whole internet.').waitFor()
     await dialog().getByLabel('Destination ports').fill('8888')
     await dialog().getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
-    await dialog().getByText('to the whole internet').waitFor({ state: 'detached' })
+    await dialog().getByText('from the whole internet').waitFor({ state: 'detached' })
     // What stands in the field counts, though it was not added.
     await create.click()
-    await result('The rule allow-jupyter is in force').waitFor()
+    await result('Rule allow-jupyter is active').waitFor()
     await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
-    const tester = page.getByRole('form', { name: 'Tester' })
-    await tester.getByLabel('To', { exact: true }).fill('train-7')
-    await tester.getByLabel('Port').fill('8888')
+    const tester = page.getByRole('form', { name: 'Rule tester' })
+    await tester.getByLabel('Destination', { exact: true }).fill('train-7')
+    await tester.getByLabel('Destination port').fill('8888')
     await tester.getByRole('button', { name: 'Test' }).click()
-    await tester.getByText('the rule allow-jupyter decides').waitFor()
-    await tester.getByLabel('Port').fill('9999')
+    await tester.getByText('Allowed by allow-jupyter.').waitFor()
+    await tester.getByLabel('Destination port').fill('9999')
     await tester.getByRole('button', { name: 'Test' }).click()
-    await tester.getByText('no rule allows it').waitFor()
+    await tester.getByText('Denied because no rule allows it.').waitFor()
   })
 
   test('the keyboard leads to pages, finds a VM by its name and lists the shortcuts', async () => {
@@ -177,9 +178,9 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
   test('a VM is reset, stopped and deleted; an action that its state forbids says why', async () => {
     await openVm('short-lived', 'a40.1x')
     // The reason is read without pointing at the button, too.
-    await main().getByText('Start is possible when the VM is shut off.', { exact: true }).waitFor()
+    await main().getByText('To start the VM, it must be stopped.', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Start' }).hover()
-    await page.getByText('Start is possible when the VM is shut off; it is running.').waitFor()
+    await page.getByText('The VM must be stopped. It is running.').waitFor()
     await page.getByRole('button', { name: 'Reset' }).click()
     await dialog().getByRole('button', { name: 'Reset VM' }).click()
     await result('Reset short-lived').waitFor()
@@ -187,8 +188,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('button', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
     await result('Stopped short-lived').waitFor()
-    await main().getByText('shut off', { exact: true }).first().waitFor()
-    await main().getByText('Stop and Reset are possible when the VM is running or crashed.').waitFor()
+    await main().getByText('stopped', { exact: true }).first().waitFor()
+    await main().getByText('To stop or reset the VM, it must be running or crashed.').waitFor()
     await page.getByRole('button', { name: 'Delete VM' }).click()
     const confirm = dialog().getByRole('button', { name: 'Delete VM' })
     expect(await confirm.getAttribute('aria-disabled')).toBe('true')
@@ -201,10 +202,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
     await main().locator('dl > div', { hasText: 'Type' }).getByText('a40.1x').waitFor()
     await main()
-      .locator('dl > div', { hasText: 'Cost in all' })
+      .locator('dl > div', { hasText: 'Total cost' })
       .getByText(/^\d+\.\d\d USD/)
       .waitFor()
-    await main().getByRole('link', { name: 'Create another like it' }).click()
+    await main().getByRole('link', { name: 'Create a similar VM' }).click()
     await summary().getByText('a40.1x in us-east1-a').waitFor()
   })
 
@@ -214,7 +215,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await open('/vms')
     const row = (name: string) => main().getByRole('row', { name: new RegExp(name) })
     await row('train-7').waitFor()
-    await main().getByLabel('Filter by name, address or id').fill('batch-')
+    await main().getByLabel('Filter by name, address or ID').fill('batch-')
     await row('train-7').waitFor({ state: 'detached' })
     await main().getByText('2 of 3 VMs: 2 running · 1.80 USD/h').waitFor()
     const act = async (verb: string) => {
@@ -231,12 +232,12 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     }
     await act('Stop')
     await result('Stopped 2 VMs').waitFor()
-    for (const name of ['batch-1', 'batch-2']) await row(name).getByText('shut off').waitFor()
+    for (const name of ['batch-1', 'batch-2']) await row(name).getByText('stopped').waitFor()
     await act('Delete')
     await result('Deleted 2 VMs').waitFor()
-    await main().getByText('No VM matches the filter.').waitFor()
+    await main().getByText('No VMs match the filter.').waitFor()
     await row('train-7').waitFor({ state: 'detached' })
-    await main().getByRole('button', { name: 'Clear it' }).click()
+    await main().getByRole('button', { name: 'Clear filter' }).click()
     await row('train-7').waitFor()
   })
 
@@ -255,13 +256,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await main().getByRole('button', { name: 'Create key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
     await dialog().getByRole('button', { name: 'Create key' }).click()
-    await dialog().getByText('Shown this once.').waitFor()
+    await dialog().getByText('It is shown only once.').waitFor()
     const secret = (await dialog().getByText(/^slp_/).textContent()) ?? ''
     const answer = await fetch(`${service.url}/v0.1/projects`, {
       headers: { authorization: `Bearer ${secret}` },
     })
     expect(answer.status).toBe(200)
-    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().getByRole('button', { name: 'Done' }).click()
     const row = page.getByRole('row', { name: /^ci/ })
     await row.waitFor()
     expect(await page.content()).not.toContain(secret)
@@ -279,7 +280,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('button', { name: 'CSV' }).click()
     expect((await download).suggestedFilename()).toMatch(/^slipway-usage-default-\d{4}-\d{2}\.csv$/)
     await main().getByLabel('Scope').selectOption('All projects')
-    await main().getByLabel('Bars by').selectOption('By project')
+    await main().getByLabel('Group by').selectOption('By project')
     await page.getByRole('img', { name: /No usage|by project/ }).waitFor()
     const whole = page.waitForEvent('download')
     await page.getByRole('button', { name: 'CSV' }).click()

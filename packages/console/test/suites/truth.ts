@@ -34,7 +34,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     expect(await create.isEnabled()).toBe(false)
     // The reason links to the page that fixes it.
     await summary()
-      .getByRole('button', { name: /does not allow it: 0 of 0 are used/ })
+      .getByRole('button', { name: /is too low: 0 of 0 used/ })
       .click()
     await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'vm-type')
   })
@@ -44,18 +44,18 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a40_gpus', max: 1 }] })
     await open(project_id, '')
-    const ownLimits = main().getByRole('region', { name: 'Limits of this project' })
+    const ownLimits = main().getByRole('region', { name: 'Project limits' })
     await ownLimits.getByText('0 of 1', { exact: true }).waitFor()
     expect(await ownLimits.getByRole('meter').count()).toBe(1)
-    const wholeLimits = main().getByRole('region', { name: /^Limits of the organization/ })
+    const wholeLimits = main().getByRole('region', { name: /^Organization limits/ })
     await wholeLimits.getByRole('meter', { name: 'VMs' }).waitFor()
     await open(project_id, '/vms/new?type=a40.1x')
     const after = async (name: string) =>
       Number(await summary().getByRole('meter', { name }).getAttribute('aria-valuenow'))
-    expect(await after('A40 GPUs of this project')).toBe(1)
+    expect(await after('A40 GPUs (project)')).toBe(1)
     const whole = await service.asOwner.organizationQuotaList({ organization_id: service.organization_id })
     const { used } = whole.items.find(({ name }) => name === 'vms')!
-    expect(await after('VMs of the organization')).toBe(used + 1)
+    expect(await after('VMs (organization)')).toBe(used + 1)
   })
 
   test('each type says where it is in stock, and all of them leave room for the locations', async () => {
@@ -83,7 +83,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .getByRole('button', { name: /of VMs$/ })
       .click()
     await dialog().getByLabel('VM crashed').check()
-    await dialog().getByText('Only these: Disks, VM crashed.').waitFor()
+    await dialog().getByText('Only: Disks, VM crashed.').waitFor()
     const isMixed = (label: string) =>
       dialog()
         .getByLabel(label, { exact: true })
@@ -91,10 +91,10 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     expect([await isMixed('VMs'), await isMixed('Disks')]).toEqual([true, false])
     await screenshot(page, 'dialog-webhook-light')
     await dialog().getByRole('button', { name: 'Create webhook' }).click()
-    await dialog().getByText('Shown this once').waitFor()
+    await dialog().getByText('It is shown only once').waitFor()
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
     expect(webhook!.event_types).toEqual(['disk.*', 'vm.crashed'])
-    await dialog().getByRole('button', { name: 'I have stored it' }).click()
+    await dialog().getByRole('button', { name: 'Done' }).click()
     await main()
       .getByRole('row', { name: /Disks, VM crashed/ })
       .waitFor()
@@ -111,7 +111,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await main().getByLabel('State').selectOption('running')
     await page.waitForURL((url) => url.searchParams.get('state') === 'running')
     await open(project_id, '/operations?state=failed')
-    await main().getByText('No operation here.').waitFor()
+    await main().getByText('No operations.').waitFor()
   })
 
   test('hundreds of rows neither overlap nor leave gaps when the window becomes narrow and wide again', async () => {
@@ -166,7 +166,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await page.getByRole('button', { name: 'Create rule' }).click()
     const offered = dialog().locator('datalist').first().locator('option')
     await expect.poll(() => offered.count()).toBe(50)
-    await dialog().getByLabel('From: add').fill('vm-300')
+    await dialog().getByLabel('Source: add').fill('vm-300')
     await expect.poll(() => offered.count()).toBe(1)
   })
 
@@ -223,7 +223,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await createVm(service, 'costly', 'a40.1x', project_id)
     await open(project_id, '/usage')
     await main()
-      .getByText(/^Today so far \d+\.\d\d USD, drawn as one bar$/)
+      .getByText(/^Today so far \d+\.\d\d USD, shown as one bar$/)
       .waitFor()
     // Products are known at once.
     await main()
@@ -232,11 +232,11 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .waitFor()
     await settled(page)
     // Beside a table that is split nothing says that it is not.
-    expect(await main().getByText('not yet split').count()).toBe(0)
+    expect(await main().getByText('not yet itemized').count()).toBe(0)
     await screenshot(page, 'usage-first-day-light')
-    await main().getByLabel('Bars by').selectOption('By VM')
+    await main().getByLabel('Group by').selectOption('By VM')
     await main()
-      .getByText(/^Today so far \d+\.\d\d USD, not yet split$/)
+      .getByText(/^Today so far \d+\.\d\d USD, not yet itemized$/)
       .waitFor()
   })
 
@@ -246,14 +246,14 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     const vm = await createVm(service, 'fallen', 'a40.1x', project_id)
     await service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
     await open(project_id, '')
-    await main().getByRole('region', { name: 'Needs attention' }).getByText('fallen').waitFor()
+    await main().getByRole('region', { name: 'Alerts' }).getByText('fallen').waitFor()
     await open(project_id, '/disks')
     await page.getByRole('button', { name: /^Alerts: [1-9]/ }).click()
     await screenshot(page, 'alerts-light')
     await page.getByRole('menuitem', { name: /fallen/ }).click()
     await page.getByRole('heading', { level: 1, name: 'fallen' }).waitFor()
     // What it wrote last stands with the notice.
-    const notice = main().getByRole('region', { name: 'Needs attention' })
+    const notice = main().getByRole('region', { name: 'Alerts' })
     await notice.getByText(/Cloud-init finished\nfallen login:/).waitFor()
   })
 
@@ -280,7 +280,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await box.fill('stop near')
     await page.getByRole('option', { name: /Stop near-by/ }).waitFor()
     await box.press('Enter')
-    await dialog().getByText('Its GPUs are given back').waitFor()
+    await dialog().getByText('Its GPUs are released').waitFor()
     await dialog().getByRole('button', { name: 'Cancel' }).click()
     await dialog().waitFor({ state: 'detached' })
   })

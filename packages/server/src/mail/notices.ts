@@ -8,8 +8,8 @@ const batch = 5_000
 /** The event types that owners and admins get mail about. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
-    subject: `Slipway: ${data.threshold_percent} % of a budget spent`,
-    text: `The project ${data.name} of ${organization_name} has spent ${data.spent_usd} of ${data.monthly_usd} US dollars this month (${data.threshold_percent} %).${data.hard_stop ? ' At 100 %, nothing that costs money can be created.' : ''}`,
+    subject: `Slipway: ${data.threshold_percent}% of a budget spent`,
+    text: `The project ${data.name} of ${organization_name} has spent ${data.spent_usd} of ${data.monthly_usd} US dollars this month (${data.threshold_percent}%).${data.hard_stop ? ' At 100%, nothing that costs money can be created.' : ''}`,
   }),
   'organization.payment_declined': ({ organization_name }) => ({
     subject: 'Slipway: a payment was declined',

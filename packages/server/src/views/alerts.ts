@@ -28,13 +28,13 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   expiring: ({ name, detail }) =>
     `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its TTL to keep it.`,
   stuck: ({ name, resource_type, detail }) =>
-    `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || 'that is gone'} has failed ${detail.attempts} times ${detail.is_stuck ? 'and is stuck: an operator has to resolve it' : 'and is retried: operators see it'} (operation ${detail.operation_id}).`,
+    `${doing[detail.operation_name as OperationName]} the ${resource_type.replaceAll('_', ' ').replace(/^vm$/, 'VM')} ${name || '(deleted)'} failed ${detail.attempts === 1 ? 'once' : `${detail.attempts} times`} and ${detail.is_stuck ? 'is stuck' : 'is being retried'}. The operator has been notified (operation ${detail.operation_id}).`,
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
       ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
       : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner adds another, nothing new can be created or started.`,
   budget: ({ name, detail }) =>
-    `${name} has spent ${detail.percent} % of its budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD for this month${detail.is_hard_stop ? '; at 100 % nothing new can be created or started' : ''}.`,
+    `Project "${name}" is at ${detail.percent}% of its monthly budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD.${detail.is_hard_stop ? ' At 100%, nothing new can be created or started.' : ''}`,
   host_lost: ({ name, detail }) =>
     `${name} in ${detail.location} does not report. Repair it, or forget it if it is lost permanently.`,
   gpu_fault: ({ name, detail }) =>

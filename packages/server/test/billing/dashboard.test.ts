@@ -267,7 +267,7 @@ test('the payment method is removed only when nothing runs; then what exists can
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   await service.ended(operation.operation_id)
   const vm_id = operation.metadata.id
-  expect(await (await open(path)).text()).toContain('1 VM not shut off, 0 disks')
+  expect(await (await open(path)).text()).toContain('1 VM not stopped, 0 disks')
   expect(noticeOf(await post(`${path}/card/remove`))).toBe('running')
   expect(await paymentState()).toBe('active')
   const stop = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })

@@ -96,7 +96,9 @@ test('a deletion that fails over and over is an alert by the name of its VM', as
     resource_type: 'vm',
     resource_id: id,
     name: 'clinging',
-    message: expect.stringMatching(/^Deleting the VM clinging has failed 21 times and is retried/),
+    message: expect.stringMatching(
+      /^Deleting the VM clinging failed 21 times and is being retried\. The operator has been notified/,
+    ),
   }
   expect(await ofProject()).toEqual([expect.objectContaining(stuck)])
   expect(await ofOperator()).toEqual([expect.objectContaining(stuck)])
@@ -132,7 +134,9 @@ test('a budget that is nearly spent is an alert in its project', async () => {
   )
   const [alert] = await ofProject()
   expect(alert).toMatchObject({ kind: 'budget', resource_type: 'project', resource_id: project_id })
-  expect(alert!.message).toMatch(/has spent \d+ % of its budget of 10 USD .*nothing new can be created/)
+  expect(alert!.message).toMatch(
+    /^Project ".+" is at \d+% of its monthly budget of 10 USD\. .*nothing new can be created/,
+  )
   await service.ok('budgetSet', { token: owner, body: { monthly_usd: null } })
   expect(await ofProject()).toEqual([])
 })

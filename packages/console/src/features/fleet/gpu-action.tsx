@@ -4,7 +4,7 @@ import { client } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 
 const reasons: Partial<Record<Gpu['state'], string>> = {
-  claimed: 'A VM holds it.',
+  claimed: 'A VM uses this GPU.',
   gone: 'The host no longer reports it.',
 }
 
@@ -14,7 +14,7 @@ export function GpuAction({ gpu }: { gpu: Gpu }) {
   const change = useAction({
     run: () => client.adminGpuUpdate({ gpu_id: gpu.id }, { state: isQuarantined ? 'free' : 'quarantined' }),
     done: (_, { state }) =>
-      state === 'free' ? `${gpu.pci_address} is free` : `Quarantined ${gpu.pci_address}`,
+      state === 'free' ? `Released ${gpu.pci_address}` : `Quarantined ${gpu.pci_address}`,
     about: gpu.id,
     touches: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
   })
@@ -25,7 +25,7 @@ export function GpuAction({ gpu }: { gpu: Gpu }) {
       reason={reasons[gpu.state]}
       onClick={() => change.mutate(undefined)}
     >
-      {isQuarantined ? 'Set free' : 'Quarantine'}
+      {isQuarantined ? 'Release' : 'Quarantine'}
     </Button>
   )
 }

@@ -33,7 +33,7 @@ export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
 
 function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
   const place = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
-  const holder = vm ? vm.name : gpu.vm_id ? 'a VM that has been deleted' : ''
+  const holder = vm ? vm.name : gpu.vm_id ? 'a deleted VM' : ''
   return (
     <span
       role="img"

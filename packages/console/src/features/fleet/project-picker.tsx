@@ -47,7 +47,7 @@ export function ProjectPicker({
         <Combobox.Positioner sideOffset={4} className="z-50">
           <Combobox.Popup className="w-(--anchor-width) rounded-md border border-line-strong bg-surface shadow-float">
             <Combobox.Empty className="px-3 py-2 text-ink-muted empty:hidden">
-              No project of this name.
+              No matching projects.
             </Combobox.Empty>
             <Combobox.List className="max-h-80 overflow-y-auto p-1 empty:hidden">
               {(project: AdminProject) => (

@@ -2,10 +2,10 @@ import { SecretDialog } from '../../ui/secret.tsx'
 
 export const Secret = ({ secret, onClose }: { secret: string; onClose: () => void }) => (
   <SecretDialog
-    title="The signing secret"
+    title="Signing secret"
     secret={secret}
-    note="Verify each delivery with it, by the Standard Webhooks rules."
-    ifLost="Rotating the secret on the webhook’s page makes another."
+    note="Use it to verify the signature of each delivery (Standard Webhooks)."
+    ifLost="If you lose it, rotate the secret on the webhook’s page."
     onClose={onClose}
   />
 )

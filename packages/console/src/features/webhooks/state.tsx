@@ -16,7 +16,7 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
         since <When iso={failing_since} />
         {next_attempt_at && (
           <>
-            , next try <Until iso={next_attempt_at} />
+            , next attempt <Until iso={next_attempt_at} />
           </>
         )}
       </span>

@@ -18,8 +18,8 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
   const grow = useOperation({
     projectId,
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
-    done: () => `${disk.name} has ${size} ${unit}`,
-    failed: () => `${disk.name} could not be grown`,
+    done: () => `Resized ${disk.name} to ${size} ${unit}`,
+    failed: () => `Could not resize ${disk.name}`,
     touches: ['diskList', 'quotaList'],
     showsErrors: true,
   })
@@ -27,19 +27,21 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Grow ${disk.name}`}
-      action="Grow disk"
+      title={`Resize ${disk.name}`}
+      action="Resize disk"
       {...submitting(grow, undefined, onClose)}
       reason={
-        Number(size) > Number(amount) ? undefined : `More than ${sizeWords(disk.size)}: a disk only grows`
+        Number(size) > Number(amount)
+          ? undefined
+          : `Enter more than ${sizeWords(disk.size)}. A disk cannot shrink.`
       }
     >
       <TextField
-        label={`New size, ${unit}`}
+        label={`New size (${unit})`}
         inputMode="numeric"
         value={size}
         onChange={setSize}
-        hint={`Now ${sizeWords(disk.size)}. Grow the file system inside the VM afterwards.`}
+        hint={`Currently ${sizeWords(disk.size)}. Resize the file system in the VM afterwards.`}
         autoFocus
       />
     </FormDialog>
@@ -50,8 +52,8 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
   const remove = useOperation({
     projectId,
     run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
-    done: () => `Deleted the disk ${disk.name}`,
-    failed: () => `The disk ${disk.name} could not be deleted`,
+    done: () => `Deleted disk ${disk.name}`,
+    failed: () => `Could not delete disk ${disk.name}`,
     touches: ['diskList', 'quotaList'],
     showsErrors: true,
   })
@@ -64,7 +66,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       {...submitting(remove, undefined, onClose)}
       nameToType={disk.name}
     >
-      <p>The disk goes with all {sizeWords(disk.size)} of data on it. This cannot be undone.</p>
+      <p>All data on this {sizeWords(disk.size)} disk is permanently deleted.</p>
     </Confirm>
   )
 }

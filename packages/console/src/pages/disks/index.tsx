@@ -119,7 +119,7 @@ export function Disks() {
             <span key={vm_id}>
               {index > 0 && ', '}
               {vm_deleted ? (
-                <span className="text-ink-muted">a deleted VM, until its host is back</span>
+                <span className="text-ink-muted">a deleted VM (until its host is back)</span>
               ) : (
                 <Link
                   to="/projects/$projectId/vms/$vmId"
@@ -148,7 +148,7 @@ export function Disks() {
         ]
       : []),
     actionColumn('250px', (disk) => {
-      const busy = disk.state === 'available' ? undefined : `It is ${disk.state}.`
+      const busy = disk.state === 'available' ? undefined : `The disk is ${disk.state}.`
       return (
         <>
           <Button
@@ -162,7 +162,7 @@ export function Disks() {
             Edit
           </Button>
           <Button size="small" reason={whyNot ?? busy} onClick={() => setOpen({ what: 'grow', disk })}>
-            Grow
+            Resize
           </Button>
           <Button
             size="small"
@@ -182,7 +182,7 @@ export function Disks() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="No disk yet"
+              title="No disks yet"
               action={create}
               cli="slipway disk create datasets --size 500GiB --location us-east1-a"
               curl={curlLine('POST', `/v0.1/projects/${projectId}/disks`, {
@@ -191,8 +191,7 @@ export function Disks() {
                 location: 'us-east1-a',
               })}
             >
-              A disk outlives the VMs it is attached to. A shared volume can be written by many whole-host VMs
-              at once.
+              A disk is kept when its VM is deleted. Many whole-host VMs can write to a shared volume at once.
             </Empty>
           ) : (
             <>
@@ -210,7 +209,7 @@ export function Disks() {
                 rowKey={(disk) => disk.id}
                 sort={search.sort ?? ''}
                 onSort={(sort) => setSearch({ sort })}
-                empty={<p className="text-ink-muted">No disk has these labels.</p>}
+                empty={<p className="text-ink-muted">No disks match the labels.</p>}
               />
             </>
           )
@@ -236,12 +235,12 @@ export function Disks() {
 /** Returns why a disk cannot be deleted; undefined when it can. */
 function whyKept(disk: Disk): string | undefined {
   if (disk.attached_to.some(({ vm_deleted }) => vm_deleted))
-    return 'Its VM was deleted while its host is away.'
-  return disk.attached_to.length > 0 ? 'Detach it first.' : whyProtected(disk)
+    return 'Its VM was deleted while the host is down. Wait until the host is back.'
+  return disk.attached_to.length > 0 ? 'Detach the disk first.' : whyProtected(disk)
 }
 
 /** A persistent disk that one VM writes is its alone. */
 const whyUnattachable = ({ type, attached_to }: Disk): string | undefined =>
   type === 'persistent-ssd' && attached_to.some(({ mode }) => mode === 'read-write')
-    ? 'It is attached. Detach it on the page of its VM first.'
+    ? 'The disk is attached to a VM. Detach it on the page of the VM first.'
     : undefined

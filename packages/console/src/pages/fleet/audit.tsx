@@ -65,7 +65,7 @@ export function Audit() {
             { value: '', label: 'Any tenant' },
             ...(organizations.data ?? []).map(({ id, name }) => ({
               value: `organization ${id}`,
-              label: `${name}, outside its projects`,
+              label: `${name} (organization only)`,
             })),
             ...(projects.data ?? []).map((each) => ({
               value: `project ${each.id}`,
@@ -85,12 +85,12 @@ export function Audit() {
         />
         <Select
           isSmall
-          label="By"
+          label="Actor"
           value={actor}
           onChange={(actor) => setSearch({ actor })}
           choices={[
-            { value: '', label: 'By anyone' },
-            ...[...actors].map(([value, label]) => ({ value, label: `By ${label}` })),
+            { value: '', label: 'Any actor' },
+            ...[...actors].map(([value, label]) => ({ value, label })),
           ]}
         />
         {(type || actor || isOfTenant) && (
@@ -99,7 +99,7 @@ export function Audit() {
             className="link text-sm"
             onClick={() => setSearch({ type: '', actor: '', project: '', organization: '' })}
           >
-            Clear the filter
+            Clear filter
           </button>
         )}
         <span className="ml-auto text-sm text-ink-muted">Kept for 90 days</span>
@@ -108,7 +108,7 @@ export function Audit() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items)
           if (rows.length === 0)
-            return <p className="card px-4 py-3 text-ink-muted">Nothing like this in the last 90 days.</p>
+            return <p className="card px-4 py-3 text-ink-muted">No matching events in the last 90 days.</p>
           return (
             <EventRows
               rows={rows}

@@ -40,7 +40,7 @@ export function Capacity() {
       cell: (row) => row.location,
     },
     { key: 'free', title: 'Free', width: '80px', align: 'right', cell: (row) => row.free },
-    { key: 'claimed', title: 'Held', width: '80px', align: 'right', cell: (row) => row.claimed },
+    { key: 'claimed', title: 'Claimed', width: '80px', align: 'right', cell: (row) => row.claimed },
     {
       key: 'quarantined',
       title: 'Quarantined',
@@ -51,7 +51,7 @@ export function Capacity() {
     { key: 'total', title: 'Total', width: '80px', align: 'right', cell: (row) => row.total },
     {
       key: 'largest',
-      title: 'Largest that fits',
+      title: 'Largest available type',
       width: 'minmax(130px, 1fr)',
       cell: (row) => row.largest_type || <span className="text-amber-text">none</span>,
     },
@@ -76,16 +76,16 @@ export function Capacity() {
           )}
         </Loaded>
         <p className="text-sm text-ink-muted">
-          Fragmentation: the share of free GPUs that lie beside used ones. The rest lies on whole free hosts,
-          where the largest VMs fit.
+          Fragmentation is the share of free GPUs on partly used hosts. The other free GPUs are on empty
+          hosts, where the largest VMs fit.
         </p>
       </Section>
-      <Section title="Quarantined and lost GPUs">
+      <Section title="Quarantined and missing GPUs">
         {quarantined.length === 0 ? (
-          <p className="card px-4 py-3 text-ink-muted">None: every GPU is free or held by a VM.</p>
+          <p className="card px-4 py-3 text-ink-muted">No quarantined or missing GPUs.</p>
         ) : (
           <Table
-            label="Quarantined and lost GPUs"
+            label="Quarantined and missing GPUs"
             rows={quarantined}
             rowKey={({ gpu }) => gpu.id}
             columns={[
@@ -150,7 +150,7 @@ function Share({ value }: { value: number }) {
       <span className="h-1.5 w-20 overflow-hidden rounded-full bg-sunken">
         <span className="block h-full bg-amber" style={{ width: `${value * 100}%` }} />
       </span>
-      <span className="figures text-sm text-ink-muted">{Math.round(value * 100)} %</span>
+      <span className="figures text-sm text-ink-muted">{Math.round(value * 100)}%</span>
     </span>
   )
 }

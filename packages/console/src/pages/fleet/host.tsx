@@ -54,11 +54,11 @@ export function HostPage() {
       <Facts
         items={[
           ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
-          ['New VMs', schedulable && state === 'up' ? 'may be placed here' : 'are not placed here'],
+          ['New VMs', schedulable && state === 'up' ? 'accepted' : 'not accepted'],
           ['Last report', <Ago key="report" iso={last_report_at} />],
           ...forgottenFact(forgotten_at),
           ['Engine', engine],
-          ['Id', <Copyable key="id" text={host.data.id} />],
+          ['ID', <Copyable key="id" text={host.data.id} />],
         ]}
       />
       <Section title="VMs">
@@ -82,15 +82,15 @@ function Drain({ host }: { host: Host }) {
   return (
     <div role="status" className="card px-4 py-3">
       <p className="font-medium">
-        Draining: {plural(left, 'VM')} left of {all}, on {plural(held, 'GPU')}
+        Draining: {left} of {plural(all, 'VM')} left, on {plural(held, 'GPU')}
       </p>
       <p className="text-ink-muted">
-        No new VM comes here, and the tenants have been told. The host is drained when the last VM has gone;
-        none is stopped.
+        The host accepts no new VMs, and the tenants were notified. It is drained when the last VM is deleted.
+        Running VMs are not stopped.
       </p>
       <div
         role="progressbar"
-        aria-label="VMs that have gone"
+        aria-label="VMs removed"
         aria-valuemin={0}
         aria-valuemax={all}
         aria-valuenow={all - left}
@@ -111,12 +111,12 @@ const isLeaving = ({ state }: Host) => state === 'draining' || state === 'draine
 
 /** Returns why some of the actions cannot be used now. */
 const whyNot = (host: Host): Partial<Record<'drain' | 'forget' | 'remove', string>> => ({
-  ...(isLeaving(host) && { drain: `It is ${host.state} already.` }),
+  ...(isLeaving(host) && { drain: `The host is already ${host.state}.` }),
   ...(host.forgotten_at
-    ? { forget: 'It is forgotten.' }
+    ? { forget: 'The host is already forgotten.' }
     : host.state !== 'down' && { forget: 'Only a host that is down can be forgotten.' }),
   ...(host.vms.length > 0 && {
-    remove: `It can be removed when no VM is on it; ${plural(host.vms.length, 'VM')} still ${host.vms.length === 1 ? 'is' : 'are'}.`,
+    remove: `The host still has ${plural(host.vms.length, 'VM')}. Delete all VMs before you remove it.`,
   }),
 })
 
@@ -126,8 +126,7 @@ function HostActions({ host }: { host: Host }) {
   const [asked, setAsked] = useState<'drain' | 'forget' | 'remove' | ''>('')
   const schedule = useAction({
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
-    done: (schedulable) =>
-      schedulable ? `Opened ${host.name} for new VMs` : `Closed ${host.name} for new VMs`,
+    done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
     about: host.id,
     touches: [...touches],
   })
@@ -141,7 +140,7 @@ function HostActions({ host }: { host: Host }) {
   })
   const forget = useAction({
     run: () => client.adminHostForget(target),
-    done: () => `${host.name} is forgotten`,
+    done: () => `Forgot ${host.name}`,
     touches: [...touches],
     showsErrors: true,
   })
@@ -158,7 +157,7 @@ function HostActions({ host }: { host: Host }) {
   return (
     <>
       <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpen)}>
-        {isOpen ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Open for new VMs'}
+        {isOpen ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Uncordon'}
       </Button>
       <Button reason={reasons.drain} onClick={() => setAsked('drain')}>
         Drain
@@ -177,10 +176,10 @@ function HostActions({ host }: { host: Host }) {
         {...submitting(drain, undefined, () => setAsked(''))}
       >
         <p>
-          No new VM is placed here.{' '}
+          The host accepts no new VMs.{' '}
           {vms.length === 0
-            ? 'No VM is on it.'
-            : `The owners of ${plural(vms.length, 'VM')} are told by an event; nothing is stopped.`}
+            ? 'It has no VMs.'
+            : `The owners of its ${plural(vms.length, 'VM')} are notified by an event. No VM is stopped.`}
         </p>
       </Confirm>
       <Confirm
@@ -191,9 +190,9 @@ function HostActions({ host }: { host: Host }) {
         {...submitting(forget, undefined, () => setAsked(''))}
       >
         <p>
-          For a host that will not come back. {plural(vms.length, 'VM')} on it{' '}
-          {vms.length === 1 ? 'loses its' : 'lose their'} OS disk, disks that live on it are deleted, and its
-          reports are refused until it is registered anew.
+          Only for a host that will not come back. OS disks of its {plural(vms.length, 'VM')} and the data
+          disks on this host are permanently lost. Reports of the host are refused until it is registered
+          again.
         </p>
       </Confirm>
       <Confirm
@@ -203,14 +202,14 @@ function HostActions({ host }: { host: Host }) {
         action="Remove host"
         {...submitting(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
-        <p>The host and its GPUs leave the fleet. It can be registered again.</p>
+        <p>The host and its GPUs are removed from the fleet. You can register the host again.</p>
       </Confirm>
     </>
   )
 }
 
 function Vms({ vms }: { vms: HostVm[] }) {
-  if (vms.length === 0) return <p className="card px-4 py-3 text-ink-muted">No VM lives here.</p>
+  if (vms.length === 0) return <p className="card px-4 py-3 text-ink-muted">No VMs on this host.</p>
   return (
     <Table
       label="VMs"
@@ -237,7 +236,7 @@ function Vms({ vms }: { vms: HostVm[] }) {
         },
         {
           key: 'id',
-          title: 'Id',
+          title: 'ID',
           width: '140px',
           cell: (vm) => <Copyable text={vm.id} shown={`…${shortId(vm.id)}`} />,
         },

@@ -35,7 +35,7 @@ export function Images() {
             rowKey={(image) => image.id}
             empty={
               <Empty
-                title="No image yet"
+                title="No images yet"
                 action={create}
                 cli="slipway admin image create debian13:latest --locations us-east1-a"
                 curl={curlLine('POST', '/v0.1/admin/images', {
@@ -43,7 +43,7 @@ export function Images() {
                   locations: ['us-east1-a'],
                 })}
               >
-                A VM begins as a copy of an image. Each image names the locations where it can be used.
+                A VM is created from an image. Choose the locations where each image is available.
               </Empty>
             }
             columns={[
@@ -106,7 +106,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       image
         ? client.adminImageUpdate({ image_id: image.id }, { locations: chosen })
         : client.adminImageCreate({ name, description, locations: chosen }),
-    done: () => (image ? `Changed where ${image.name} can be used` : `Imported ${name}`),
+    done: () => (image ? `Changed the locations of ${image.name}` : `Imported ${name}`),
     touches: ['adminImageList', 'imageList'],
     showsErrors: true,
   })
@@ -117,7 +117,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       title={image ? `Locations of ${image.name}` : 'Import image'}
       action={image ? 'Save' : 'Import image'}
       {...submitting(save, undefined, onClose)}
-      reason={image || name ? undefined : 'Give it a name'}
+      reason={image || name ? undefined : 'Enter a name'}
     >
       {!image && (
         <>
@@ -166,7 +166,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       action="Remove image"
       {...submitting(remove, undefined, onClose)}
     >
-      <p>No new VM can be made from it. VMs that were stay.</p>
+      <p>New VMs can no longer use this image. Existing VMs are kept.</p>
     </Confirm>
   )
 }

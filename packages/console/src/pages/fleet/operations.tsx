@@ -35,12 +35,12 @@ export function FleetOperations() {
   const [abandoning, setAbandoning] = useState<Row | null>(null)
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
-    done: (row) => `${operationWords(row)} is tried again`,
+    done: (row) => `Retrying: ${operationWords(row)}`,
     touches: ['adminOperationList'],
   })
   const abandon = useAction({
     run: (row: Row) => client.adminOperationAbandon({ operation_id: row.operation_id }),
-    done: (row) => `Gave up: ${operationWords(row)}`,
+    done: (row) => `Abandoned: ${operationWords(row)}`,
     touches: ['adminOperationList'],
     showsErrors: true,
   })
@@ -73,7 +73,7 @@ export function FleetOperations() {
   const columns: Column<Row>[] = [
     {
       key: 'what',
-      title: 'What',
+      title: 'Operation',
       width: 'minmax(100px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
@@ -83,7 +83,7 @@ export function FleetOperations() {
     },
     {
       key: 'on',
-      title: 'On',
+      title: 'Resource',
       width: 'minmax(150px, 2fr)',
       cell: ({ metadata, resource_name }) => (
         <span title={metadata.id}>{resource_name || `…${shortId(metadata.id)}`}</span>
@@ -103,7 +103,7 @@ export function FleetOperations() {
       width: '120px',
       cell: (row) => <StateBadge state={row.is_stuck ? 'stuck' : row.state} />,
     },
-    { key: 'attempts', title: 'Tries', width: '60px', align: 'right', cell: (row) => row.attempts },
+    { key: 'attempts', title: 'Attempts', width: '90px', align: 'right', cell: (row) => row.attempts },
     {
       key: 'error',
       title: 'Step and last error',
@@ -136,7 +136,7 @@ export function FleetOperations() {
         {(data) =>
           data.items.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
-              {isOnlyStuck ? 'Nothing is stuck.' : 'No operation yet.'}
+              {isOnlyStuck ? 'No stuck operations.' : 'No operations yet.'}
             </p>
           ) : (
             <Table
@@ -152,11 +152,11 @@ export function FleetOperations() {
         <Confirm
           isOpen
           onClose={() => setAbandoning(null)}
-          title={`Give up: ${operationWords(abandoning)}`}
+          title={`Abandon: ${operationWords(abandoning)}`}
           action="Abandon operation"
           {...submitting(abandon, abandoning, () => setAbandoning(null))}
         >
-          <p>It ends as failed. What its undo could not remove is left to the reconcilers and to you.</p>
+          <p>The operation ends as failed. Resources that it could not remove may need manual cleanup.</p>
         </Confirm>
       )}
     </FleetPage>

@@ -52,8 +52,8 @@ export function Organizations() {
   const suspensionWords = (
     <div className="flex flex-col gap-3">
       <p>
-        Its members and keys are refused everywhere but in billing, at once. Its VMs go on and are metered
-        unless they are stopped, too. Restoring it starts none of them.
+        Its members and keys immediately lose access to everything except billing. Its VMs keep running and
+        are billed, unless you stop them too. Restoring the organization does not start stopped VMs.
       </p>
       <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
     </div>
@@ -66,7 +66,7 @@ export function Organizations() {
   return (
     <FleetPage actions={create}>
       <div className="flex flex-wrap items-center gap-2">
-        <FilterInput label="Filter by name or id" value={search.q ?? ''} onChange={(q) => setSearch({ q })} />
+        <FilterInput label="Filter by name or ID" value={search.q ?? ''} onChange={(q) => setSearch({ q })} />
         <Select
           isSmall
           label="Payment"
@@ -90,15 +90,15 @@ export function Organizations() {
             onSort={(sort) => setSearch({ sort })}
             empty={
               data.length > 0 ? (
-                <p className="card px-4 py-3 text-ink-muted">No organization matches the filter.</p>
+                <p className="card px-4 py-3 text-ink-muted">No organizations match the filter.</p>
               ) : (
                 <Empty
-                  title="No organization yet"
+                  title="No organizations yet"
                   action={create}
                   cli={'slipway admin org create "Harbour Labs"'}
                   curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
                 >
-                  An organization pays for projects and has members. Add a user to it as owner next.
+                  An organization has members and pays for its projects. Next, add a user as its owner.
                 </Empty>
               )
             }
@@ -126,7 +126,7 @@ export function Organizations() {
               },
               {
                 key: 'spend',
-                title: 'This month, USD',
+                title: 'This month (USD)',
                 width: '130px',
                 align: 'right',
                 sortBy: (row) => row.month_to_date_usd,
@@ -161,7 +161,7 @@ export function Organizations() {
               },
               {
                 key: 'id',
-                title: 'Id',
+                title: 'ID',
                 width: '130px',
                 isFoldable: true,
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
@@ -214,13 +214,13 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       title="Create organization"
       action="Create organization"
       {...submitting(create, undefined, onClose)}
-      reason={name.trim() ? undefined : 'Give it a name'}
+      reason={name.trim() ? undefined : 'Enter a name'}
     >
       <TextField
         label="Name"
         value={name}
         onChange={setName}
-        hint="Then add a user to it as owner, on the page Users."
+        hint="Next, add a user as its owner on the Users page."
         autoFocus
       />
     </FormDialog>

@@ -19,14 +19,14 @@ interface Product {
 const groups: { title: string; words: string; products: Product[] }[] = [
   ...familyNames.map((family) => ({
     title: families[family].model,
-    words: 'per VM and hour',
+    words: 'per VM-hour',
     products: vmTypes
       .filter((type) => type.family === family)
       .map(({ name }) => ({ name, unit: 'vm_hour' as const })),
   })),
   {
     title: 'Disks',
-    words: 'per GiB and hour',
+    words: 'per GiB-hour',
     products: diskTypes.map((name) => ({ name, unit: 'gb_hour' as const })),
   },
 ]
@@ -47,7 +47,7 @@ export function Prices() {
       client.adminPriceSet({
         items: changed.map(({ name, unit }) => ({ product_name: name, unit, usd: Number(values[name]) })),
       }),
-    done: () => 'Set the prices, valid from now',
+    done: () => 'Prices changed',
     touches: ['adminPriceList', 'priceList'],
     showsErrors: true,
   })
@@ -61,11 +61,7 @@ export function Prices() {
         <Button
           kind="primary"
           reason={
-            changed.length === 0
-              ? 'Nothing has been changed'
-              : isValid
-                ? undefined
-                : 'Amounts such as 1.45 only'
+            changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter amounts such as 1.45'
           }
           onClick={() => setAsking(true)}
         >
@@ -105,12 +101,12 @@ export function Prices() {
         isOpen={isAsking}
         onClose={() => setAsking(false)}
         title={`Set ${plural(changed.length, 'price')}`}
-        action="Set from now on"
+        action="Apply now"
         {...submitting(save, undefined, isDone)}
       >
         <p>
-          For every organization, from the moment that you confirm: what runs then goes on at the new price.
-          What was used before keeps its own.
+          The new prices apply to all organizations immediately, including running VMs. Past usage keeps its
+          price.
         </p>
         <ul className="mt-2 text-ink">
           {changed.map(({ name }) => (

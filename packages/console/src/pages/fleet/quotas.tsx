@@ -24,7 +24,7 @@ export function Quotas() {
         {(data) =>
           data.length === 0 ? (
             <p className="card px-4 py-3 text-ink-muted">
-              Quotas are shown with a project, and no organization has one yet.
+              No projects yet. Quotas appear when the first project exists.
             </p>
           ) : (
             <ProjectQuotas projects={data} />
@@ -50,7 +50,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
       <ProjectPicker projects={projects} value={project} onChange={({ id }) => setSearch({ project: id })} />
       <div className="grid items-start gap-x-6 gap-y-4 lg:grid-cols-2">
         <Section title={`Organization ${project.organization_name}`}>
-          <p className="-mt-2 text-ink-muted">What all its projects may use together.</p>
+          <p className="-mt-2 text-ink-muted">Limits for all projects of the organization together.</p>
           <Loaded query={whole} rows={14}>
             {({ items }) => (
               <QuotaForm
@@ -64,7 +64,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
         </Section>
         <Section title={`Project ${project.name}`}>
           <p className="-mt-2 text-ink-muted">
-            What it may use alone, within the limits of the organization.
+            Limits for this project, within the limits of the organization.
           </p>
           <Loaded query={own} rows={8}>
             {({ items }) => (
@@ -99,7 +99,7 @@ function QuotaForm<Name extends string>({
   const isValid = changed.every((quota) => /^\d[\d,]*$/.test(values[quota.name] ?? ''))
   const save = useAction({
     run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
-    done: () => `Set the quotas of ${holder}`,
+    done: () => `Changed quotas of ${holder}`,
     touches: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (
@@ -131,9 +131,7 @@ function QuotaForm<Name extends string>({
           kind="primary"
           aria-label={`Set quotas of ${holder}`}
           isBusy={save.isPending}
-          reason={
-            changed.length === 0 ? 'Nothing has been changed' : isValid ? undefined : 'Whole numbers only'
-          }
+          reason={changed.length === 0 ? 'No changes yet' : isValid ? undefined : 'Enter whole numbers'}
           onClick={() => save.mutate(undefined, { onSuccess: () => setValues({}) })}
         >
           Set quotas

@@ -33,9 +33,9 @@ export function Users() {
   })
   const whyNot = (row: Row) =>
     row.id === caller.id
-      ? 'This is you.'
+      ? 'You cannot suspend yourself.'
       : row.state === 'invited'
-        ? 'Nobody has accepted this invitation yet.'
+        ? 'The invitation has not been accepted yet.'
         : undefined
   return (
     <FleetPage
@@ -74,7 +74,8 @@ export function Users() {
               suspendColumn({
                 suspend,
                 nameOf: ({ email }) => email,
-                words: 'They are signed out everywhere at once, and the keys that they made stop working.',
+                words:
+                  'The user is signed out everywhere immediately. Keys that the user created stop working.',
                 whyNot,
               }),
             ]}
@@ -84,10 +85,10 @@ export function Users() {
       {isAdding && <AddDialog onClose={() => setAdding(false)} onInvited={setInviteUrl} />}
       {inviteUrl && (
         <SecretDialog
-          title="The invitation"
+          title="Invitation link"
           secret={inviteUrl}
-          note="Send this link to the new user. Whoever opens it first has what it grants."
-          ifLost="Adding the same address again makes another link."
+          note="Send this link to the new user. Anyone with this link can use it once."
+          ifLost="To get another link, add the same address again."
           onClose={() => setInviteUrl('')}
         />
       )}
@@ -124,9 +125,9 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       })}
       reason={
         !/^\S+@\S+$/.test(email.trim())
-          ? 'Give an e-mail address'
+          ? 'Enter an e-mail address'
           : !organizationId && !isOperator
-            ? 'Choose an organization, or make it an operator'
+            ? 'Choose an organization, or select Operator'
             : undefined
       }
     >
@@ -151,7 +152,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       </div>
       <CheckField
         label="Operator"
-        hint="May use everything under Fleet."
+        hint="Can use everything under Fleet."
         isChecked={isOperator}
         onChange={setOperator}
       />

@@ -72,7 +72,7 @@ export function FleetVms() {
   return (
     <FleetPage>
       <div className="flex flex-wrap items-center gap-2">
-        <FilterInput label="Filter by name, tenant or id" value={q} onChange={(q) => setSearch({ q })} />
+        <FilterInput label="Filter by name, tenant or ID" value={q} onChange={(q) => setSearch({ q })} />
         <Select
           isSmall
           label="State"
@@ -91,8 +91,8 @@ export function FleetVms() {
           ]}
         />
         <span className="figures ml-auto text-ink-muted">
+          Showing {vms.hasNextPage && 'newest '}
           {count(rows.length)}
-          {vms.hasNextPage && ' of the newest'} shown
         </span>
       </div>
       <Loaded query={vms}>
@@ -106,7 +106,7 @@ export function FleetVms() {
             onSort={(sort) => setSearch({ sort })}
             empty={
               <p className="card px-4 py-3 text-ink-muted">
-                {shown.length === 0 && !q ? 'No tenant has a VM.' : 'No VM matches the filter.'}
+                {shown.length === 0 && !q ? 'No VMs yet.' : 'No VMs match the filter.'}
               </p>
             }
           />
@@ -185,7 +185,7 @@ const actions = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> =
     <>
       <Button
         size="small"
-        reason={vmActions.STOP.from.includes(vm.state) ? undefined : `It is ${stateWord(vm.state)}.`}
+        reason={vmActions.STOP.from.includes(vm.state) ? undefined : `The VM is ${stateWord(vm.state)}.`}
         onClick={() => ask('stop', vm)}
       >
         Stop
@@ -193,7 +193,7 @@ const actions = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> =
       <Button
         size="small"
         kind="danger"
-        reason={vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined}
+        reason={vm.state === 'STATE_DELETING' ? 'The VM is being deleted.' : undefined}
         onClick={() => ask('delete', vm)}
       >
         Delete
@@ -207,7 +207,7 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
       if (what === 'stop') await client.adminVmStop({ vm_id: vm.id })
       else await client.adminVmDelete({ vm_id: vm.id })
     },
-    done: () => (what === 'stop' ? `${vm.name} is being stopped` : `${vm.name} is being deleted`),
+    done: () => (what === 'stop' ? `Stopping ${vm.name}` : `Deleting ${vm.name}`),
     touches: ['adminVmList'],
     showsErrors: true,
   })
@@ -215,7 +215,7 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
   if (what === 'stop')
     return (
       <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
-        <p>It belongs to {tenantOf(vm)}. Its GPUs are given back, and what is on its local disk is lost.</p>
+        <p>The VM belongs to {tenantOf(vm)}. Its GPUs are released. Data on its local disk is lost.</p>
       </Confirm>
     )
   return (
@@ -227,7 +227,7 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
       nameToType={vm.name}
       {...submit}
     >
-      <p>It belongs to {tenantOf(vm)}. Its OS disk goes with everything on it; data disks stay.</p>
+      <p>The VM belongs to {tenantOf(vm)}. Its OS disk is permanently deleted. Data disks are kept.</p>
     </Confirm>
   )
 }

@@ -26,7 +26,7 @@ export function AccessKeys() {
   const [secret, setSecret] = useState('')
   const revoke = useAction({
     run: (key: AccessKey) => client.accessKeyDelete({ project_id: projectId, key_id: key.id }),
-    done: (key) => `Revoked the key ${key.name}`,
+    done: (key) => `Revoked key ${key.name}`,
     touches: ['accessKeyList'],
     showsErrors: true,
   })
@@ -44,15 +44,15 @@ export function AccessKeys() {
     <Page title="Settings">
       <SettingsTabs />
       <Section
-        title="Keys of the project"
-        about="For programs and the command line, in this project alone."
+        title="Project keys"
+        about="For programs and the command line, in this project only."
         actions={create}
       >
         <Loaded query={keys} rows={3}>
           {(data) =>
             data.length === 0 ? (
               <Empty
-                title="No access key yet"
+                title="No access keys yet"
                 action={create}
                 cli="slipway key create ci --role write"
                 curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
@@ -60,7 +60,7 @@ export function AccessKeys() {
                   role: 'write',
                 })}
               >
-                A program that has a key can do here what its role allows, until the key is revoked.
+                A program with a key can do what the role of the key allows, until you revoke the key.
               </Empty>
             ) : (
               <KeyTable label="Access keys" keys={data} whyNot={whyNot} onRevoke={setRevoking} />
@@ -74,10 +74,10 @@ export function AccessKeys() {
       )}
       {secret && (
         <SecretDialog
-          title="The new access key"
+          title="New access key"
           secret={secret}
-          note="Send it as Authorization: Bearer …, or give it to slipway login --key."
-          ifLost="Revoke this key then, and create another."
+          note="Send it as Authorization: Bearer …, or use it with slipway login --key."
+          ifLost="If you lose it, revoke this key and create another."
           onClose={() => setSecret('')}
         />
       )}
@@ -89,7 +89,7 @@ export function AccessKeys() {
           action="Revoke key"
           {...submitting(revoke, revoking, () => setRevoking(null))}
         >
-          <p>Programs that use it are refused within a second. VMs that it made stay.</p>
+          <p>Stops working immediately. Its VMs are kept.</p>
         </Confirm>
       )}
     </Page>
@@ -101,7 +101,7 @@ const expiryWords: Record<string, string> = {
   '1': 'In 1 day',
   '30': 'In 30 days',
   '90': 'In 90 days',
-  '365': 'In a year',
+  '365': 'In 1 year',
 }
 const dayMs = 86_400_000
 
@@ -127,7 +127,7 @@ function CreateDialog({
           ...(days && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
         },
       ),
-    done: () => `Created the key ${name.trim()}`,
+    done: () => `Created key ${name.trim()}`,
     touches: ['accessKeyList'],
     showsErrors: true,
   })
@@ -141,21 +141,15 @@ function CreateDialog({
         onClose()
         onCreated(secret)
       })}
-      reason={name.trim() ? undefined : 'Give it a name'}
+      reason={name.trim() ? undefined : 'Enter a name'}
     >
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setName}
-        hint="What it is for, to recognise it by."
-        autoFocus
-      />
+      <TextField label="Name" value={name} onChange={setName} hint="What is this key for?" autoFocus />
       <SelectField
         label="Role"
         value={role}
         onChange={(value) => setRole(value as typeof role)}
         choices={[
-          { value: 'write', label: 'Write: VMs, disks, networks, rules' },
+          { value: 'write', label: 'Read and write' },
           { value: 'read', label: 'Read only' },
         ]}
       />

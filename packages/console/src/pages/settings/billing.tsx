@@ -34,7 +34,7 @@ export function Billing() {
   const isOffered = usePaymentAlerts().some(({ resource_type }) => resource_type !== 'invoice')
   const organization = organizations.find(({ id }) => id === organization_id)
   const whyNotBilling =
-    role === '' || role === 'owner' ? undefined : `Only owners open billing; your role is ${role}.`
+    role === '' || role === 'owner' ? undefined : `Only owners can open billing. Your role is ${role}.`
   return (
     <Page title="Settings">
       <SettingsTabs />
@@ -43,7 +43,7 @@ export function Billing() {
           <BillingButton
             organizationId={organization_id}
             invoiceId={resource_type === 'invoice' ? resource_id : undefined}
-            label={resource_type === 'invoice' ? 'See the invoice' : 'Change payment method'}
+            label={resource_type === 'invoice' ? 'View invoice' : 'Change payment method'}
             kind={resource_type === 'invoice' ? 'plain' : 'primary'}
             reason={whyNotBilling}
           />
@@ -55,11 +55,11 @@ export function Billing() {
             {role === 'owner' ? (
               <Method method={method.data} />
             ) : (
-              role !== '' && <p>Owners see and change the payment method.</p>
+              role !== '' && <p>Only owners can view and change the payment method.</p>
             )}
             <p className="text-ink-muted">
-              {organization?.name ?? 'The organization'} pays for all of its projects
-              {costs.data && `; ${money(costs.data.forecast_usd)} are expected for this month`}.
+              {organization?.name ?? 'The organization'} pays for all of its projects.
+              {costs.data && ` Forecast for this month: ${money(costs.data.forecast_usd)}.`}
             </p>
           </div>
           {!isOffered && (
@@ -69,7 +69,9 @@ export function Billing() {
         <Loaded query={invoices} rows={2}>
           {(data) =>
             data.length === 0 ? (
-              <p className="text-ink-muted">No invoice yet: the first comes after the month has ended.</p>
+              <p className="text-ink-muted">
+                No invoices yet. The first invoice is issued at the end of the month.
+              </p>
             ) : (
               <Invoices
                 items={data}
@@ -80,7 +82,7 @@ export function Billing() {
           }
         </Loaded>
       </Section>
-      <Section title={`Budget of ${project.name}`}>
+      <Section title={`Budget of project ${project.name}`}>
         <Loaded query={budget} rows={2}>
           {(data) => <BudgetForm key={project.id} projectId={project.id} budget={data} />}
         </Loaded>
@@ -101,7 +103,7 @@ function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'>
         </span>
       )}
       {expires_month && (
-        <span className="figures text-ink-muted">works until the end of {monthWords(expires_month)}</span>
+        <span className="figures text-ink-muted">expires at the end of {monthWords(expires_month)}</span>
       )}
       <StateBadge state={state} />
     </p>
@@ -166,7 +168,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         { project_id: projectId },
         { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard },
       ),
-    done: () => (limit === '' ? 'Removed the budget' : `The budget is ${usd(Number(limit))} a month`),
+    done: () => (limit === '' ? 'Budget removed' : `Budget set to ${usd(Number(limit))} per month`),
     touches: ['budgetGet'],
     showsErrors: true,
   })
@@ -185,17 +187,17 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         />
       )}
       <TextField
-        label="Monthly limit, USD"
+        label="Monthly limit (USD)"
         inputMode="decimal"
         value={limit}
         onChange={setLimit}
         placeholder="none"
-        problem={isNumber ? undefined : 'An amount such as 500 or 99.50.'}
-        hint="At 50, 80 and 100 % an event is raised. Empty means no budget."
+        problem={isNumber ? undefined : 'Enter an amount such as 500 or 99.50.'}
+        hint="At 50%, 80% and 100% we record an alert. Leave empty for no budget."
       />
       <CheckField
-        label="Refuse new VMs, starts and disks when the budget is spent"
-        hint="What runs goes on running; nothing is stopped or deleted."
+        label="Block new VMs, VM starts and new disks when the budget is spent"
+        hint="Running VMs are not stopped."
         isChecked={isHard}
         onChange={setHard}
       />
@@ -205,7 +207,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
           type="submit"
           kind="primary"
           isBusy={save.isPending}
-          reason={whyNot ?? (isNumber ? undefined : 'Correct the amount first')}
+          reason={whyNot ?? (isNumber ? undefined : 'Correct the amount')}
         >
           Save budget
         </Button>

@@ -19,10 +19,10 @@ import { Table } from '../../ui/table.tsx'
 import { whenColumn } from '../../ui/time-column.tsx'
 
 const roleWords: Record<Role, string> = {
-  viewer: 'Viewer: sees everything',
-  member: 'Member: also changes VMs, disks, networks and rules',
-  admin: 'Admin: also projects, keys, webhooks and budgets',
-  owner: 'Owner: also members and billing',
+  viewer: 'Viewer: can view everything',
+  member: 'Member: can also change VMs, disks, networks and firewall rules',
+  admin: 'Admin: can also manage projects, keys, webhooks and budgets',
+  owner: 'Owner: can also manage members and billing',
 }
 
 export function Members() {
@@ -68,7 +68,7 @@ export function Members() {
     >
       <SettingsTabs />
       <p className="text-ink-muted">
-        Members of {organization?.name ?? 'the organization'} see all of its projects.
+        Members of {organization?.name ?? 'the organization'} can see all of its projects.
       </p>
       <Loaded query={members} rows={3}>
         {(data) => (
@@ -115,7 +115,7 @@ export function Members() {
                 width: '120px',
                 cell: (member) => <StateBadge state={member.state} />,
               },
-              whenColumn('Since', 'created_at'),
+              whenColumn('Added', 'created_at'),
               actionColumn('220px', (member: Member) => (
                 <>
                   {member.state === 'invited' && (
@@ -155,10 +155,10 @@ export function Members() {
       )}
       {inviteUrl && (
         <SecretDialog
-          title="The invitation"
+          title="Invitation link"
           secret={inviteUrl}
-          note="Send this link to the new member. Whoever opens it first is the member."
-          ifLost="Inviting the same address again makes another link."
+          note="Send this link to the new member. Anyone with this link can use it once."
+          ifLost="To get another link, invite the same address again."
           onClose={() => setInviteUrl('')}
         />
       )}
@@ -170,7 +170,7 @@ export function Members() {
           action="Make owner"
           {...submitting(change, { member: promoted, role: 'owner' as const }, () => setPromoted(null))}
         >
-          <p>An owner can do everything here, billing included, and can remove other owners: you, too.</p>
+          <p>An owner can do everything, including billing, and can remove other owners, including you.</p>
         </Confirm>
       )}
       {removing && (
@@ -181,7 +181,9 @@ export function Members() {
           action="Remove member"
           {...submitting(remove, removing, () => setRemoving(null))}
         >
-          <p>They lose access to every project of the organization at once. What they made stays.</p>
+          <p>
+            The member immediately loses access to all projects of the organization. Their resources are kept.
+          </p>
         </Confirm>
       )}
     </Page>
@@ -215,7 +217,7 @@ function InviteDialog({
         onClose()
         onInvited(invite_url)
       })}
-      reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Give an e-mail address'}
+      reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Enter an e-mail address'}
     >
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoFocus autoComplete="off" />
       <SelectField

@@ -21,7 +21,7 @@ export function OrganizationSettings() {
   return (
     <Page title="Settings">
       <SettingsTabs />
-      <p className="text-ink-muted">{name}: what concerns all of its projects.</p>
+      <p className="text-ink-muted">Settings for all projects in {name}</p>
       <Quotas organizationId={organization_id} />
       <SecondFactorDemand organizationId={organization_id} />
       <Events organizationId={organization_id} />
@@ -33,7 +33,7 @@ export function OrganizationSettings() {
 function Quotas({ organizationId }: { organizationId: string }) {
   const quotas = useQuery(read('organizationQuotaList', { params: { organization_id: organizationId } }))
   return (
-    <Section title="Quotas of the organization">
+    <Section title="Organization quotas">
       <Loaded query={quotas} rows={4}>
         {({ items }) => (
           <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
@@ -55,21 +55,24 @@ function SecondFactorDemand({ organizationId }: { organizationId: string }) {
     run: (require_totp: boolean) =>
       client.organizationUpdate({ organization_id: organizationId }, { require_totp }),
     done: (isWanted) =>
-      isWanted ? 'Members need a second factor from now on' : 'A second factor is no longer demanded',
+      isWanted ? 'Two-factor authentication is required' : 'Two-factor authentication is optional',
     touches: ['organizationList'],
   })
   const reason =
-    whyNot ?? (isDemanded || caller.has_totp ? undefined : 'Set up a second factor of your own first.')
+    whyNot ??
+    (isDemanded || caller.has_totp
+      ? undefined
+      : 'Set up two-factor authentication for your own account first.')
   return (
-    <Section title="Second factor">
+    <Section title="Two-factor authentication">
       <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
         <span className="text-ink-muted">
           {isDemanded
-            ? 'Members without a second factor are refused until they have set one up. Keys are unaffected.'
-            : 'Members may sign in with their password alone.'}
+            ? 'Required. Members have no access until they set it up. Access keys are not affected.'
+            : 'Optional. Members can sign in with only a password.'}
         </span>
         <Button reason={reason} isBusy={demand.isPending} onClick={() => demand.mutate(!isDemanded)}>
-          {isDemanded ? 'No longer demand it' : 'Demand a second factor'}
+          {isDemanded ? 'Make it optional' : 'Require two-factor authentication'}
         </Button>
       </div>
     </Section>
@@ -94,7 +97,7 @@ function Events({ organizationId }: { organizationId: string }) {
   if (role !== 'admin' && role !== 'owner') return null
   const rows = events.data?.pages.flatMap((page) => page.items) ?? []
   return (
-    <Section title="Events of the organization">
+    <Section title="Organization events">
       {events.error && !events.data ? (
         <ErrorState error={events.error} onRetry={() => events.refetch()} />
       ) : !events.data ? (

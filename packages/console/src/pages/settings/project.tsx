@@ -24,13 +24,13 @@ export function ProjectSettings() {
   const [isDeleting, setDeleting] = useState(false)
   const rename = useAction({
     run: () => client.projectUpdate({ project_id: project.id }, { name: name.trim() }),
-    done: () => `The project is now called ${name.trim()}`,
+    done: () => `Renamed the project to ${name.trim()}`,
     touches: ['projectList'],
     showsErrors: true,
   })
   const remove = useAction({
     run: () => client.projectDelete({ project_id: project.id }),
-    done: () => `Deleted the project ${project.name}`,
+    done: () => `Deleted project ${project.name}`,
     showsErrors: true,
   })
   const submit = (event: FormEvent) => {
@@ -42,10 +42,10 @@ export function ProjectSettings() {
       <SettingsTabs />
       <Facts
         items={[
-          ['Project id', <Copyable key="id" text={project.id} />],
+          ['Project ID', <Copyable key="id" text={project.id} />],
           ['Organization', organizations.find(({ id }) => id === project.organization_id)?.name ?? '–'],
           ['API version', project.version],
-          ['API address', <Copyable key="api" text={`${location.origin}/v0.1`} />],
+          ['API URL', <Copyable key="api" text={`${location.origin}/v0.1`} />],
         ]}
       />
       <Section title="Name">
@@ -57,7 +57,7 @@ export function ProjectSettings() {
               type="submit"
               isBusy={rename.isPending}
               reason={
-                whyNot ?? (name.trim() && name.trim() !== project.name ? undefined : 'Change the name first')
+                whyNot ?? (name.trim() && name.trim() !== project.name ? undefined : 'Enter a new name')
               }
             >
               Rename
@@ -65,9 +65,9 @@ export function ProjectSettings() {
           </div>
         </form>
       </Section>
-      <Section title="Delete">
+      <Section title="Delete project">
         <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
-          <span className="text-ink-muted">A project can go when no VM and no disk lives in it.</span>
+          <span className="text-ink-muted">Delete all VMs and disks first.</span>
           <Button kind="danger" reason={whyNot ?? contents} onClick={() => setDeleting(true)}>
             Delete project
           </Button>
@@ -76,14 +76,17 @@ export function ProjectSettings() {
       <Confirm
         isOpen={isDeleting}
         onClose={() => setDeleting(false)}
-        title={`Delete the project ${project.name}`}
+        title={`Delete project ${project.name}`}
         action="Delete project"
         {...submitting(remove, undefined, () => {
           void navigate({ to: '/' }).then(() => location.reload())
         })}
         nameToType={project.name}
       >
-        <p>Its networks, rules, keys and webhooks go. Invoices and the audit log stay.</p>
+        <p>
+          Its networks, firewall rules, keys and webhooks are permanently deleted. Invoices and the audit log
+          are kept.
+        </p>
       </Confirm>
     </Page>
   )
@@ -96,5 +99,5 @@ function useContents(projectId: string): string | undefined {
   if (vms.length + disks.length === 0) return undefined
   const words = [vms.length > 0 && plural(vms.length, 'VM'), disks.length > 0 && plural(disks.length, 'disk')]
   const them = vms.length + disks.length === 1 ? 'it' : 'them'
-  return `It still has ${words.filter(Boolean).join(' and ')}: delete ${them} first.`
+  return `The project still has ${words.filter(Boolean).join(' and ')}. Delete ${them} first.`
 }

@@ -27,7 +27,7 @@ export function SshKeys() {
   const [removing, setRemoving] = useState<SshKey | null>(null)
   const remove = useAction({
     run: (key: SshKey) => client.sshKeyDelete({ project_id: projectId, ssh_key_id: key.id }),
-    done: (key) => `Removed the SSH key ${key.name}`,
+    done: (key) => `Removed SSH key ${key.name}`,
     touches: ['sshKeyList'],
     showsErrors: true,
   })
@@ -48,7 +48,7 @@ export function SshKeys() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="No SSH key yet"
+              title="No SSH keys yet"
               action={add}
               cli="slipway ssh-key create laptop"
               curl={curlLine('POST', `/v0.1/projects/${projectId}/ssh-keys`, {
@@ -56,7 +56,7 @@ export function SshKeys() {
                 public_key: 'ssh-ed25519 …',
               })}
             >
-              Keys that stand here are chosen by name when a VM is created, several at once.
+              Saved keys can be picked by name when you create a VM.
             </Empty>
           ) : (
             <Table
@@ -102,8 +102,8 @@ export function SshKeys() {
           {...submitting(remove, removing, () => setRemoving(null))}
         >
           <p>
-            New VMs can no longer be given this key. VMs that were created with it still accept it: take it
-            out of their <span className="mono">authorized_keys</span> to end that.
+            New VMs can no longer use this key. Existing VMs still accept it until you remove it from their{' '}
+            <span className="mono">authorized_keys</span> file.
           </p>
         </Confirm>
       )}

@@ -142,7 +142,7 @@ export default function Chart({
   const words =
     groups.length === 0
       ? `No usage in ${monthWords(month)} yet`
-      : `${title}: ${usd(all)} in all, most on day ${totals.indexOf(Math.max(...totals)) + 1}`
+      : `${title}: ${usd(all)} in total, highest on day ${totals.indexOf(Math.max(...totals)) + 1}`
   return (
     <figure>
       <p className="figures mb-2 truncate text-sm text-ink-muted">
@@ -172,7 +172,7 @@ export default function Chart({
                   {words} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
                 </Fragment>
               ))}
-              {isOpenSplitBelow ? 'drawn as one bar' : 'not yet split'}
+              {isOpenSplitBelow ? 'shown as one bar' : 'not yet itemized'}
             </span>
           </span>
         )}
@@ -185,7 +185,7 @@ export default function Chart({
         {budgetUsd !== null && (
           <span className="inline-flex items-center gap-1.5">
             <span className="w-3 border-t-2 border-dashed border-amber" />
-            budget {money(budgetUsd)}, a day’s share {money(budgetUsd / days)}
+            budget {money(budgetUsd)}, daily pace {money(budgetUsd / days)}
           </span>
         )}
       </figcaption>
@@ -210,7 +210,7 @@ function readOut({ day, month, totals, plain, forecast, today }: ReadOut): strin
   const open = plain[day] ?? null
   const expected = forecast[day] ?? null
   if (open !== null && day + 1 === today)
-    return `${date}: ${money(open)} so far, about ${money(expected ?? open)}`
-  if (open !== null) return `${date}: about ${money(open)}, not yet split`
-  return `${date}: ${expected === null ? money(totals[day] ?? 0) : `about ${money(expected)}`}`
+    return `${date}: ${money(open)} so far, forecast ${money(expected ?? open)}`
+  if (open !== null) return `${date}: about ${money(open)}, not yet itemized`
+  return `${date}: ${expected === null ? money(totals[day] ?? 0) : `forecast ${money(expected)}`}`
 }

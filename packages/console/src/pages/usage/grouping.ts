@@ -24,7 +24,7 @@ export const groupOf = (
 ): string => {
   if (grouping === 'product') return item.product_name
   if (grouping === 'project') return projectNames.get(item.project_id) ?? item.project_id
-  if (grouping === 'vm') return item.resource_name || 'not kept by VM'
+  if (grouping === 'vm') return item.resource_name || 'not recorded by VM'
   return item.label_value || `no ${groupingWords(grouping)}`
 }
 
@@ -85,7 +85,7 @@ interface Sums {
 export function sumsOf({ month, usd, usdBefore, open }: Sums): Line[] {
   if (!open) return [{ key: 'Total', usd, usdBefore }]
   const rest = openSums(month, open).map(({ words, usd }) => ({
-    key: `${words}, not yet split`,
+    key: `${words}, not yet itemized`,
     usd,
     usdBefore: null,
   }))

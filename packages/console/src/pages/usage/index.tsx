@@ -110,7 +110,7 @@ export function Usage() {
       link.click()
       URL.revokeObjectURL(link.href)
     } catch (error) {
-      showToast({ title: 'The CSV could not be read', error: error as Error })
+      showToast({ title: 'Could not download the CSV', error: error as Error })
     }
   }
   return (
@@ -159,21 +159,19 @@ export function Usage() {
                   {isCurrent && ' so far'}
                 </span>
               </p>
-              {current && (
-                <p className="figures text-ink-muted">{money(current.forecast_usd)} expected for the month</p>
-              )}
+              {current && <p className="figures text-ink-muted">Forecast: {money(current.forecast_usd)}</p>}
               {earlier.data && splitDays > 0 && (
                 <p className="figures text-ink-muted">
                   {money(beforeUsd)} in {daysWords(monthBefore(month), 1, splitDays)}
-                  {splitUsd + beforeUsd > 0 &&
-                    ` (${changeWords(splitUsd, beforeUsd)}${isCurrent ? ' in the same days' : ''})`}
+                  {beforeUsd >= 0.005 &&
+                    ` (${changeWords(splitUsd, beforeUsd)}${isCurrent ? ' over the same days' : ''})`}
                 </p>
               )}
             </div>
             {items.length === 0 && soFarUsd === 0 && !current?.usd_per_hour ? (
-              <Empty title={`Nothing was used in ${monthWords(month)}${isCurrent ? ' yet' : ''}`}>
-                What VMs and disks cost shows up here within moments, and is split by{' '}
-                {groupingWords(grouping)} when the day is over, at midnight UTC.
+              <Empty title={`No usage in ${monthWords(month)}${isCurrent ? ' yet' : ''}`}>
+                Costs of VMs and disks appear here within moments. They are itemized by{' '}
+                {groupingWords(grouping)} at the end of each day (midnight UTC).
               </Empty>
             ) : (
               <>
@@ -205,8 +203,8 @@ export function Usage() {
             )}
             <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
               {products
-                ? 'The table is up to date. A bar is split by product when its day is over, at midnight UTC.'
-                : `A day ends at midnight UTC and is split by ${groupingWords(grouping)} shortly after${data.updated_at && `; last ${localDate(data.updated_at)}`}.`}
+                ? 'The table is up to date. Bars are itemized by product at the end of each day (midnight UTC).'
+                : `Each day is itemized by ${groupingWords(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
             </p>
           </>
         )}
@@ -244,7 +242,7 @@ function GroupingSelect({
   ]
   return (
     <Select
-      label="Bars by"
+      label="Group by"
       isSmall
       value={value}
       onChange={onChange}

@@ -26,7 +26,7 @@ export function Totals({
   const before: Column<Line>[] = [
     {
       key: 'before',
-      title: `${periodBefore}, USD`,
+      title: `${periodBefore} (USD)`,
       width: '210px',
       align: 'right',
       cell: ({ usdBefore }) =>
@@ -49,7 +49,7 @@ export function Totals({
     },
     {
       key: 'usd',
-      title: `${period}, USD`,
+      title: `${period} (USD)`,
       width: '180px',
       align: 'right',
       cell: (row) => amount(row.usd),
@@ -75,5 +75,5 @@ export function Totals({
 export function changeWords(usd: number, before: number): string {
   if (before < 0.005) return usd < 0.005 ? '–' : 'new'
   const percent = Math.round((usd / before - 1) * 100)
-  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`
+  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)}%`
 }

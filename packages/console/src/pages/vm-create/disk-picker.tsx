@@ -49,11 +49,7 @@ function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps)
         : disk.attached_to.every(({ mode }) => mode === 'read-only')),
   )
   if (usable.length === 0)
-    return (
-      <p className="text-ink-muted">
-        No disk is free in {location || 'this location'}. One can be attached later, too.
-      </p>
-    )
+    return <p className="text-ink-muted">No unattached disks here. You can attach one later.</p>
   return (
     <div className="card divide-y divide-line">
       {usable.map((disk) => {
@@ -64,7 +60,7 @@ function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps)
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${sizeWords(disk.size)} ${disk.type}${mustBeReadOnly ? ', attached elsewhere: read-only' : ''}`}
+              hint={`${sizeWords(disk.size)} ${disk.type}${mustBeReadOnly ? ', read-only because it is attached to another VM' : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

@@ -61,7 +61,7 @@ export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): V
 
 /** Returns the first problem; null if there is none. */
 export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
-  const name = draft.name === '' ? 'Give it a name' : nameProblem(draft.name)
+  const name = draft.name === '' ? 'Enter a name' : nameProblem(draft.name)
   if (name) return { words: name, part: 'name' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { words: labels, part: 'labels' }

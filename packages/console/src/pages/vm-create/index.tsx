@@ -82,17 +82,17 @@ export function VmCreatePage() {
     projectId,
     run: (body: VmCreate) => client.vmCreate(params, body),
     done: (body) => `${body.name} is running`,
-    failed: (body) => `${body.name} could not be created`,
+    failed: (body) => `Could not create ${body.name}`,
     touches: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })
   const problem = firstProblem(
     { words: whyNot ?? '' },
-    { words: isCardGone ? 'A payment method is needed first' : '' },
+    { words: isCardGone ? 'Add a payment method first' : '' },
     { words: limitProblem(type, limits), part: 'type' },
     { words: stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '', part: 'type' },
     draftProblem(draft, keyIds),
-    { words: image === '' ? 'No image can be used here' : '' },
+    { words: image === '' ? 'No image is available in this location' : '' },
   )
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -176,7 +176,7 @@ export function VmCreatePage() {
                 projectId={projectId}
               />
             </Group>
-            <Group title="More">
+            <Group title="Options">
               <ScriptFields draft={draft} onChange={change} />
               <TtlFields draft={draft} onChange={change} />
               <div id={partId('labels')}>
@@ -187,14 +187,14 @@ export function VmCreatePage() {
                 />
               </div>
               <CheckField
-                label="Protect from deletion"
-                hint="It cannot be deleted while this is on."
+                label="Deletion protection"
+                hint="Nobody can delete it while this is on."
                 isChecked={draft.isProtected}
                 onChange={(isProtected) => change({ isProtected })}
               />
               <CheckField
                 label="Public address"
-                hint="Without one it is reachable from inside its network only."
+                hint="Without one, the VM is reachable only from its own network."
                 isChecked={draft.hasPublicIp}
                 onChange={(hasPublicIp) => change({ hasPublicIp })}
               />

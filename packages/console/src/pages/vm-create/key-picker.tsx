@@ -17,7 +17,7 @@ export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: Key
   const projectId = useProjectId()
   const manage = (
     <Link to="/projects/$projectId/settings/ssh-keys" params={{ projectId }} className="link text-sm">
-      SSH keys of the project
+      Manage SSH keys
     </Link>
   )
   return (
@@ -50,7 +50,7 @@ export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: Key
         onChange={onPaste}
       />
       {registered.length === 0 && (
-        <p className="-mt-3 text-sm text-ink-muted">Keys that are needed more than once: {manage}</p>
+        <p className="-mt-3 text-sm text-ink-muted">Save keys that you use often: {manage}</p>
       )}
     </>
   )

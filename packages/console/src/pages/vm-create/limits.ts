@@ -12,7 +12,7 @@ export function limitProblem(type: VmType, limits: Limit[]): string {
   )
   if (!exceeded) return ''
   const { name, used, max } = exceeded
-  return `The ${exceeded.of}’s quota of ${quotaLabel(name)} does not allow it: ${used} of ${max} are used. Ask the operator for a higher one.`
+  return `The ${exceeded.of} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
 }
 
 /** Unavailable choices are not offered while another one is available. */

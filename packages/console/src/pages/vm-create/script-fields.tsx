@@ -15,18 +15,18 @@ export function ScriptFields({
     return (
       <div>
         <Button size="small" onClick={() => setOpen(true)}>
-          Add start-up or shutdown script
+          Add startup or shutdown script
         </Button>
       </div>
     )
   return (
     <>
       <TextArea
-        label="Start-up script"
+        label="Startup script"
         rows={5}
         value={draft.startupScript}
         onChange={(startupScript) => onChange({ startupScript })}
-        hint="Runs at every boot, as root: by /bin/sh, or by what its first line names after #!."
+        hint="Runs as root at every boot, with /bin/sh or the interpreter in its #! line."
         placeholder={'#!/bin/bash\napt-get install -y htop'}
       />
       <TextArea
@@ -34,7 +34,7 @@ export function ScriptFields({
         rows={3}
         value={draft.shutdownScript}
         onChange={(shutdownScript) => onChange({ shutdownScript })}
-        hint="Runs before the VM stops; the VM is powered off after 90 s at the latest."
+        hint="Runs before the VM stops. The VM is powered off after at most 90 s."
       />
     </>
   )

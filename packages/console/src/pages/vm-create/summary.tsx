@@ -50,7 +50,7 @@ export function Summary(props: SummaryProps) {
   const moves = <Moves places={otherPlaces} onMove={onMove} />
   const button = (more: string) => (
     <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={more}>
-      {isBusy ? 'Creating …' : 'Create VM'}
+      {isBusy ? 'Creating…' : 'Create VM'}
     </Button>
   )
   return (
@@ -66,13 +66,13 @@ export function Summary(props: SummaryProps) {
           </p>
           <p className="mt-1 text-sm text-ink-muted">
             <Sentence
-              text={`${typeName} in ${location || '–'}. Billed while it runs; attached disks are billed apart.`}
+              text={`${typeName} in ${location || '–'}. Billed while it runs. Attached disks are billed separately.`}
             />
           </p>
         </div>
         {gpuLimit && (
-          <section aria-label="Quotas after this" className="flex flex-col gap-2">
-            <h2 className="text-sm text-ink-muted">Quotas after this</h2>
+          <section aria-label="Quota usage after creation" className="flex flex-col gap-2">
+            <h2 className="text-sm text-ink-muted">Quota usage after creation</h2>
             <LimitBar limit={gpuLimit} more={type.gpuCount} />
             {vmLimit && <LimitBar limit={vmLimit} more={1} />}
           </section>
@@ -112,15 +112,15 @@ export function Summary(props: SummaryProps) {
 }
 
 function LimitBar({ limit: { name, of, used, max }, more }: { limit: Limit; more: number }) {
-  const owner = of === 'project' ? 'this project' : 'the organization'
-  return <UsageBar label={`${quotaLabel(name)} of ${owner}`} used={used + more} max={max} />
+  const owner = of === 'project' ? 'project' : 'organization'
+  return <UsageBar label={`${quotaLabel(name)} (${owner})`} used={used + more} max={max} />
 }
 
 const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'
 
 function Moves({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
   if (places.length === 0)
-    return <p className="text-ink-muted">It is out of stock in every location: choose a smaller type.</p>
+    return <p className="text-ink-muted">This type is out of stock in every location. Choose another type.</p>
   return (
     <div className="flex flex-wrap gap-2">
       {places.map((place) => (

@@ -11,15 +11,15 @@ export function TtlFields({ draft, onChange }: TtlFieldsProps) {
   return (
     <div className="grid gap-4 sm:grid-cols-2">
       <SelectField
-        label="Time to live"
+        label="Expires after"
         value={draft.ttlHours}
         onChange={(ttlHours) => onChange({ ttlHours })}
-        choices={[{ value: '', label: 'No end' }, ...ttlChoices]}
-        hint="Counted from first running. A forgotten GPU is expensive."
+        choices={[{ value: '', label: 'Never' }, ...ttlChoices]}
+        hint="Starts when the VM first runs."
       />
       {draft.ttlHours !== '' && (
         <SelectField
-          label="Then"
+          label="On expiry"
           value={draft.onExpiry}
           onChange={(onExpiry) => onChange({ onExpiry: onExpiry as Draft['onExpiry'] })}
           choices={expiryChoices}

@@ -21,18 +21,18 @@ export function ChangeVm({ vm }: { vm: Vm }) {
     whyNot ??
     (vm.state === 'STATE_SHUTOFF'
       ? undefined
-      : `The type can change while the VM is shut off; it is ${stateWord(vm.state)}.`)
+      : `To change the type, stop the VM first. It is ${stateWord(vm.state)}.`)
   return (
-    <Section title="Change">
+    <Section title="Settings">
       <div className="card divide-y divide-line">
         <Line
-          text="Set the time to live, counted from now."
-          action="Time to live"
+          text="Stop or delete the VM automatically after a time."
+          action="Set expiry"
           reason={whyNot}
           onClick={() => setOpen('ttl')}
         />
         <Line
-          text="Change the type to a larger or smaller one of the same GPU."
+          text="Change to a larger or smaller type with the same GPU model."
           action="Change type"
           reason={whyNotType}
           onClick={() => setOpen('type')}
@@ -74,8 +74,8 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const change = useOperation({
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
-    done: () => `${vm.name} is now ${type}`,
-    failed: () => `The type of ${vm.name} did not change`,
+    done: () => `Changed the type of ${vm.name} to ${type}`,
+    failed: () => `Could not change the type of ${vm.name}`,
     touches: ['vmGet', 'vmList'],
     showsErrors: true,
   })
@@ -83,7 +83,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Change the type of ${vm.name}`}
+      title={`Change type of ${vm.name}`}
       action="Change type"
       {...submitting(change, undefined, onClose)}
     >
@@ -95,14 +95,14 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           value: name,
           label: `${name} (${cpuCores} cores, ${memoryGb} GB, ${priceOf(name)})`,
         }))}
-        hint="It gets its GPUs when it starts, and costs nothing until then."
+        hint="The VM gets its GPUs when it starts. It is not billed until then."
       />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-        <dt className="text-ink-muted">Now</dt>
+        <dt className="text-ink-muted">Current type</dt>
         <dd>
           {vm.type}, {priceOf(vm.type)}
         </dd>
-        <dt className="text-ink-muted">Then</dt>
+        <dt className="text-ink-muted">New type</dt>
         <dd>
           {type}, {priceOf(type)}
         </dd>
@@ -121,8 +121,8 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         { project_id: vm.project_id, vm_id: vm.id },
         { ttl_seconds: Number(hours) * 3600, on_expiry: onExpiry },
       ),
-    done: () => `${vm.name} ends in ${hours} h`,
-    failed: () => `The time to live of ${vm.name} did not change`,
+    done: () => `${vm.name} expires in ${hours} h`,
+    failed: () => `Could not set the expiry of ${vm.name}`,
     touches: ['vmGet', 'vmList'],
     showsErrors: true,
   })
@@ -130,13 +130,13 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
     <FormDialog
       isOpen
       onClose={onClose}
-      title={`Time to live of ${vm.name}`}
-      action="Set time to live"
+      title={`Set expiry of ${vm.name}`}
+      action="Set expiry"
       {...submitting(change, undefined, onClose)}
     >
-      <SelectField label="From now" value={hours} onChange={setHours} choices={ttlChoices} />
+      <SelectField label="Expires in" value={hours} onChange={setHours} choices={ttlChoices} />
       <SelectField
-        label="Then"
+        label="On expiry"
         value={onExpiry}
         onChange={(value) => setOnExpiry(value as ExpiryAction)}
         choices={expiryChoices}

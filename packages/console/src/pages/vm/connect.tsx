@@ -12,12 +12,11 @@ export function Connect({ vm }: { vm: Vm }) {
 
 function whyUnreachable(vm: Vm): string {
   const address = publicAddressOf(vm)
-  if (isSimulatedAddress(address))
-    return `No SSH: the machine is simulated, and nobody answers at ${address}.`
+  if (isSimulatedAddress(address)) return 'This simulated VM has no SSH.'
   if (vm.ssh_destination) return ''
   if (vm.state === 'STATE_CREATING' || vm.state === 'STATE_STARTING')
-    return 'The SSH line appears here when the VM answers.'
+    return 'The SSH command appears here when the VM is reachable.'
   return address
-    ? 'No SSH: the VM is not running.'
-    : 'No SSH from here: the VM has no public address. VMs of its network reach it by its private one.'
+    ? 'SSH is not available because the VM is not running.'
+    : 'The VM has no public address. Connect from a VM in the same network to its private address.'
 }

@@ -15,7 +15,7 @@ export function CrashLog({ vm }: { vm: Vm }) {
   if (!isCrashed || lines.length === 0) return null
   return (
     <figure className="border-t border-line px-4 py-2.5">
-      <figcaption className="text-sm text-ink-muted">The last lines of its serial log</figcaption>
+      <figcaption className="text-sm text-ink-muted">Last lines of the serial log</figcaption>
       <pre className="mono mt-1 break-all whitespace-pre-wrap">{lines.slice(-shownLines).join('\n')}</pre>
     </figure>
   )

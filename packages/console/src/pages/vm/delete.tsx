@@ -17,7 +17,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: () => client.vmDelete({ project_id: vm.project_id, vm_id: vm.id }),
     done: () => `Deleted ${vm.name}`,
-    failed: () => `${vm.name} could not be deleted`,
+    failed: () => `Could not delete ${vm.name}`,
     touches: ['vmGet', 'vmList', 'quotaList'],
     showsErrors: true,
   })
@@ -29,7 +29,9 @@ export function DeleteVm({ vm }: { vm: Vm }) {
         icon={<Icon name="trash" size={14} />}
         aria-label="Delete VM"
         reason={
-          whyNot ?? (vm.state === 'STATE_DELETING' ? 'It is being deleted.' : undefined) ?? whyProtected(vm)
+          whyNot ??
+          (vm.state === 'STATE_DELETING' ? 'The VM is being deleted.' : undefined) ??
+          whyProtected(vm)
         }
         onClick={() => setAsking(true)}
       >
@@ -45,13 +47,13 @@ export function DeleteVm({ vm }: { vm: Vm }) {
           nameToType={vm.name}
         >
           <p>
-            <b className="font-medium text-ink">Goes:</b> the VM, its OS disk with everything on it, and its
-            addresses.
+            <b className="font-medium text-ink">Will be deleted:</b> the VM, its OS disk with all data, and
+            its addresses.
           </p>
           <p className="mt-1">
-            <b className="font-medium text-ink">Stays:</b>{' '}
+            <b className="font-medium text-ink">Will be kept:</b>{' '}
             {dataDisks.length === 0
-              ? 'nothing; no data disk is attached.'
+              ? 'nothing, because no data disk is attached.'
               : `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}.`}
           </p>
         </Confirm>

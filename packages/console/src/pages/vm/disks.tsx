@@ -23,21 +23,21 @@ export function VmDisks({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: (disk: VmDisk) => client.vmDetachDisks(target, { detach_disks: [disk.id] }),
     done: (disk) => `Detached ${disk.name}`,
-    failed: (disk) => `${disk.name} could not be detached`,
+    failed: (disk) => `Could not detach ${disk.name}`,
     touches: ['vmGet', 'diskList'],
   })
   const reason =
     forbidden ??
     (vmDiskChangeStates.includes(vm.state)
       ? undefined
-      : `Disks can change while the VM is ${vmDiskChangeStates.map(stateWord).join(' or ')}; it is ${stateWord(vm.state)}.`)
+      : `To change disks, the VM must be ${vmDiskChangeStates.map(stateWord).join(' or ')}. It is ${stateWord(vm.state)}.`)
   const columns: Column<VmDisk>[] = [
     { key: 'name', title: 'Name', width: 'minmax(140px, 2fr)', cell: (disk) => disk.name },
     {
       key: 'use',
       title: 'Use',
       width: '90px',
-      cell: (disk) => (disk.attachment_type === 'os' ? 'system' : 'data'),
+      cell: (disk) => (disk.attachment_type === 'os' ? 'OS' : 'data'),
     },
     { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
     { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeWords(disk.size) },
@@ -48,7 +48,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
         disk.attachment_type === 'data' && (
           <>
             <Button size="small" onClick={() => setMounting(disk)}>
-              How to mount
+              Mount commands
             </Button>
             <Button
               size="small"

@@ -18,16 +18,16 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['Location', vm.location],
         ['Image', vm.image],
         ['Public address', publicAddressOf(vm) ? <Copyable key="ip" text={publicAddressOf(vm)} /> : 'none'],
-        ['Id', <Copyable key="id" text={vm.id} />],
+        ['ID', <Copyable key="id" text={vm.id} />],
         ['Price', <VmPrice key="price" vm={vm} />],
         ['Cost so far', <VmCost key="cost" vm={vm} />],
         [
-          'Up for',
-          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isComing(vm) ? 'not up yet' : 'it is off',
+          'Uptime',
+          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isComing(vm) ? 'starting' : 'stopped',
         ],
-        ['Ends', <VmEnd key="ends" vm={vm} />],
+        ['Expires', <VmEnd key="ends" vm={vm} />],
         ['Created', <When key="created" iso={vm.created_at} />],
-        ['Changed', <When key="changed" iso={vm.updated_at} />],
+        ['Updated', <When key="changed" iso={vm.updated_at} />],
       ]}
     />
   )
@@ -47,7 +47,7 @@ function VmPrice({ vm }: { vm: Vm }) {
     <span className="figures">
       {usd(usdPerHour)}/h
       {!vmStateTable[vm.state].isBilled && (
-        <span className="text-ink-muted"> while it runs; now nothing</span>
+        <span className="text-ink-muted"> when running (not billed now)</span>
       )}
     </span>
   )
@@ -58,13 +58,13 @@ function VmCost({ vm }: { vm: Vm }) {
   return (
     <span className="figures">
       {money(vm.cost_usd)}
-      {dataDisks.length > 0 && <span className="text-ink-muted"> without its data disks</span>}
+      {dataDisks.length > 0 && <span className="text-ink-muted"> without data disks</span>}
     </span>
   )
 }
 
 function VmEnd({ vm }: { vm: Vm }) {
-  if (!vm.expires_at) return 'no time limit'
+  if (!vm.expires_at) return 'never'
   return (
     <span>
       {vm.on_expiry === 'delete' ? 'deleted' : 'stopped'} <Until iso={vm.expires_at} />

@@ -54,34 +54,34 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
           params={{ projectId }}
           search={{ type, location }}
         >
-          Create another like it
+          Create a similar VM
         </ButtonLink>
       }
     >
       {deleted ? (
         <p className="text-ink-muted">
-          Its OS disk went with it. Data disks stay in{' '}
+          Its OS disk was deleted. Data disks are kept in{' '}
           <Link to="/projects/$projectId/disks" params={{ projectId }} className="link">
             Disks
           </Link>
-          , and what it cost by day is in{' '}
+          . Daily costs are in{' '}
           <Link to="/projects/$projectId/usage" params={{ projectId }} search={{ by: 'vm' }} className="link">
             Usage
           </Link>
           .
         </p>
       ) : (
-        <p className="text-ink-muted">It could not be created, and nothing of it is left.</p>
+        <p className="text-ink-muted">Creation failed; everything was cleaned up.</p>
       )}
       <Facts
         items={[
           ['Type', type ?? '–'],
           ['Location', location ?? '–'],
           ['Image', image ?? '–'],
-          ['Id', <Copyable key="id" text={vmId} />],
+          ['ID', <Copyable key="id" text={vmId} />],
           ['Created', <When key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
           ['Deleted', <When key="deleted" iso={deleted?.completed_at ?? ''} />],
-          ['Cost in all', cost.data ? `${money(cost.data.usd)} without its data disks` : '–'],
+          ['Total cost', cost.data ? `${money(cost.data.usd)} without data disks` : '–'],
         ]}
       />
       <LatestOperation projectId={projectId} resourceId={vmId} isKept />
@@ -102,7 +102,7 @@ function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
   return (
     <Page title="VM" trail={trail} aside={<Copyable text={vmId} />}>
       <Empty
-        title="No VM of this project has this id"
+        title="This project has no VM with this ID"
         action={
           <ButtonLink to="/projects/$projectId/vms" params={{ projectId }}>
             All VMs
@@ -111,7 +111,7 @@ function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
         cli="slipway vm list"
         curl={curlLine('GET', `/v0.1/projects/${projectId}/vms`)}
       >
-        It may belong to another project, or it was deleted long ago and its record is no longer kept.
+        It may be in another project, or it was deleted more than 90 days ago.
       </Empty>
     </Page>
   )

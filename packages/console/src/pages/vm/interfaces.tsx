@@ -39,12 +39,12 @@ export function Interfaces({ vm }: { vm: Vm }) {
                 <span className="mono">{nic.mac_address}</span>
               </Pair>
             </dl>
-            <p className="mt-3 mb-1 text-sm text-ink-muted">Rules that apply</p>
+            <p className="mt-3 mb-1 text-sm text-ink-muted">Firewall rules that apply</p>
             <ul className="flex flex-col gap-0.5">
               {applying.map((rule) => (
                 <li key={rule.id} className="flex items-baseline gap-2">
-                  <span className="w-7 shrink-0 text-sm text-ink-muted">
-                    {rule.direction === 'ingress' ? 'in' : 'out'}
+                  <span className="w-16 shrink-0 text-sm text-ink-muted">
+                    {rule.direction === 'ingress' ? 'inbound' : 'outbound'}
                   </span>
                   <span className="flex min-w-0 flex-wrap items-baseline gap-x-2">
                     <span>{sentenceOf(rule, nameOf)}</span>
@@ -52,7 +52,9 @@ export function Interfaces({ vm }: { vm: Vm }) {
                   </span>
                 </li>
               ))}
-              {rules.data && applying.length === 0 && <li>None: everything is denied, in and out.</li>}
+              {rules.data && applying.length === 0 && (
+                <li>No rules. All inbound and outbound traffic is denied.</li>
+              )}
             </ul>
           </div>
         )

@@ -27,7 +27,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
           onClick={() => setFollowing(!isFollowing)}
           aria-pressed={isFollowing}
         >
-          {isFollowing ? 'Following' : 'Paused: follow'}
+          {isFollowing ? 'Following' : 'Paused'}
         </Button>
       }
     >
@@ -48,9 +48,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
             }
             className="mono h-65 overflow-auto px-3 break-all whitespace-pre-wrap"
           >
-            {text || (
-              <span className="text-ink-muted">Nothing has been written to the serial console yet.</span>
-            )}
+            {text || <span className="text-ink-muted">The serial console is empty.</span>}
           </pre>
         </div>
       )}

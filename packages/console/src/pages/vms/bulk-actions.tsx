@@ -44,7 +44,10 @@ export function BulkActions({
     await touch(['vmList'])
     const refused = results.filter((result) => result.status === 'rejected')
     if (refused[0])
-      showToast({ title: `${plural(refused.length, 'VM')} refused`, error: refused[0].reason as Error })
+      showToast({
+        title: `Could not ${verb.toLowerCase()} ${plural(refused.length, 'VM')}`,
+        error: refused[0].reason as Error,
+      })
     const ends = await Promise.allSettled(
       results.flatMap((result) => (result.status === 'fulfilled' ? [result.value()] : [])),
     )
@@ -53,7 +56,7 @@ export function BulkActions({
     if (ended > 0) showToast({ title: `${wanted === 'stop' ? 'Stopped' : 'Deleted'} ${plural(ended, 'VM')}` })
     if (failed)
       showToast({
-        title: `${verb} failed for ${plural(ends.length - ended, 'VM')}`,
+        title: `Could not ${verb.toLowerCase()} ${plural(ends.length - ended, 'VM')}`,
         error: failed.reason as Error,
       })
   }
@@ -63,9 +66,7 @@ export function BulkActions({
       <Button
         size="small"
         icon={<Icon name="square" size={14} />}
-        reason={
-          whyNot ?? (stoppable.length === 0 ? 'None of these is in a state that can be stopped' : undefined)
-        }
+        reason={whyNot ?? (stoppable.length === 0 ? 'None of the selected VMs is running' : undefined)}
         onClick={() => setWanted('stop')}
       >
         Stop
@@ -74,7 +75,7 @@ export function BulkActions({
         size="small"
         kind="danger"
         icon={<Icon name="trash" size={14} />}
-        reason={whyNot ?? (deletable.length === 0 ? 'All of these are protected from deletion' : undefined)}
+        reason={whyNot ?? (deletable.length === 0 ? 'All selected VMs have deletion protection' : undefined)}
         onClick={() => setWanted('delete')}
       >
         Delete
@@ -94,11 +95,11 @@ export function BulkActions({
       >
         <p>
           {wanted === 'stop'
-            ? 'GPUs are given back and billing of the VMs ends. Disks and addresses stay.'
-            : 'The OS disks and addresses go. Data disks stay.'}
+            ? 'GPUs are released and the VMs are no longer billed. Disks and addresses are kept.'
+            : 'OS disks and addresses are permanently deleted. Data disks are kept.'}
           {wanted === 'delete' &&
             deletable.length < vms.length &&
-            ` ${plural(vms.length - deletable.length, 'protected VM')} of the selection also stay.`}
+            ` ${plural(vms.length - deletable.length, 'selected VM')} with deletion protection will be kept.`}
         </p>
         <p className="mono mt-2 max-h-40 overflow-y-auto text-ink">
           {targets.map((vm) => vm.name).join(', ')}

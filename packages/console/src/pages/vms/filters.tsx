@@ -32,7 +32,7 @@ export function Filters({
   return (
     <>
       <FilterInput
-        label="Filter by name, address or id"
+        label="Filter by name, address or ID"
         value={search.q ?? ''}
         onChange={(q) => setSearch({ q })}
       />

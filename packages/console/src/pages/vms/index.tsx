@@ -46,7 +46,7 @@ export function Vms() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="No VM yet"
+              title="No VMs yet"
               action={create}
               cli="slipway vm create train-7 --type a100.1x --location us-east1-a"
               curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, {
@@ -57,7 +57,7 @@ export function Vms() {
                 ssh_public_key: 'ssh-ed25519 …',
               })}
             >
-              A VM has one to ten GPUs of one kind and is reachable by SSH a moment after it was made.
+              A VM has one to ten GPUs of the same model. You can connect by SSH moments after you create it.
             </Empty>
           ) : (
             <>
@@ -89,13 +89,13 @@ export function Vms() {
               />
               {rows.length === 0 && (
                 <p className="text-ink-muted">
-                  No VM matches the filter.{' '}
+                  No VMs match the filter.{' '}
                   <button
                     type="button"
                     className="link"
                     onClick={() => setSearch({ q: '', state: '', type: '', location: '', labels: '' })}
                   >
-                    Clear it
+                    Clear filter
                   </button>
                 </p>
               )}

@@ -140,7 +140,7 @@ function removeButton({ method, running: { vms, disks } }: Dashboard): Html | nu
   if (!method) return null
   const isBlocked = vms + disks > 0
   return html`<button class="quiet" type="submit" form="remove" formnovalidate${isBlocked ? html` disabled` : null}>Remove</button>
-${isBlocked ? html`<span class="muted">Cannot be removed: ${plural(vms, 'VM')} not shut off, ${plural(disks, 'disk')}.</span>` : null}`
+${isBlocked ? html`<span class="muted">Cannot be removed: ${plural(vms, 'VM')} not stopped, ${plural(disks, 'disk')}.</span>` : null}`
 }
 
 const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`

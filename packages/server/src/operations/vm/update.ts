@@ -8,7 +8,7 @@ import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 
-/** A new type takes effect at the next start, since a VM that is shut off has no GPUs. */
+/** A new type takes effect at the next start, since a stopped VM has no GPUs. */
 export async function admitVmRetype(
   tx: Tx,
   by: ProjectRequester,

@@ -76,7 +76,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// Counts what could not be paid for without a payment method. A VM that is shut off costs nothing.
+// Counts what could not be paid for without a payment method. A stopped VM costs nothing.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id

@@ -24,7 +24,7 @@ export interface HostRow {
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
 
-// A VM that is shut off needs its host only where storage is local; otherwise it can start on another host.
+// A stopped VM needs its host only where storage is local; otherwise it can start on another host.
 export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,

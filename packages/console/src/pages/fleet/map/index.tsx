@@ -54,13 +54,13 @@ export function FleetMap() {
             </Loaded>
             {data.length === 0 && (
               <Empty
-                title="No host yet"
+                title="No hosts yet"
                 action={<RegisterHost />}
                 cli="slipway admin host create gpu-host-1 --location us-east1-a"
                 curl={curlLine('POST', '/v0.1/admin/hosts', { name: 'gpu-host-1', location: 'us-east1-a' })}
               >
-                A host belongs to a location, which the server’s slipway.toml names. Its GPUs appear with its
-                first report.
+                A host belongs to a location of the server’s slipway.toml. Its GPUs appear after its first
+                report.
               </Empty>
             )}
           </>
@@ -89,7 +89,7 @@ function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity
                     {facts.free} of {facts.total} GPUs free
                   </span>
                   <span>
-                    largest VM that fits:{' '}
+                    largest available type:{' '}
                     {facts.largest_type ? (
                       <span className="text-ink">{facts.largest_type}</span>
                     ) : (

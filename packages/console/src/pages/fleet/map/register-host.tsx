@@ -9,7 +9,7 @@ import { FormDialog, submitting } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 
-const nameWords = 'A name of lower-case letters, digits, . and -'
+const nameWords = 'Enter a name with lower-case letters, digits, . and -'
 
 export function RegisterHost() {
   const [isOpen, setOpen] = useState(false)
@@ -31,7 +31,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
   const [gpuCount, setGpuCount] = useState('8')
   const location = locations.data?.items.find((each) => each.name === place) ?? locations.data?.items[0]
   const hasName = /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name)
-  const reason = !location ? 'No location is known yet' : hasName ? undefined : nameWords
+  const reason = !location ? 'Loading locations' : hasName ? undefined : nameWords
   const isSimulated = location?.engine === 'simulated'
   const create = useAction({
     run: () =>
@@ -64,8 +64,8 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
         }))}
         hint={
           isSimulated
-            ? 'Simulated: describe the GPUs of the host below.'
-            : 'Its GPUs appear with its first report.'
+            ? 'Simulated: choose the GPUs of the host below.'
+            : 'Its GPUs appear after its first report.'
         }
       />
       {isSimulated && (

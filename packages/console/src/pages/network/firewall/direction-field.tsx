@@ -10,8 +10,8 @@ export function DirectionField(props: { value: Direction; onChange: (value: Dire
       value={props.value}
       onChange={(value) => props.onChange(value as Direction)}
       choices={[
-        { value: 'ingress', label: 'In' },
-        { value: 'egress', label: 'Out' },
+        { value: 'ingress', label: 'Inbound' },
+        { value: 'egress', label: 'Outbound' },
       ]}
     />
   )

@@ -23,7 +23,8 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
     text,
     setText,
     names: named.map(({ name }) => name),
-    problem: typed === null ? 'Neither an address or block nor the name of a VM, subnet or network.' : '',
+    problem:
+      typed === null ? 'Enter an IP address, a CIDR block, or the name of a VM, subnet or network.' : '',
     /** What was typed counts, whether or not it was added. */
     all: typed ? [...chosen, typed] : chosen,
     add: () => {
@@ -85,7 +86,7 @@ export function EndpointField({ label, projectId, endpoints, placeholder }: Endp
       </ul>
       <div className="flex gap-2">
         <input
-          aria-label={`${label}: add an address, block or name`}
+          aria-label={`${label}: add an IP address, CIDR block or name`}
           list={id}
           value={text}
           placeholder={placeholder}

@@ -47,30 +47,30 @@ export function Firewall() {
             <div className="flex min-w-0 flex-col gap-6">
               {listed.length === 0 ? (
                 <Empty
-                  title="No rule: everything is denied"
+                  title="No rules yet"
                   action={create}
                   cli="slipway firewall allow ssh"
                   curl={curlLine('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
                 >
-                  What no rule allows is denied, in and out. A denial beats every permission.
+                  Inbound and outbound traffic is denied unless a rule allows it. Deny rules win.
                 </Empty>
               ) : (
                 <>
                   <Rules
-                    title="In"
+                    title="Inbound"
                     rules={group('ingress')}
                     {...{ projectId, whyNot, decisiveId }}
                     onEdit={setEditing}
                   />
                   <Rules
-                    title="Out"
+                    title="Outbound"
                     rules={group('egress')}
                     {...{ projectId, whyNot, decisiveId }}
                     onEdit={setEditing}
                   />
                   <p className="text-sm text-ink-muted">
-                    What no rule allows is denied, in and out. A denial beats every permission. Answers to
-                    allowed traffic always pass.
+                    Traffic is denied unless a rule allows it. Deny rules win. Replies to allowed traffic are
+                    allowed.
                   </p>
                 </>
               )}
@@ -105,8 +105,8 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
   const remove = useOperation({
     projectId,
     run: (rule: FirewallRule) => client.firewallRuleDelete({ project_id: projectId, rule_id: rule.id }),
-    done: (rule) => `Deleted the rule ${rule.name}`,
-    failed: (rule) => `The rule ${rule.name} could not be deleted`,
+    done: (rule) => `Deleted rule ${rule.name}`,
+    failed: (rule) => `Could not delete rule ${rule.name}`,
     touches: ['firewallRuleList'],
     showsErrors: true,
   })
@@ -114,7 +114,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
     <Section title={title}>
       <ul className="card divide-y divide-line">
         {rules.length === 0 && (
-          <li className="px-4 py-3 text-ink-muted">No rule: everything {title.toLowerCase()} is denied.</li>
+          <li className="px-4 py-3 text-ink-muted">No rules. All {title.toLowerCase()} traffic is denied.</li>
         )}
         {rules.map((rule) => (
           <li
@@ -145,13 +145,13 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
         <Confirm
           isOpen
           onClose={() => setDeleting(null)}
-          title={`Delete the rule ${deleting.name}`}
+          title={`Delete rule ${deleting.name}`}
           action="Delete rule"
           {...submitting(remove, deleting, () => setDeleting(null))}
         >
           <p>
-            No longer in force afterwards: “{sentenceOf(deleting, nameOf)}”. Connections that rely on it
-            break.
+            This rule no longer applies: “{sentenceOf(deleting, nameOf)}”. Connections that depend on it are
+            interrupted.
           </p>
         </Confirm>
       )}

@@ -17,8 +17,8 @@ type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
 const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
 
-const farPlaces = 'anywhere, block or name'
-const ownPlaces = 'every VM, block or name'
+const farPlaces = 'anywhere, IP, CIDR or VM name'
+const ownPlaces = 'every VM, IP, CIDR or VM name'
 
 /** Splits "22, 3000-8080" as people write it. */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
@@ -60,17 +60,17 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             { project_id: projectId },
             { name, action, direction, vpc_network_id, ...parts },
           ),
-    done: () => `The rule ${name} is in force`,
-    failed: () => `The rule ${name} is not in force`,
+    done: () => `Rule ${name} is active`,
+    failed: () => `Could not apply rule ${name}`,
     touches: ['firewallRuleList'],
     showsErrors: true,
   })
   const problem =
-    (name === '' ? 'Give it a name' : nameProblem(name)) ||
+    (name === '' ? 'Enter a name' : nameProblem(name)) ||
     (chosen.length === 0 ? 'Choose a protocol' : '') ||
-    (sources.problem || destinations.problem ? 'Something under From or To is not understood' : '') ||
-    (sources.all.length === 0 || destinations.all.length === 0 ? 'Say from where and to where' : '') ||
-    (vpc_network_id === '' ? 'No network is known yet' : '')
+    (sources.problem || destinations.problem ? 'Correct the source or destination' : '') ||
+    (sources.all.length === 0 || destinations.all.length === 0 ? 'Choose source and destination' : '') ||
+    (vpc_network_id === '' ? 'Loading networks' : '')
   const isSaid = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
   const isOpenToAll =
     action === 'allow' &&
@@ -93,12 +93,12 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       >
         {isSaid
           ? `${sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
-          : 'Say from where and to where: the rule then stands here as a sentence.'}
+          : 'Choose source and destination to preview the rule.'}
       </p>
       {isOpenToAll && (
         <p role="alert" className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
-          This opens {hasPorts ? 'every port' : 'it'} to the whole internet.
-          {hasPorts && ' Name the ports that are meant, or the addresses that may come in.'}
+          This allows {hasPorts ? 'every port' : 'ICMP'} from the whole internet.
+          {hasPorts && ' Limit the rule to specific ports or source addresses.'}
         </p>
       )}
       <TextField
@@ -151,7 +151,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             value={ports}
             onChange={setPorts}
             placeholder="all"
-            hint="22, 3000-8080; empty means all."
+            hint="For example 22, 3000-8080. Empty means all."
             isMono
           />
           <TextField
@@ -159,20 +159,20 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             value={sourcePorts}
             onChange={setSourcePorts}
             placeholder="all"
-            hint="Almost always empty."
+            hint="Usually empty, which means all."
             isMono
           />
         </div>
       )}
       <div className="grid gap-4">
         <EndpointField
-          label="From"
+          label="Source"
           projectId={projectId}
           endpoints={sources}
           placeholder={direction === 'ingress' ? farPlaces : ownPlaces}
         />
         <EndpointField
-          label="To"
+          label="Destination"
           projectId={projectId}
           endpoints={destinations}
           placeholder={direction === 'ingress' ? ownPlaces : farPlaces}

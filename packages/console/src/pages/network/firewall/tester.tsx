@@ -54,10 +54,10 @@ export function Tester({
     <form
       onSubmit={submit}
       noValidate
-      aria-label="Tester"
+      aria-label="Rule tester"
       className="card sticky top-6 flex flex-col gap-3 p-4"
     >
-      <h2 className="text-lg font-semibold">Would this packet pass?</h2>
+      <h2 className="text-lg font-semibold">Test a connection</h2>
       <div className="grid grid-cols-2 gap-3">
         <DirectionField value={direction} onChange={setDirection} />
         <SelectField
@@ -67,13 +67,15 @@ export function Tester({
           choices={['tcp', 'udp', 'icmp'].map((value) => ({ value, label: value }))}
         />
       </div>
-      <PlaceField label="From" vms={vms.data ?? []} value={source} onChange={setSource} />
-      <PlaceField label="To" vms={vms.data ?? []} value={destination} onChange={setDestination} />
-      {protocol !== 'icmp' && <TextField label="Port" inputMode="numeric" value={port} onChange={setPort} />}
+      <PlaceField label="Source" vms={vms.data ?? []} value={source} onChange={setSource} />
+      <PlaceField label="Destination" vms={vms.data ?? []} value={destination} onChange={setDestination} />
+      {protocol !== 'icmp' && (
+        <TextField label="Destination port" inputMode="numeric" value={port} onChange={setPort} />
+      )}
       <Button
         type="submit"
         isBusy={test.isPending}
-        reason={source && destination ? undefined : 'Say from where and to where first'}
+        reason={source && destination ? undefined : 'Choose source and destination'}
       >
         Test
       </Button>
@@ -87,8 +89,8 @@ export function Tester({
               <Icon name="circle-x" size={16} className="mt-0.5 shrink-0 text-red-text" />
             )}
             <span>
-              <b className="font-medium">{test.data.allowed ? 'It passes' : 'It does not pass'}</b>:{' '}
-              {rule ? `the rule ${rule.name} decides.` : 'no rule allows it.'}
+              <b className="font-medium">{test.data.allowed ? 'Allowed' : 'Denied'}</b>{' '}
+              {rule ? `by ${rule.name}.` : 'because no rule allows it.'}
             </span>
           </p>
         )}
@@ -108,7 +110,13 @@ function PlaceField({ label, vms, value, onChange }: PlaceFieldProps) {
   const listId = useId()
   return (
     <>
-      <TextField label={label} list={listId} value={value} onChange={onChange} placeholder="Address or VM" />
+      <TextField
+        label={label}
+        list={listId}
+        value={value}
+        onChange={onChange}
+        placeholder="IP address or VM name"
+      />
       <NameList id={listId} names={vms.map(({ name }) => name)} text={value} />
     </>
   )

@@ -18,7 +18,7 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
   const [cidr, setCidr] = useState('10.20.0.0/16')
   const create = useAction({
     run: () => client.networkCreate({ project_id: projectId }, { name, cidr: cidr.trim() }),
-    done: () => `Created the network ${name}`,
+    done: () => `Created network ${name}`,
     touches: ['networkList', 'subnetList'],
     showsErrors: true,
   })
@@ -29,14 +29,14 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
       title="Create network"
       action="Create network"
       {...submitting(create, undefined, onClose)}
-      reason={name ? nameProblem(name) || undefined : 'Give it a name'}
+      reason={name ? nameProblem(name) || undefined : 'Enter a name'}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
-        label="Block"
+        label="CIDR block"
         value={cidr}
         onChange={setCidr}
-        hint="A private IPv4 block from /16 to /28 that overlaps with no other."
+        hint="A private IPv4 block from /16 to /28 that does not overlap another network."
         isMono
       />
     </FormDialog>
@@ -55,7 +55,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
         { project_id: projectId },
         { name, cidr: cidr.trim(), vpc_network_id: network.id, location },
       ),
-    done: () => `Created the subnet ${name}`,
+    done: () => `Created subnet ${name}`,
     touches: ['networkList', 'subnetList'],
     showsErrors: true,
   })
@@ -66,11 +66,11 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
       title={`Add a subnet to ${network.name}`}
       action="Add subnet"
       {...submitting(create, undefined, onClose)}
-      reason={name && cidr ? nameProblem(name) || undefined : 'Give it a name and a block'}
+      reason={name && cidr ? nameProblem(name) || undefined : 'Enter a name and a CIDR block'}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
-        label="Block"
+        label="CIDR block"
         value={cidr}
         onChange={setCidr}
         hint={`Inside ${network.cidr}, down to /28.`}
@@ -92,7 +92,7 @@ export function DeleteDialog({
   subnet,
   onClose,
 }: DialogProps & { network?: Network; subnet?: Subnet }) {
-  const what = network ? `the network ${network.name}` : `the subnet ${subnet?.name}`
+  const what = network ? `network ${network.name}` : `subnet ${subnet?.name}`
   const remove = useAction({
     run: (): Promise<unknown> =>
       network
@@ -110,7 +110,7 @@ export function DeleteDialog({
       action={network ? 'Delete network' : 'Delete subnet'}
       {...submitting(remove, undefined, onClose)}
     >
-      <p>Only an empty one can go. Rules that name it match nothing afterwards.</p>
+      <p>Firewall rules that refer to it no longer match any traffic.</p>
     </Confirm>
   )
 }

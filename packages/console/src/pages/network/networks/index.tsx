@@ -29,7 +29,7 @@ export function Networks() {
   const whyNotSubnet = ({ id }: Subnet): string | undefined => {
     const inside = (vms.data ?? []).filter((vm) => vm.network_interfaces.some(({ subnet }) => subnet === id))
     if (inside.length === 0) return undefined
-    return `${plural(inside.length, 'VM')} in it: delete ${inside.length === 1 ? 'it' : 'them'} first.`
+    return `In use by ${plural(inside.length, 'VM')}`
   }
   const [open, setOpen] = useState<Open | null>(null)
   const error = networks.error ?? subnets.error
@@ -52,7 +52,7 @@ export function Networks() {
         <Skeleton />
       ) : networks.data.length === 0 ? (
         <Empty
-          title="No network yet"
+          title="No networks yet"
           action={create}
           cli="slipway network create lab --cidr 10.20.0.0/16"
           curl={curlLine('POST', `/v0.1/projects/${projectId}/vpc/networks`, {
@@ -60,8 +60,8 @@ export function Networks() {
             cidr: '10.20.0.0/16',
           })}
         >
-          VMs of one network reach each other by private addresses. It needs a subnet in each location that
-          has VMs.
+          VMs in a network reach each other by private addresses. A network needs a subnet in each location
+          that has VMs.
         </Empty>
       ) : (
         networks.data.map((network) => {
@@ -105,7 +105,7 @@ export function Networks() {
                   },
                   {
                     key: 'cidr',
-                    title: 'Block',
+                    title: 'CIDR block',
                     width: 'minmax(150px, 1fr)',
                     cell: (subnet) => <span className="mono">{subnet.cidr}</span>,
                   },
@@ -120,7 +120,7 @@ export function Networks() {
                     title: 'Use',
                     width: 'minmax(150px, 1fr)',
                     isFoldable: true,
-                    cell: (subnet) => whyNotSubnet(subnet) ?? 'no VM in it',
+                    cell: (subnet) => whyNotSubnet(subnet) ?? 'Not in use',
                   },
                   actionColumn('100px', (subnet: Subnet) => (
                     <RowButton

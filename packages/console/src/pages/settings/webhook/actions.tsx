@@ -21,17 +21,17 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   })
   const toggle = useAction({
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
-    done: () => (isActive ? 'Paused the webhook' : 'Resumed the webhook'),
+    done: () => (isActive ? 'Webhook paused' : 'Webhook resumed'),
     about: webhook.id,
     touches: ['webhookList'],
   })
   const rotate = useAction({
     run: () => client.webhookRotateSecret(target),
-    done: () => 'Replaced the secret; both sign for a day',
+    done: () => 'Secret rotated. The old secret also signs for 24 hours.',
   })
   const remove = useAction({
     run: () => client.webhookDelete(target),
-    done: () => 'Deleted the webhook',
+    done: () => 'Webhook deleted',
     touches: ['webhookList'],
     showsErrors: true,
   })
@@ -57,11 +57,11 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
       <Confirm
         isOpen={isDeleting}
         onClose={() => setDeleting(false)}
-        title="Delete the webhook"
+        title="Delete webhook"
         action="Delete webhook"
         {...submitting(remove, undefined, () => history.back())}
       >
-        <p>Nothing more is sent to {webhook.url}. Deliveries that wait are dropped.</p>
+        <p>Slipway sends no more events to {webhook.url}. Pending deliveries are dropped.</p>
       </Confirm>
     </>
   )

@@ -31,7 +31,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   })
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
-    done: () => 'Queued for another delivery',
+    done: () => 'Delivery queued again',
     touches: ['webhookDeliveryList'],
   })
   if (deliveries.error && !deliveries.data)
@@ -52,7 +52,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   )
   const nextTry: Column<WebhookDelivery> = {
     key: 'next',
-    title: 'Next try',
+    title: 'Next attempt',
     width: '115px',
     cell: (delivery) => isUnderWay(delivery) && <NextTry delivery={delivery} isPaused={isPaused} />,
   }
@@ -65,7 +65,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     },
     {
       key: 'on',
-      title: 'On',
+      title: 'Resource',
       width: 'minmax(140px, 2fr)',
       cell: (delivery) => <Subject delivery={delivery} webhookId={webhookId} projectId={projectId} />,
     },
@@ -78,20 +78,20 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
     ...(rows.some(isUnderWay) ? [nextTry] : []),
     {
       key: 'answer',
-      title: 'Last answer',
+      title: 'Last response',
       width: 'minmax(150px, 1fr)',
-      cell: ({ response_status, error }) => error || (response_status !== 0 && `answered ${response_status}`),
+      cell: ({ response_status, error }) => error || (response_status !== 0 && `status ${response_status}`),
     },
     {
       key: 'attempts',
-      title: 'Tries',
-      width: '60px',
+      title: 'Attempts',
+      width: '90px',
       align: 'right',
       cell: ({ attempts }) => attempts > 0 && attempts,
     },
     {
       key: 'created_at',
-      title: 'When',
+      title: 'Time',
       width: '170px',
       align: 'right',
       cell: ({ created_at }) => <When iso={created_at} hasSeconds />,
@@ -107,7 +107,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
         columns={columns}
         empty={
           <p className="card px-4 py-3 text-ink-muted">
-            Nothing has been delivered yet. “Send test” makes a first one.
+            No deliveries yet. Use “Send test” to send a test event.
           </p>
         }
       />
@@ -151,6 +151,6 @@ const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
 
 function NextTry({ delivery, isPaused }: { delivery: WebhookDelivery; isPaused: boolean }) {
   if (delivery.next_attempt_at) return <Until iso={delivery.next_attempt_at} />
-  if (isPaused) return <span title="When the webhook is resumed">when resumed</span>
-  return <span title="After what happened to the same resource before">in its turn</span>
+  if (isPaused) return <span title="Sent when the webhook is resumed">paused</span>
+  return <span title="Sent after earlier events of the same resource">queued</span>
 }

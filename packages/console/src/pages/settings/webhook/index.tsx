@@ -41,7 +41,7 @@ export function WebhookPage() {
             ],
             ['Events', eventSelectorWords(webhook.event_types)],
             ['Created', <When key="created" iso={webhook.created_at} />],
-            ['Id', <Copyable key="id" text={webhook.id} />],
+            ['ID', <Copyable key="id" text={webhook.id} />],
           ]}
         />
       )}

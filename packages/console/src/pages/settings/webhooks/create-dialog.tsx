@@ -18,7 +18,7 @@ export function CreateDialog({
   const [event_types, setEventTypes] = useState<string[]>([])
   const create = useAction({
     run: () => client.webhookCreate({ project_id: projectId }, { url: url.trim(), event_types }),
-    done: () => 'Created the webhook',
+    done: () => 'Webhook created',
     touches: ['webhookList'],
     showsErrors: true,
   })
@@ -34,7 +34,7 @@ export function CreateDialog({
         onCreated(webhook.secret)
       })}
       reason={
-        /^https?:\/\/\S+$/.test(url.trim()) ? undefined : 'Give a URL that begins with https:// or http://'
+        /^https?:\/\/\S+$/.test(url.trim()) ? undefined : 'Enter a URL that begins with https:// or http://'
       }
     >
       <TextField

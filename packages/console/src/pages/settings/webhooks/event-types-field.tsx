@@ -16,8 +16,8 @@ export function EventTypesField({ value, onChange }: Chosen) {
       <legend className="mb-1 text-sm font-medium">Events</legend>
       <p className="mb-2 text-sm text-ink-muted">
         {value.length === 0
-          ? 'All of them. Choose some to get only those.'
-          : `Only these: ${eventSelectorWords(value)}.`}
+          ? 'All events. Select some to receive only those.'
+          : `Only: ${eventSelectorWords(value)}.`}
       </p>
       <div className="divide-y divide-line rounded-md border border-line px-3">
         {projectEventKinds.map((each) => (

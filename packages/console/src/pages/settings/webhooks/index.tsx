@@ -42,14 +42,14 @@ export function Webhooks() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="No webhook yet"
+              title="No webhooks yet"
               action={create}
               cli="slipway webhook create https://hooks.example.com/slipway"
               curl={curlLine('POST', `/v0.1/projects/${projectId}/webhooks`, {
                 url: 'https://hooks.example.com/slipway',
               })}
             >
-              A webhook sends the project’s events to a URL of yours, signed, at least once, in order for each
+              A webhook sends signed events of the project to your URL: at least once, and in order for each
               resource.
             </Empty>
           ) : (
