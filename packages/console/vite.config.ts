@@ -10,7 +10,7 @@ export default defineConfig({
   plugins: [react(), tailwindcss()],
   define: { iconShapes: JSON.stringify(iconShapes) },
   build: {
-    // The server serves it from its own folder, here as in the package that is published.
+    // The server serves the console from its own folder, also in the published package.
     outDir: '../server/dist/console',
     emptyOutDir: true,
     target: 'es2022',

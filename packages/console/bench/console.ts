@@ -2,12 +2,12 @@ import { print } from '@slipway/testing/report.ts'
 import type { Page } from 'playwright-core'
 import { startScene } from './scene.ts'
 
-// How long a person waits between a click inside the console and the page that was asked for, with 10,000 VMs.
+// Measures the time from a click on a link to the rendered page, in a project with 10,000 VMs.
 
 const limitMs = 300
 const rounds = 4
 
-/** Each move is a link that is pressed, by the part of the page that has it. */
+/** The links to click, as `part of the page:name of the link`. */
 const moves = [
   'Main:VMs',
   'VMs:first',
@@ -53,7 +53,7 @@ try {
   await scene.close()
 }
 
-/** Presses a link, and returns how long it took until its page showed what it reads, drawn. */
+/** Clicks a link and returns the time until its page is loaded and rendered. */
 function move(page: Page, link: string): Promise<number> {
   return page.evaluate(async (link) => {
     const [place = '', name = ''] = link.split(':')
@@ -61,7 +61,7 @@ function move(page: Page, link: string): Promise<number> {
     const target = name === 'first' ? links[0] : links.find(({ textContent }) => textContent?.trim() === name)
     if (!target) throw new Error(`no link ${link}`)
     const path = new URL(target.href).pathname
-    // The title of the page before stays for a moment.
+    // Mark the title of the previous page, which stays for a moment.
     for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
     const begun = performance.now()
     target.click()

@@ -7,15 +7,15 @@ import { takeReadmePictures } from './readme-pictures.ts'
 import { startScene } from './scene.ts'
 import { situations } from './situations.ts'
 
-// Takes a picture of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, and of what is missing,
-// wrong or under way (situations.ts), into artifacts/pictures: vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px
-// wide, in the dark theme. The pictures of the README go into docs/pictures: `npm run pictures -- readme` takes only them.
+// Takes screenshots of every page at three widths, in both themes, with 0, 1, 35 and 10,000 VMs, and of special situations
+// (situations.ts), into artifacts/pictures: vms-10000-1440-dark.png is the list of 10,000 VMs, 1440 px wide, in the dark
+// theme. The pictures of the README go into docs/pictures; `npm run pictures -- readme` takes only them.
 
 const widths = { 1440: 900, 768: 1024, 390: 844 }
 const themes = ['light', 'dark'] as const
 const counts = [0, 1, 35, 10_000]
 
-/** What changes with the number of VMs; the other pages are taken once. */
+/** Pages that change with the number of VMs; the others are taken once. */
 const counted = {
   overview: '',
   vms: '/vms',
@@ -58,7 +58,7 @@ const only = new RegExp(process.argv[2] ?? '')
 const isWanted = (name: string) => only.test(name)
 let taken = isWanted('readme') ? await takeReadmePictures() : 0
 if (process.argv[2] === 'readme') process.exit()
-// The single pages and the situations are those of a few VMs; many take their time.
+// Single pages and situations use the projects with few VMs. Creating 10,000 VMs takes long, so only do it if needed.
 const needed = counts.filter(
   (count) => count <= 35 || Object.keys(counted).some((name) => isWanted(`${name}-${count}`)),
 )
@@ -115,7 +115,7 @@ async function takeAll(page: Page, name: string): Promise<void> {
   for (const [width, height] of Object.entries(widths)) {
     await page.setViewportSize({ width: Number(width), height })
     for (const theme of themes) {
-      // The console goes by its own choice, pages of the server by that of the system.
+      // The console uses its own setting, pages of the server use the color scheme of the system.
       await page.emulateMedia({ colorScheme: theme })
       await page.evaluate((wanted) => {
         document.documentElement.dataset.theme = wanted

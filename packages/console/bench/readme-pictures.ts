@@ -10,11 +10,11 @@ import { openTerminal } from '@slipway/testing/terminal.ts'
 import type { Browser, Page } from 'playwright-core'
 import { launch, settled, visit } from '../test/support/browser-program.ts'
 
-/** The limit of all pictures together: everyone who opens the README downloads them. */
+/** The limit of all pictures together, because every reader of the README downloads them. */
 const maxBytes = 300_000
 const folder = join(root, 'docs/pictures')
 
-/** What the pictures show: a team at work, on the demo's fleet. */
+/** The VMs in the pictures. */
 const vms = [
   ['llama-finetune-1', 'a100-80gb.8x', 'us-east1-a', 'training'],
   ['llama-finetune-2', 'a100-80gb.8x', 'us-east1-a', 'training'],
@@ -54,7 +54,7 @@ export async function takeReadmePictures(): Promise<number> {
     for (const { id, name } of created)
       if (stopped.includes(name))
         await project.wait((await project.vmUpdate({ vm_id: id }, { action: 'STOP' })).operation)
-    // A team's VMs are not all of the same age.
+    // Give the VMs different ages.
     await server.sql(
       `UPDATE vms v SET created_at = v.created_at - n * n * interval '37 minutes'
        FROM (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM vms) o WHERE o.id = v.id`,
@@ -94,7 +94,7 @@ async function signIn(browser: Browser, url: string, email: string, password: st
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
-  // The first page after signing in may still be on its way.
+  // The first page after sign-in may still be loading.
   await page.goto(`${url}/account`)
   await settled(page)
   return page
@@ -102,7 +102,7 @@ async function signIn(browser: Browser, url: string, email: string, password: st
 
 const take = (page: Page, name: string) => page.screenshot({ path: fileOf(name), animations: 'disabled' })
 
-/** Runs `slipway vm create` in a real terminal and returns its screen, with the codes of its colours. */
+/** Runs `slipway vm create` in a real terminal and returns its screen with color codes. */
 async function creationAtTerminal(server: {
   url: string
   access_key: string
@@ -140,7 +140,7 @@ async function creationAtTerminal(server: {
   }
 }
 
-/** The 8 colours of a terminal, and the grey that dimmed text has, on a light ground. */
+/** The colors of a terminal and of dimmed text, on a light background. */
 const colours: Record<string, string> = {
   31: '#b3261e',
   32: '#1a7f37',
@@ -153,7 +153,7 @@ const colours: Record<string, string> = {
 
 const escapeCharacter = String.fromCharCode(27)
 
-/** A terminal's text as HTML. Each code of colour or weight holds until the next reset. */
+/** Converts the text of a terminal to HTML. A color or weight applies until the next reset. */
 function htmlOf(screen: string): string {
   const escaped = screen.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)
   let open = 0

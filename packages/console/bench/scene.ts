@@ -5,9 +5,9 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { launch } from '../test/support/browser-program.ts'
 
 const location = 'us-east1-a'
-/** The console takes the addresses of this location for such that the internet routes, and shows how to connect. */
+/** The addresses of this location do not look simulated, so the console shows the SSH commands. */
 const routed = 'eu-north1-a'
-/** VMs of this location boot slowly, so that the boot can be seen. */
+/** VMs of this location boot slowly, so that a screenshot can show the boot. */
 const slow = 'ap-south1-a'
 const models = ['A100 40GB PCIe', 'L40S 48GB PCIe']
 const config = `
@@ -19,7 +19,7 @@ requests_per_second = 100000
 burst = 100000
 `
 
-/** Starts the demo with projects of the given numbers of VMs, and a browser that is signed in there. */
+/** Starts the demo with projects that have the given numbers of VMs, and a browser that is signed in. */
 export async function startScene(counts: Record<string, number>) {
   const server = await startRealServer({ config })
   const { url, email, password, project_id } = server

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { settled, visit } from '../test/support/browser-program.ts'
 import type { Scene } from './scene.ts'
 
-/** What a page looks like when something is missing, wrong or under way; each returns the page that shows it. */
+/** Pages with something missing, failed or in progress. Each function prepares the situation and returns the page. */
 export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'sign-in': (scene) => asVisitor(scene, '/sign-in'),
   'no-project': async (scene) => {
@@ -118,7 +118,7 @@ const setPaymentState = (scene: Scene, state: string) =>
     [scene.organization_id, state],
   )
 
-/** The card was declined when the invoice of the month before was to be paid. */
+/** Declines the card and adds an unpaid invoice of the previous month. */
 async function decline(scene: Scene): Promise<void> {
   await setPaymentState(scene, 'declined')
   await scene.sql(

@@ -137,7 +137,7 @@ async function contextOfPassword(
     logIn({ baseUrl: api_url, fetch: lightFetch, email, password, ...(code && { totpCode: code }) })
   const session = await enter(totpCode).catch(async (error) => {
     if (!(error instanceof ApiError && error.needsTotp && cli.isInteractive)) throw error
-    return enter(await askText(cli, 'Code of the second factor'))
+    return enter(await askText(cli, 'Authentication code'))
   })
   const projects = await clientOf(api_url, session.token).projectList()
   const project = await chooseProject(cli, projects)

@@ -1,27 +1,27 @@
 import type { Operation, RouteId } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
 import { showToast } from '../lib/toasts.ts'
-import { client, readAgain } from './client.ts'
+import { client, refetchRoutes } from './client.ts'
 
 interface ActionOptions<Input, Result> {
   /** Runs the call. */
   run: (input: Input) => Promise<Result>
-  /** Returns what has happened: "Stopped train-7". The text is empty where the page shows it by itself. */
+  /** Returns the text of the success toast, such as "Stopped train-7"; empty for no toast. */
   done: (input: Input, result: Result) => string
-  /** The id of what is changed. Of several results that concern it, the newest alone is shown. */
+  /** The id of the changed resource. A newer toast about the same resource replaces the older one. */
   about?: string
-  /** These reads are stale afterwards. */
-  touches?: RouteId[]
-  /** The form itself shows errors, so that they need no toast. */
+  /** The routes whose data is refetched afterwards. */
+  invalidates?: RouteId[]
+  /** The form shows errors itself, so there is no error toast. */
   showsErrors?: boolean
 }
 
-/** Makes a change that is done when the service responds. */
+/** A change that is complete when the service responds. */
 export function useAction<Input, Result = unknown>(options: ActionOptions<Input, Result>) {
   return useMutation<Result, Error, Input>({
     mutationFn: options.run,
     onSuccess: async (result, input) => {
-      await touch(options.touches)
+      await invalidate(options.invalidates)
       const words = options.done(input, result)
       if (words) showToast({ title: words, about: options.about })
     },
@@ -33,7 +33,7 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
 
 type Started = { operation: Operation }
 
-/** Makes a change that takes time: the mutation ends when the service has accepted it, a toast says how it ended. */
+/** A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the result. */
 export function useOperation<Input>(
   options: Omit<ActionOptions<Input, Started>, 'done' | 'about'> & {
     projectId: string
@@ -49,9 +49,9 @@ export function useOperation<Input>(
         operation,
         options.done(input),
         options.failed(input),
-        options.touches,
+        options.invalidates,
       )
-      await touch(options.touches)
+      await invalidate(options.invalidates)
     },
     onError: (error, input) => {
       if (!options.showsErrors) showToast({ title: options.failed(input), error })
@@ -64,7 +64,7 @@ async function reportEnd(
   operation: Operation,
   done: string,
   failed: string,
-  touches: RouteId[] | undefined,
+  invalidates: RouteId[] | undefined,
 ) {
   try {
     await client.wait({ project_id: projectId }, operation)
@@ -72,12 +72,12 @@ async function reportEnd(
   } catch (error) {
     showToast({ title: failed, error: error as Error })
   }
-  await touch(touches)
+  await invalidate(invalidates)
 }
 
 const always: RouteId[] = ['operationList', 'eventList']
 
-export async function touch(ids: RouteId[] = []): Promise<void> {
+export async function invalidate(ids: RouteId[] = []): Promise<void> {
   const stale = new Set<unknown>([...always, ...ids])
-  await readAgain((route) => stale.has(route))
+  await refetchRoutes((route) => stale.has(route))
 }

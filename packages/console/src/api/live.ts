@@ -1,11 +1,11 @@
 import { type Event, isApiError, type RouteId } from '@slipway/sdk'
 import { useEffect, useSyncExternalStore } from 'react'
-import { client, onReadError, queryClient, readAgain } from './client.ts'
-import { isOffline, onLineChange } from './line.ts'
+import { client, onReadError, queryClient, refetchRoutes } from './client.ts'
+import { isOffline, onConnectionChange } from './connection.ts'
 
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
-/** An event of a resource type makes these reads stale. Lists of VMs and disks are updated row by row instead. */
-const touchedBy: Record<string, RouteId[]> = {
+/** The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row instead. */
+const routesByResourceType: Record<string, RouteId[]> = {
   vm: ['vmGet', ...quotas, 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
   disk: ['diskGet', 'vmGet', ...quotas, 'projectCosts'],
   firewall_rule: ['firewallRuleList', ...quotas],
@@ -18,7 +18,7 @@ const touchedBy: Record<string, RouteId[]> = {
   project: ['projectList'],
   image: ['imageList'],
 }
-const touchedByAll: RouteId[] = [
+const routesOfEveryEvent: RouteId[] = [
   'organizationAlertList',
   'eventList',
   'operationList',
@@ -26,7 +26,7 @@ const touchedByAll: RouteId[] = [
   'operationSteps',
 ]
 
-/** Off where no project is followed; refused where its stream is closed to the caller, and the page polls. */
+/** `off`: no project is open. `refused`: the service refuses the event stream, so the page polls. */
 type LiveState = 'connecting' | 'live' | 'reconnecting' | 'refused' | 'off'
 let state: LiveState = 'connecting'
 const listeners = new Set<() => void>()
@@ -44,7 +44,7 @@ export const useLiveState = (): LiveState =>
     () => state,
   )
 
-/** Keeps everything on the page true to the project's event stream; polls while there is none. */
+/** Updates the page from the project's event stream, and polls while the stream is not connected. */
 export function useLiveProject(projectId: string, isEnabled: boolean): void {
   useEffect(() => {
     if (!projectId || !isEnabled) return setState('off')
@@ -67,57 +67,58 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
   const options = {
     onConnect: () => {
       setState('live')
-      // The stream tells what happens from its start on; what was read before that may be older.
+      // Data that was read before the stream connected may be outdated.
       refetchProject()
     },
     onReconnect: () => setState('reconnecting'),
   }
   while (!signal.aborted) {
-    const doubt = new AbortController()
-    const stopDoubting = onDoubt(() => doubt.abort())
+    const restart = new AbortController()
+    const stopListening = onConnectionProblem(() => restart.abort())
     try {
       const stream = client.events(
         { project_id: projectId },
-        { ...options, signal: AbortSignal.any([signal, doubt.signal]) },
+        { ...options, signal: AbortSignal.any([signal, restart.signal]) },
       )
       for await (const event of stream) add(event)
     } catch (error) {
       if (signal.aborted) return
-      // A refusal may end by itself (payment method, rights), but not soon. Polling covers the pause.
+      // A refusal can end (payment method, rights), but rarely soon. The page polls in the meantime.
       const isRefused = isApiError(error) && error.status >= 400 && error.status < 500
       setState(isRefused ? 'refused' : 'reconnecting')
       await new Promise((resolve) => setTimeout(resolve, isRefused ? 15_000 : 1_000))
     } finally {
-      stopDoubting()
+      stopListening()
     }
   }
 }
 
-/** A dead line can stay silent for long: what else shows that it is dead is reason enough to open the stream anew. */
-function onDoubt(listener: () => void): () => void {
-  const stopLine = onLineChange(() => isOffline() && listener())
+/** A lost connection can stay silent for long, so other signs of it also reopen the stream. */
+function onConnectionProblem(listener: () => void): () => void {
+  const stopConnection = onConnectionChange(() => isOffline() && listener())
   const stopReads = onReadError((error) => {
     if (isApiError(error) && error.code === 'connection_failed') listener()
   })
   return () => {
-    stopLine()
+    stopConnection()
     stopReads()
   }
 }
 
-const refetchProject = () => void readAgain((route) => !String(route).startsWith('admin'))
+const refetchProject = () => void refetchRoutes((route) => !String(route).startsWith('admin'))
 
-/** Events often come in bursts: what they touch is read once for all of them. */
+/** Collects bursts of events, so that each affected route is refetched once. */
 function newBatch(projectId: string) {
   const pauseMs = 150
   let events: Event[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
-  // Rows are read one batch after another: an earlier answer that comes last would bring back what was.
+  // Batches read their rows in order, so that a late response never overwrites newer rows.
   let updated = Promise.resolve()
   const flush = () => {
     timer = undefined
-    const stale = new Set<RouteId>(touchedByAll)
-    for (const event of events) for (const id of touchedBy[event.resource_type] ?? []) stale.add(id)
+    const stale = new Set<RouteId>(routesOfEveryEvent)
+    for (const event of events)
+      for (const id of routesByResourceType[event.resource_type] ?? []) stale.add(id)
     const idsOf = (type: string) => [
       ...new Set(events.filter((event) => event.resource_type === type).map((event) => event.resource_id)),
     ]
@@ -125,10 +126,10 @@ function newBatch(projectId: string) {
     updated = updated.then(async () => {
       await Promise.all([updateList('vmList', projectId, vmIds), updateList('diskList', projectId, diskIds)])
     })
-    // An attachment changes the disks' side too.
+    // A change of attachments also changes disks.
     if (events.some((event) => event.resource_type === 'vm')) stale.add('diskGet')
     events = []
-    void readAgain((route) => stale.has(route as RouteId))
+    void refetchRoutes((route) => stale.has(route as RouteId))
   }
   return {
     add(event: Event) {
@@ -139,12 +140,12 @@ function newBatch(projectId: string) {
   }
 }
 
-/** Reads the rows that changed and puts them into the list; a list of thousands is never read again as a whole. */
+/** Reads only the changed rows and merges them into the list, which can have thousands of rows. */
 async function updateList(id: 'vmList' | 'diskList', projectId: string, ids: string[]): Promise<void> {
   if (ids.length === 0) return
   const lists = queryClient.getQueryCache().findAll({ queryKey: [id] })
   if (lists.length === 0) return
-  // A list that is being read may be older than these events, and would take the place of what they bring.
+  // A running fetch of the list may be older than these events and would overwrite them, so wait for it.
   const underWay = lists.filter(({ state }) => state.fetchStatus === 'fetching')
   await Promise.allSettled(underWay.map(({ promise }) => promise))
   if (ids.length > 200) {

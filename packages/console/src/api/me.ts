@@ -6,7 +6,7 @@ import { useQuery } from './use-query.ts'
 
 type Caller = RouteResponse<'rootGet'>['caller']
 
-/** These reads say who is signed in and what they can see; they are made before any page that uses them. */
+/** Who is signed in, and which projects and organizations they can see. Loaded before any page that uses them. */
 export const meQueries = [read('rootGet', {}), read('projectList', {}), read('organizationList', {})] as const
 
 export async function loadMe() {
@@ -42,7 +42,7 @@ export function useProject(): Project {
   )
 }
 
-/** Returns the caller's role in an organization; empty until it is known. */
+/** Returns the caller's role in an organization; empty until it is loaded. */
 export function useRole(organizationId: string): Role | '' {
   const { caller } = useMe()
   const { data } = useQuery({
@@ -53,7 +53,7 @@ export function useRole(organizationId: string): Role | '' {
   return data?.find((member) => member.user_id === caller.id)?.role ?? ''
 }
 
-/** Returns why the caller may not do what needs `role`; undefined when they may. */
+/** Returns why the caller's role is too low for an action that requires `role`; undefined if it is sufficient. */
 export function useWhyNot(role: Role): string | undefined {
   const { organization_id } = useProject()
   const mine = useRole(organization_id)

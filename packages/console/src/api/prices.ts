@@ -2,13 +2,13 @@ import { useMemo } from 'react'
 import { read } from './read.ts'
 import { useQuery } from './use-query.ts'
 
-/** Prices are the operator's: no event of a project tells that one has changed. */
+/** Operators change prices without an event in the project, so prices are polled. */
 const refetchMs = 30_000
 
 export const usePrices = (projectId: string) =>
   useQuery({ ...read('priceList', { params: { project_id: projectId } }), refetchInterval: refetchMs })
 
-/** Returns what a product costs now: undefined until prices are read, and where none is set. */
+/** Returns a function that returns a product's current price; undefined if it is not loaded or not set. */
 export function usePriceOf(projectId: string): (productName: string) => number | undefined {
   const { data } = usePrices(projectId)
   return useMemo(() => {

@@ -10,7 +10,7 @@ import {
 import { queryOptions } from '@tanstack/react-query'
 import { client } from './client.ts'
 
-/** Reads one route. The key begins with the route's id, so that live events can name what they touch. */
+/** Query options for one route. The key begins with the route's id, so that live events can invalidate it. */
 export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
   const { params, query } = input as { params?: object; query?: object }
   return queryOptions<RouteResponse<Id>>({
@@ -20,13 +20,13 @@ export function read<Id extends RouteId>(id: Id, input: CallInput<Id>) {
 }
 
 /**
- * While the event stream is open it keeps these lists true row by row, and whenever it opens they are read again. Nothing
- * else is reason enough to read ten thousand rows, or to compare them one by one with those before.
+ * The event stream updates these lists row by row, and they are refetched when the stream connects. Avoid other refetches
+ * and structural sharing: a list can have ten thousand rows.
  */
 const keptLive = { staleTime: 300_000, refetchOnWindowFocus: true, structuralSharing: false } as const
 const isKeptLive = (id: ListId) => id === 'vmList' || id === 'diskList'
 
-/** Reads all items of a list, page after page. */
+/** Query options for all items of a list, read page by page. */
 export function readAll<Id extends ListId>(id: Id, target: Omit<Target<Id>, 'page_token'>) {
   return queryOptions<ListItem<Id>[]>({
     queryKey: [id, { ...target, all: true }],

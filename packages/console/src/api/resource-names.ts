@@ -6,7 +6,7 @@ import { useQuery } from './use-query.ts'
 
 const rarelyChangesMs = 60_000
 
-/** Reads the names of a project's resources; until all are read, a name that is missing says nothing. */
+/** Returns the names of a project's resources by id. Until `areAllRead`, a missing name does not mean a deleted resource. */
 function useNames(projectId: string): { names: Map<string, string>; areAllRead: boolean } {
   const target = { project_id: projectId }
   const enabled = projectId !== ''
@@ -27,7 +27,7 @@ function useNames(projectId: string): { names: Map<string, string>; areAllRead: 
 /** Returns the names of a project's resources, by id. */
 export const useResourceNames = (projectId: string): Map<string, string> => useNames(projectId).names
 
-/** Returns words for who did something, by the actor that an event names: access keys by name, people by e-mail. */
+/** Returns display names by the `actor` of an event: the name of an access key or the e-mail of a user. */
 export function useActorNames(project: Project): Map<string, string> {
   const keys = useQuery({
     ...readAll('accessKeyList', { project_id: project.id }),
@@ -53,7 +53,7 @@ export function useActorNames(project: Project): Map<string, string> {
   )
 }
 
-/** Returns words for what a firewall rule or a disk points to. */
+/** Returns a function that names the resource that a firewall rule or a disk refers to. */
 export function useEndpointNames(projectId: string): (id: string) => string {
   const { names, areAllRead } = useNames(projectId)
   return useCallback(

@@ -1,8 +1,8 @@
 import { ApiError, type ApiErrorBody } from '@slipway/sdk'
 
 /**
- * The page holds the access token in memory only; the refresh token is in a cookie that scripts cannot read and
- * that goes to this one path.
+ * The page keeps the access token in memory only. The refresh token is in a cookie that scripts cannot read and that is
+ * sent only to this path.
  */
 const path = '/_console/session'
 const refreshEarlyMs = 60_000
@@ -26,7 +26,7 @@ export type SignIn =
   | { code: string; password: string; email?: string }
 
 export const session = {
-  /** The client takes its tokens from here. */
+  /** Returns a valid access token for the client. */
   token(rejected?: string): Promise<string> {
     const isUsable = access.token !== rejected && Date.now() < access.expiresAt - refreshEarlyMs
     if (isUsable && access.token) return Promise.resolve(access.token)
@@ -50,7 +50,7 @@ export const session = {
     end('signed-out')
   },
 
-  /** The listener is called when the session is over, here or in another tab. */
+  /** Calls the listener when the session ends, in this tab or another. */
   onEnd(listener: (how: End) => void): () => void {
     endListeners.add(listener)
     return () => endListeners.delete(listener)

@@ -8,8 +8,8 @@ import {
 import { useRef } from 'react'
 
 /**
- * This is the library's hook, but an error stays in sight while the page tries again: without it, each attempt would swap the
- * error for a skeleton and back.
+ * The library's hook, except that an error stays visible while the page retries. Otherwise each attempt would replace the
+ * error with a skeleton and back.
  */
 export function useQuery<Fetched, Data = Fetched, Key extends QueryKey = QueryKey>(
   options: UseQueryOptions<Fetched, DefaultError, Data, Key>,

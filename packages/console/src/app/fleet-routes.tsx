@@ -28,7 +28,7 @@ const page = <const Path extends string>(path: Path, component: ReturnType<typeo
     component,
   })
 
-/** The operators' pages are chunks of their own, and can do nothing that the public operator API does not offer. */
+/** Operator pages. Each is a separate chunk and uses only the public operator API. */
 export const fleetRoutes = [
   page('/fleet', lazyPage(pages.map, 'FleetMap')),
   page('/fleet/hosts/$hostId', lazyPage(pages.host, 'HostPage')),

@@ -1,5 +1,5 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useIsOffline } from '../api/line.ts'
+import { useIsOffline } from '../api/connection.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
@@ -97,7 +97,7 @@ export function Header({
   )
 }
 
-/** Says whether what is on the page keeps itself up to date. */
+/** Shows whether the page receives live updates. */
 function LiveMark() {
   const state = useLiveState()
   const isOffline = useIsOffline()
@@ -117,7 +117,7 @@ function LiveMark() {
             'bg-blue pulsing',
             'Connecting to the event stream. Until then, the page refreshes every few seconds.',
           ]
-  // The width fits the longest word, so that the neighbours never move.
+  // The width fits the longest word, so that the header does not move.
   return (
     <span className="flex w-28 shrink-0 justify-end max-md:hidden">
       {projectId && (isOffline || state !== 'off') && (

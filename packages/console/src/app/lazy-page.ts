@@ -3,16 +3,16 @@ import type { ReactNode } from 'react'
 
 const retryPauseMs = 1_000
 
-/** Loads the code of a page when it is first opened. */
+/** Loads the code of a page when the page is first opened. */
 export const lazyPage = <Name extends string>(
   load: () => Promise<Record<NoInfer<Name>, () => ReactNode>>,
   name: Name,
 ): AsyncRouteComponent<unknown> => lazyRouteComponent(() => loadWhenReachable(load), name)
 
 /**
- * After a failed import the library loads the whole document again, since a newer version of the console may have
- * replaced the file. While the service cannot be reached, that would trade the console for the browser's error page;
- * so the page before stays in sight, and the import is tried again until the service is back.
+ * After a failed import the library reloads the document, because a new version of the console may have replaced the
+ * file. While the service is unreachable, a reload would end in the browser's error page, so the import is retried and
+ * the previous page stays visible.
  */
 async function loadWhenReachable<Module>(load: () => Promise<Module>): Promise<Module> {
   for (;;) {

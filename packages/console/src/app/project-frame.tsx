@@ -6,14 +6,14 @@ import { useMe, useProject } from '../api/me.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { BillingButton } from '../features/billing-button.tsx'
-import { FirstSteps } from '../features/first-steps.tsx'
+import { GettingStarted } from '../features/getting-started.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Page, Skeleton } from '../ui/page.tsx'
 import { NotFound } from './page-states.tsx'
 
-/** Follows the live events for every page of a project, and shows why it is closed, while it is. */
+/** The frame of every project page: it follows live events, and shows why the project is not accessible. */
 export function ProjectFrame() {
   const project = useProject()
   const { projects } = useMe()
@@ -22,7 +22,7 @@ export function ProjectFrame() {
   const gate = useQuery({
     ...read('quotaList', { params: { project_id: project.id } }),
     enabled: isKnown,
-    // The way out of the gate leads through another tab.
+    // The user resolves this in another tab, so poll.
     refetchInterval: ({ state }) => (gateOf(state.error) ? 2_000 : false),
   })
   const closed = gateOf(gate.error)
@@ -35,7 +35,7 @@ export function ProjectFrame() {
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
   if (worksUnpaid) return <Outlet />
   if (closed) return closed
-  // The page reads from the start, but what it is refused is not shown before the reason for all of it is known.
+  // The page already loads, but its errors stay hidden until it is known whether the whole project is refused.
   return (
     <>
       {gate.isPending && <Skeleton rows={10} className="m-6 max-md:m-4" />}
@@ -50,17 +50,17 @@ interface GateProps {
   icon: ReactNode
   title: string
   words: string
-  wayOut: ReactNode
+  action: ReactNode
 }
 
 const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
-  payment_method_required: <FirstStepsGate />,
+  payment_method_required: <PaymentGate />,
   suspended: (
     <Gate
       icon={<Icon name="ban" size={20} className="text-red-text" />}
       title="This organization is suspended"
       words="You cannot view, create or change resources until the operator restores the organization. Contact the operator. Running VMs are still billed, and billing stays available."
-      wayOut={<BillingButton />}
+      action={<BillingButton />}
     />
   ),
   totp_enrolment_required: (
@@ -68,7 +68,7 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
       icon={<Icon name="shield-check" size={20} className="text-accent-text" />}
       title="This organization requires two-factor authentication"
       words="Set it up for your account, then sign in again."
-      wayOut={
+      action={
         <ButtonLink kind="primary" to="/account">
           Set up two-factor authentication
         </ButtonLink>
@@ -79,20 +79,20 @@ const gates: Partial<Record<ApiErrorCode, ReactNode>> = {
 
 const gateOf = (error: unknown): ReactNode => (isApiError(error) ? gates[error.code] : undefined)
 
-function Gate({ icon, title, words, wayOut }: GateProps) {
+function Gate({ icon, title, words, action }: GateProps) {
   return (
     <Page title={title}>
       <div className="card flex max-w-2xl flex-col items-start gap-3 p-4">
         {icon}
         <p className="text-ink-muted">{words}</p>
-        {wayOut}
+        {action}
       </div>
     </Page>
   )
 }
 
-/** A new organization has no card yet: what it can do without one comes first. */
-function FirstStepsGate() {
+/** Shown until the organization has a payment method: the steps that it can already do. */
+function PaymentGate() {
   const { name, organization_id } = useProject()
   const { organizations } = useMe()
   const organization = organizations.find(({ id }) => id === organization_id)?.name ?? 'Your organization'
@@ -102,7 +102,7 @@ function FirstStepsGate() {
         <p className="break-words text-ink-muted">
           {organization} has no payment method yet. Add one to start creating resources in {name}.
         </p>
-        <FirstSteps hasCard={false} />
+        <GettingStarted hasCard={false} />
         <p className="text-ink-muted">
           Browse first:{' '}
           <Link to="/catalogue" className="link">

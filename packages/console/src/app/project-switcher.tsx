@@ -9,7 +9,7 @@ import { Finder } from '../ui/finder.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 
-/** Longer lists get a filter field. */
+/** A longer list of projects has a filter field. */
 const mostAtAGlance = 8
 
 export function ProjectSwitcher() {
@@ -18,7 +18,7 @@ export function ProjectSwitcher() {
   const { pathname } = useLocation()
   const navigate = useNavigate()
   const [isCreating, setCreating] = useState(false)
-  // The fleet is no project's: its pages do not say that they were.
+  // Fleet pages do not belong to a project.
   const isFleet = pathname.startsWith('/fleet')
   const current = projects.find(({ id }) => id === (projectId || (isFleet ? '' : lastProject.get())))
   const organizationOf = ({ organization_id }: Project) =>

@@ -66,7 +66,7 @@ export const router = createRouter({
   defaultPendingMs: 200,
 })
 
-// The library's links and hooks get the types of our routes from here, so that no page imports the router.
+// Gives the library's links and hooks the types of our routes, so that no page imports the router.
 declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router
@@ -76,7 +76,7 @@ declare module '@tanstack/react-router' {
 session.onEnd((how) => {
   const { pathname, href } = router.state.location
   const isInside = router.state.matches.some(({ routeId }) => routeId === shellRoute.id)
-  // The page stays as it is, with what was typed, behind a question for the password.
+  // The page keeps its state behind the sign-in dialog.
   if (how === 'over' && isInside) return
   queryClient.clear()
   if (['/sign-in', '/setup', '/accept', '/reset', '/forgot', '/catalogue'].includes(pathname)) return

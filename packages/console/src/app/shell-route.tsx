@@ -8,7 +8,7 @@ import { Toasts } from '../ui/toasts.tsx'
 import { NotFound, PageError } from './page-states.tsx'
 import { Shell } from './shell.tsx'
 
-/** Toasts stand beside every page, and inside the router: what they offer may lead somewhere. */
+/** Toasts are on every page, and inside the router because they can contain links. */
 const Root = () => (
   <ErrorActionProvider value={billingAction}>
     <Outlet />
@@ -22,7 +22,7 @@ export const rootRoute = createRootRoute({
   errorComponent: PageError,
 })
 
-/** This is the parent of every page that needs a session. */
+/** The parent of every page that needs a session. */
 export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'shell',

@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
-import { useIsOffline } from '../api/line.ts'
+import { useIsOffline } from '../api/connection.ts'
 import { useProjectId } from '../api/me.ts'
 import { Palette } from '../features/palette.tsx'
 import { SignInAgain } from '../features/sign-in-again.tsx'
@@ -19,7 +19,7 @@ function OfflineBanner() {
   )
 }
 
-/** Draws what stands around every page: header, sidebar, and what the keyboard opens. */
+/** The frame of every page: header, sidebar, search and help. */
 export function Shell() {
   const [isSearching, setSearching] = useState(false)
   const [isHelping, setHelping] = useState(false)
@@ -31,7 +31,7 @@ export function Shell() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
   useEffect(() => {
     setSheetOpen(false)
-    // The page scrolls inside main: with the focus there, the keyboard scrolls it.
+    // The page scrolls inside main, which needs the focus to scroll with the keyboard.
     if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true })
   }, [pathname])
   return (

@@ -8,7 +8,7 @@ interface Entry {
   to: string
   icon: IconName
   isExact?: boolean
-  /** The entry counts as current under this path, too. */
+  /** The entry is also current on pages under this path. */
   under?: string
 }
 
@@ -32,7 +32,7 @@ export function Sidebar() {
   return (
     <nav aria-label="Main" className="flex flex-col gap-0.5 p-3">
       {isFleet && project && (
-        // The header names no project here.
+        // The header shows no project name on fleet pages.
         <p className="truncate px-2 pb-1 text-sm text-ink-muted">{project.name}</p>
       )}
       {entries.map((entry) => (

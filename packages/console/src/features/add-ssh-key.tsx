@@ -2,20 +2,21 @@ import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
-import { keyOf, SshKeyField } from './ssh-key-field.tsx'
+import { SshKeyField, trimKey } from './ssh-key-field.tsx'
 
-/** Registers a key with the project; its comment is offered as its name. */
+/** Adds an SSH key to the project. The comment of the key is the default name. */
 export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: () => void }) {
   const [key, setKey] = useState('')
   const [typed, setTyped] = useState<string | null>(null)
-  const parsed = parseSshPublicKey(keyOf(key))
+  const parsed = parseSshPublicKey(trimKey(key))
   const name = typed ?? (parsed.ok ? parsed.comment : '')
   const add = useAction({
-    run: () => client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: keyOf(key) }),
+    run: () =>
+      client.sshKeyCreate({ project_id: projectId }, { name: name.trim(), public_key: trimKey(key) }),
     done: () => `Added SSH key ${name.trim()}`,
-    touches: ['sshKeyList'],
+    invalidates: ['sshKeyList'],
     showsErrors: true,
   })
   return (
@@ -24,7 +25,7 @@ export function AddSshKey({ projectId, onClose }: { projectId: string; onClose: 
       onClose={onClose}
       title="Add SSH key"
       action="Add key"
-      {...submitting(add, undefined, onClose)}
+      {...submitProps(add, undefined, onClose)}
       reason={!parsed.ok ? 'Paste a public key' : name.trim() ? undefined : 'Enter a name'}
     >
       <SshKeyField label="Public key" value={key} onChange={setKey} />

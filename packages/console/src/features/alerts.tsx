@@ -7,18 +7,18 @@ import { useQuery } from '../api/use-query.ts'
 import { plural } from '../lib/format.ts'
 import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
+import { Sentence } from '../ui/no-break.tsx'
 import { Mark } from '../ui/state.tsx'
 import { Age } from '../ui/time.tsx'
-import { Sentence } from '../ui/token.tsx'
 
 const pollMs = 10_000
 const none: Alert[] = []
 const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
-const countWords = (count: number) => `${plural(count, 'alert')}`
+const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
-/** Returns what needs someone: in the organization of the page, and for operators in the fleet. */
+/** Returns the alerts of the page's organization and, for operators, of the fleet. */
 function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
   const { caller } = useMe()
   const { organization_id } = useProject()
@@ -38,8 +38,8 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
   }
 }
 
-/** Returns where someone can do something about it. */
-function placeOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
+/** Returns the path of the page where the user can resolve the alert. */
+function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
   if (kind === 'gpu_fault') return '/fleet/capacity'
@@ -51,24 +51,24 @@ function placeOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/operations`
 }
 
-/** Counts what needs someone, on every page, and leads there. */
+/** The bell in the header: counts the alerts and links to them. */
 export function AlertBell() {
   const { ofTenant, ofFleet } = useAlerts()
   const { id: projectId } = useProject()
   const navigate = useNavigate()
   const known = new Set(ofTenant.map(keyOf))
   const alerts = [
-    ...ofTenant.map((alert) => ({ alert, to: placeOf(alert, projectId, false) })),
+    ...ofTenant.map((alert) => ({ alert, to: pathOf(alert, projectId, false) })),
     ...ofFleet
       .filter((alert) => !known.has(keyOf(alert)))
-      .map((alert) => ({ alert, to: placeOf(alert, projectId, true) })),
+      .map((alert) => ({ alert, to: pathOf(alert, projectId, true) })),
   ]
   const count = alerts.length
   const label = count === 0 ? 'Alerts: none' : `Alerts: ${count}`
   return (
     <Menu
       label="Alerts"
-      header={count === 0 ? 'No alerts.' : countWords(count)}
+      header={count === 0 ? 'No alerts.' : countText(count)}
       trigger={
         <button
           type="button"
@@ -109,53 +109,54 @@ const Words = ({ alert }: { alert: Alert }) => (
   </span>
 )
 
-/** Stands at the head of a page while something in its project or organization needs someone. */
-export function Alerts({ projectId }: { projectId: string }) {
+/** The alerts of a project and its organization, at the top of a page. */
+export function ProjectAlerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
   const concerned = ofTenant.filter(({ project_id }) => project_id === projectId || project_id === '')
   const actionOf = (alert: Alert) => (
-    <Link to={placeOf(alert, projectId, false)} className="link">
+    <Link to={pathOf(alert, projectId, false)} className="link">
       Open
     </Link>
   )
   return <AlertNotes alerts={concerned} actionOf={actionOf} isCounted />
 }
 
-/** Stands on the page of a resource while it needs someone, with what helps to find out why. */
-export function AlertsOf({ resourceId, detail }: { resourceId: string; detail?: ReactNode }) {
+/** The alerts of one resource, with details that help to find the cause. */
+export function ResourceAlerts({ resourceId, detail }: { resourceId: string; detail?: ReactNode }) {
   const { ofTenant } = useAlerts()
   const alerts = ofTenant.filter(({ resource_id }) => resource_id === resourceId)
   return <AlertNotes alerts={alerts} detail={detail} />
 }
 
-const isCardGone = ({ kind, resource_type }: Alert) => kind === 'payment' && resource_type === 'organization'
+const lacksPaymentMethod = ({ kind, resource_type }: Alert) =>
+  kind === 'payment' && resource_type === 'organization'
 
-/** Returns whether the organization has no valid payment method. It is fixed in another tab, so this polls often. */
-export function useIsCardGone(): boolean {
+/** Returns whether the organization has no valid payment method. Users fix that in another tab, so this polls often. */
+export function useLacksPaymentMethod(): boolean {
   const { organization_id } = useProject()
   const { data } = useQuery({
     ...read('organizationAlertList', { params: { organization_id } }),
     enabled: organization_id !== '',
-    refetchInterval: ({ state }) => (state.data?.items.some(isCardGone) ? 2_000 : false),
+    refetchInterval: ({ state }) => (state.data?.items.some(lacksPaymentMethod) ? 2_000 : false),
   })
-  return data?.items.some(isCardGone) ?? false
+  return data?.items.some(lacksPaymentMethod) ?? false
 }
 
-/** Stands at the head of what costs money, while nothing can be paid for. */
-export function CardGone({ action }: { action: ReactNode }) {
+/** Alerts about a missing payment method, for pages that create billed resources. */
+export function PaymentMethodAlert({ action }: { action: ReactNode }) {
   const { ofTenant } = useAlerts()
-  return <AlertNotes alerts={ofTenant.filter(isCardGone)} actionOf={() => action} />
+  return <AlertNotes alerts={ofTenant.filter(lacksPaymentMethod)} actionOf={() => action} />
 }
 
-/** Returns what a card or an invoice of the organization needs someone for. */
+/** Returns the alerts about payment methods and invoices of the organization. */
 export const usePaymentAlerts = (): Alert[] => useAlerts().ofTenant.filter(({ kind }) => kind === 'payment')
 
-/** Stands where the organization's money is looked after, while a card or an invoice needs someone. */
+/** Alerts about payment methods and invoices, for the billing page. */
 export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {
   return <AlertNotes alerts={usePaymentAlerts()} actionOf={actionOf} />
 }
 
-/** Returns the resources whose change has failed again and again, with their names: of the tenant, for operators of all. */
+/** Returns the names of the resources with a stuck operation, by id; for operators, of all tenants. */
 export function useStuck(): ReadonlyMap<string, string> {
   const { ofTenant, ofFleet } = useAlerts()
   return useMemo(
@@ -171,22 +172,22 @@ export function useStuck(): ReadonlyMap<string, string> {
 
 interface AlertNotesProps {
   alerts: Alert[]
-  /** Returns what can be done about it, if it is not on this page anyway. */
+  /** Returns a button or link that helps to resolve the alert. */
   actionOf?: ((alert: Alert) => ReactNode) | undefined
   isCounted?: boolean
-  /** This stands below them. */
+  /** Shown below the alerts. */
   detail?: ReactNode
 }
 
 const looks = { bad: 'border-red/50 bg-red-soft', warn: 'border-amber/50 bg-amber-soft' }
 
-/** Trouble is red as a whole as soon as one part of it is. */
+/** The box is red if at least one alert is severe. */
 function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesProps) {
   if (alerts.length === 0) return null
   const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
     <section aria-label="Alerts" className={`rounded-md border ${look}`}>
-      {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countWords(alerts.length)}</h2>}
+      {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countText(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
         {alerts.slice(0, 5).map((alert) => (
           <li

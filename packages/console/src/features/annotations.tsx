@@ -5,17 +5,17 @@ import { client } from '../api/client.ts'
 import { labelsText, parseLabels } from '../lib/labels.ts'
 import { nameProblem } from '../lib/names.ts'
 import { Button } from '../ui/button.tsx'
-import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
 
 type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
 
-export const whyProtected = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
+export const protectionReason = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
   deletion_protection ? 'Deletion protection is on. Turn it off in Edit first.' : undefined
 
-/** Marks what a deletion would be refused for. */
+/** The lock icon of a resource with deletion protection. */
 export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection'> }) {
   if (!of.deletion_protection) return null
   return (
@@ -28,7 +28,7 @@ export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection
   )
 }
 
-/** Shows what people say of a VM, if they say anything. */
+/** Shows the description, labels and protection of a VM, if it has any. */
 export function VmAnnotations({ vm }: { vm: Vm }) {
   const hasLabels = Object.keys(vm.labels).length > 0
   if (!vm.description && !hasLabels && !vm.deletion_protection) return null
@@ -96,7 +96,7 @@ export function AnnotationDialog({
         : client.diskUpdate({ project_id: projectId, disk_id: of.id }, changes),
     done: () => `Saved ${name}`,
     failed: () => `Could not change ${of.name}`,
-    touches: ['vmGet', 'vmList', 'diskList'],
+    invalidates: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })
   return (
@@ -105,7 +105,7 @@ export function AnnotationDialog({
       onClose={onClose}
       title={`Edit ${of.name}`}
       action="Save"
-      {...submitting(save, undefined, onClose)}
+      {...submitProps(save, undefined, onClose)}
       reason={
         nameProblem(name) ||
         problem ||
@@ -127,7 +127,7 @@ export function AnnotationDialog({
       <LabelsField value={text} onChange={setText} problem={problem} />
       <CheckField
         label="Deletion protection"
-        hint="Nobody can delete it while this is on."
+        hint="It cannot be deleted while this is on."
         isChecked={isProtected}
         onChange={setProtected}
       />

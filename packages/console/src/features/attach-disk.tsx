@@ -4,17 +4,17 @@ import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { sizeWords } from '../lib/format.ts'
-import { mountLines } from '../lib/guest-lines.ts'
+import { sizeText } from '../lib/format.ts'
+import { mountCommands } from '../lib/guest-commands.ts'
 import { Button } from '../ui/button.tsx'
-import { PasteLines } from '../ui/command-lines.tsx'
+import { CommandTabs } from '../ui/commands.tsx'
 import { Dialog, FormDialog } from '../ui/dialog.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { CreateDisk } from './create-disk.tsx'
 
 type Mode = Vm['disks'][number]['mode']
 
-/** Offers the disks of a VM's location that are free or can be shared, and to make one. */
+/** Attaches a disk to a given VM: lists the disks that fit, and can create one. */
 export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const disks = useQuery(readAll('diskList', { project_id: vm.project_id, locations: vm.location }))
   const [diskId, setDiskId] = useState('')
@@ -50,7 +50,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
           onChange={setDiskId}
           choices={free.map(({ id, name, size, type }) => ({
             value: id,
-            label: `${name} (${sizeWords(size)} ${type})`,
+            label: `${name} (${sizeText(size)} ${type})`,
           }))}
           hint={`Disks in ${vm.location} that are unattached or attached read-only.`}
         />
@@ -64,7 +64,7 @@ export function AttachToVm({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   )
 }
 
-/** Offers the VMs of a disk's location that can take it. */
+/** Attaches a given disk: lists the VMs that fit. */
 export function AttachThisDisk({
   projectId,
   disk,
@@ -113,7 +113,7 @@ interface AttachDialogProps {
   children: ReactNode
 }
 
-/** Attaches the disk to the VM, then shows what to paste inside the VM. */
+/** Attaches the disk to the VM, then shows the commands that mount it. */
 function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }: AttachDialogProps) {
   const [wanted, setWanted] = useState<Mode>('read-write')
   const [attached, setAttached] = useState<Disk | null>(null)
@@ -128,7 +128,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
       ),
     done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
     failed: (on) => `Could not attach ${on.disk.name}`,
-    touches: ['vmGet', 'vmList', 'diskList'],
+    invalidates: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })
   if (attached) return <MountDialog disk={{ ...attached, mode }} onClose={onClose} />
@@ -157,12 +157,12 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
   )
 }
 
-/** Says how an attached disk becomes a folder inside the VM. */
+/** Shows the commands that mount an attached disk in the VM. */
 export function MountDialog({
   disk,
   onClose,
 }: {
-  disk: Parameters<typeof mountLines>[0]
+  disk: Parameters<typeof mountCommands>[0]
   onClose: () => void
 }) {
   return (
@@ -172,7 +172,7 @@ export function MountDialog({
           ? 'The volume already has a file system. Run this in the VM:'
           : 'Run this in the VM. It formats only empty disks.'}
       </p>
-      <PasteLines label="Commands to run in the VM" lines={[['Shell', mountLines(disk)]]} />
+      <CommandTabs label="Commands to run in the VM" lines={[['Shell', mountCommands(disk)]]} />
       <div className="mt-5 flex justify-end">
         <Button onClick={onClose}>Close</Button>
       </div>

@@ -3,12 +3,12 @@ import { useParams } from '@tanstack/react-router'
 import type { ComponentProps, ReactNode } from 'react'
 import { client, queryClient } from '../api/client.ts'
 import { meQueries } from '../api/me.ts'
-import { needsPaymentMethod } from '../lib/error-words.ts'
+import { needsPaymentMethod } from '../lib/error-text.ts'
 import { showToast } from '../lib/toasts.ts'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 
-/** Opens the billing dashboard, or an invoice there, by a fresh link in a new tab. */
+/** Opens the billing dashboard, or one of its invoices, in a new tab through a new link. */
 function useBilling(organizationId: string, invoiceId: string | undefined) {
   const { projectId } = useParams({ strict: false })
   const open = useMutation({
@@ -26,14 +26,14 @@ function useBilling(organizationId: string, invoiceId: string | undefined) {
       showToast({ title: 'Could not open the billing dashboard', error })
     },
   })
-  // The tab is opened by the click itself: browsers block one that comes after the answer.
+  // Open the tab in the click handler: browsers block tabs that open after a response.
   return { isBusy: open.isPending, onClick: () => open.mutate(window.open('', '_blank')) }
 }
 
 interface BillingButtonProps extends Pick<ComponentProps<typeof Button>, 'kind' | 'reason'> {
   organizationId?: string
   label?: string
-  /** Opens the invoice, not the dashboard. */
+  /** Opens this invoice instead of the dashboard. */
   invoiceId?: string | undefined
 }
 
@@ -52,7 +52,7 @@ export function BillingButton({
   )
 }
 
-/** Opens an invoice from the words that name it. */
+/** A text link that opens an invoice. */
 export function InvoiceLink({
   organizationId,
   invoiceId,
@@ -77,5 +77,5 @@ export function InvoiceLink({
   )
 }
 
-/** Returns what is offered beside an error: where a payment method is missing, it is billing. */
+/** Returns the action for an error: a billing button if a payment method is missing. */
 export const billingAction = (error: Error) => (needsPaymentMethod(error) ? <BillingButton /> : null)

@@ -8,7 +8,7 @@ import { useQuery } from '../api/use-query.ts'
 import { diskUsdPerHour } from '../lib/disk-price.ts'
 import { usd } from '../lib/format.ts'
 import { nameProblem } from '../lib/names.ts'
-import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
@@ -19,14 +19,14 @@ const uses: Record<DiskType, string> = {
 
 interface CreateDiskProps {
   projectId: string
-  /** The disk is made here; without it, one chooses. */
+  /** The fixed location of the disk; without it, the user chooses one. */
   location?: string
   onClose: () => void
-  /** Is given the disk when it can be attached. */
+  /** Called when the disk is ready to be attached. */
   onCreated?: (disk: Disk) => void
 }
 
-/** The dialog closes when the disk exists, so that the next form can use it. */
+/** The dialog stays open until the disk exists, so that the next form can use it. */
 export function CreateDisk({ projectId, location: given = '', onClose, onCreated }: CreateDiskProps) {
   const params = { project_id: projectId }
   const locations = useQuery(read('locationList', { params }))
@@ -53,7 +53,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
       return (await client.wait<Disk>(params, operation)).result
     },
     done: () => `Created disk ${name}`,
-    touches: ['diskList', 'quotaList'],
+    invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
   const problem =
@@ -66,7 +66,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
       onClose={onClose}
       title={given ? `Create disk in ${given}` : 'Create disk'}
       action="Create disk"
-      {...submitting(create, undefined, (disk) => {
+      {...submitProps(create, undefined, (disk) => {
         onClose()
         onCreated?.(disk)
       })}

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useMe } from '../api/me.ts'
-import { FormDialog, submitting } from '../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -15,7 +15,7 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
   const create = useAction({
     run: () => client.projectCreate({ name: name.trim(), organization_id }),
     done: () => `Created project ${name.trim()}`,
-    touches: ['projectList'],
+    invalidates: ['projectList'],
     showsErrors: true,
   })
   return (
@@ -24,7 +24,7 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
       onClose={onClose}
       title="New project"
       action="Create project"
-      {...submitting(create, undefined, (project) => {
+      {...submitProps(create, undefined, (project) => {
         setName('')
         onClose()
         void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })

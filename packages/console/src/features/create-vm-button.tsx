@@ -1,12 +1,12 @@
 import { useProjectId } from '../api/me.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { useIsCardGone } from './alerts.tsx'
+import { useLacksPaymentMethod } from './alerts.tsx'
 
 /** Links to the creation of a VM or, without a payment method, to billing. */
 export function CreateVmButton() {
   const params = { projectId: useProjectId() }
-  if (useIsCardGone())
+  if (useLacksPaymentMethod())
     return (
       <ButtonLink kind="primary" to="/projects/$projectId/settings/billing" params={params}>
         Add a payment method

@@ -8,8 +8,8 @@ import { TextField } from '../ui/field.tsx'
 
 export const shortestPassword = 8
 
-/** Opens a session and goes where the visitor wanted to go. */
-export function useEntry() {
+/** Signs the visitor in and opens the page that they requested. */
+export function useSignIn() {
   const navigate = useNavigate()
   const router = useRouter()
   const search = useSearch({ strict: false }) as { next?: string }
@@ -21,7 +21,7 @@ export function useEntry() {
     try {
       await session.signIn(credentials)
       queryClient.clear()
-      // Only our own paths are followed: a link must not be able to lead elsewhere after signing in.
+      // Accept only paths of this site: a crafted link must not redirect to another site after sign-in.
       const next = /^\/(?!\/|\\)/.test(search.next ?? '') ? search.next! : '/'
       await router.invalidate()
       await navigate({ href: next, replace: true })
@@ -34,10 +34,10 @@ export function useEntry() {
   return { enter, error, isBusy }
 }
 
-/** What follows `#` in a link reaches no server, and so no log. */
-export const codeOfLink = () => new URLSearchParams(location.hash.slice(1)).get('code') ?? ''
+/** Reads the code after `#`, a part of the link that browsers never send to a server. */
+export const codeFromLink = () => new URLSearchParams(location.hash.slice(1)).get('code') ?? ''
 
-export const tooShort = (password: string) => password.length < shortestPassword
+export const isTooShort = (password: string) => password.length < shortestPassword
 
 export function NewPassword({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   return (

@@ -5,14 +5,14 @@ import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
-import { eventWords, preciseDuration, resourceWords, shortId, utcDate } from '../lib/format.ts'
-import { eventTone, type Happening, happeningsOf, tookMs } from '../lib/happenings.ts'
+import { durationOfGroup, type EventGroup, eventTone, groupEvents } from '../lib/event-groups.ts'
+import { eventText, preciseDuration, resourceText, shortId, utcDate } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Skeleton } from '../ui/page.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { When } from '../ui/time.tsx'
+import { Timestamp } from '../ui/time.tsx'
 
 interface EventTableProps {
   projectId: string
@@ -20,7 +20,7 @@ interface EventTableProps {
   type?: string
   actor?: string
   limit?: number
-  /** Only the newest are shown; a link beside the table leads to the rest. */
+  /** Shows only the newest events, without a button for older ones. */
   isExcerpt?: boolean
 }
 
@@ -40,7 +40,7 @@ export function EventTable({
       client.eventList(
         {
           project_id: projectId,
-          // One change has several events, usually three.
+          // One operation has several events, usually three.
           limit: isExcerpt ? limit * 4 : limit,
           page_token: pageParam || undefined,
           resource_id: resourceId || undefined,
@@ -72,25 +72,25 @@ export function EventTable({
 }
 
 interface EventRowsProps {
-  rows: Told[]
+  rows: ListedEvent[]
   actors: Map<string, string>
   projectId?: string
   /** Shows the source addresses; admins may see them. */
   hasAddresses?: boolean
-  /** Returns whose each is, where events of several tenants stand together. */
-  tenantOf?: (event: Told) => string
-  /** Names of what the events are about, where they do not tell them. */
+  /** Returns the tenant of an event, for lists with events of several tenants. */
+  tenantOf?: (event: ListedEvent) => string
+  /** Names of resources by id, for events that do not contain them. */
   names?: ReadonlyMap<string, string>
-  /** No more lines than these. */
+  /** The maximum number of rows. */
   most?: number | undefined
 }
 
 const noNames: ReadonlyMap<string, string> = new Map()
 
-/** Operators are also told whose an event is. */
-type Told = Event & { project_id?: string; organization_id?: string }
+/** Operators also see the project and organization of an event. */
+type ListedEvent = Event & { project_id?: string; organization_id?: string }
 
-/** Shows one line for each thing that happened. */
+/** Shows one row for each group of events. */
 export function EventRows({
   rows,
   actors,
@@ -100,35 +100,33 @@ export function EventRows({
   names = noNames,
   most,
 }: EventRowsProps) {
-  const living = useResourceNames(projectId)
+  const currentNames = useResourceNames(projectId)
   const { projects, organizations } = useMe()
-  const happenings = useMemo(() => happeningsOf(rows).slice(0, most), [rows, most])
+  const groups = useMemo(() => groupEvents(rows).slice(0, most), [rows, most])
   const said = new Map(
-    rows.map((event) => [event.resource_id, nameTold(event)] as const).filter(([, name]) => name !== ''),
+    rows.map((event) => [event.resource_id, nameInEvent(event)] as const).filter(([, name]) => name !== ''),
   )
   const mine = new Map([...projects, ...organizations].map(({ id, name }) => [id, name]))
-  // Other events still know the name of what has been deleted.
+  // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
-    living.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
+    currentNames.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
   const columns = columnsFor(projectId, { nameOf, actors, isOfFleet: tenantOf !== undefined })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
-  return (
-    <Table label="Events" rows={happenings} columns={columns} rowKey={({ events }) => events.at(-1)!.id} />
-  )
+  return <Table label="Events" rows={groups} columns={columns} rowKey={({ events }) => events.at(-1)!.id} />
 }
 
-type Row = Happening<Told>
+type Row = EventGroup<ListedEvent>
 
 interface Names {
   nameOf: (id: string) => string | undefined
   actors: Map<string, string>
-  /** Operators read it: they may know who each was. */
+  /** Operators may see the identity of every actor. */
   isOfFleet: boolean
 }
 
-/** Returns what the subject of an event is called in it; empty where it does not say so. */
-function nameTold({ resource_type, data: { name, email, url, pci_address } }: Told): string {
+/** Returns the name of the resource that the event contains; empty if it contains none. */
+function nameInEvent({ resource_type, data: { name, email, url, pci_address } }: ListedEvent): string {
   const told = name ?? email ?? url ?? (resource_type === 'gpu' ? pci_address : undefined)
   return typeof told === 'string' ? told : ''
 }
@@ -138,7 +136,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
     key: 'what',
     title: 'Event',
     width: 'minmax(264px, 1.2fr)',
-    cell: (row) => <What happening={row} />,
+    cell: (row) => <What group={row} />,
   },
   {
     key: 'on',
@@ -153,7 +151,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
     title: 'Actor',
     width: 'minmax(180px, 1.2fr)',
     cell: ({ event: { actor } }) => {
-      const words = actorWords(actor, names)
+      const words = actorText(actor, names)
       return <span title={`${words} (${actor})`}>{words}</span>
     },
   },
@@ -162,13 +160,13 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
     title: 'Time',
     width: '166px',
     align: 'right',
-    cell: ({ events }) => <When iso={events[0]!.created_at} hasSeconds />,
+    cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds />,
   },
 ]
 
-/** Shows the outcome with a color, the duration, and on hover each of its events. */
-function What({ happening }: { happening: Row }) {
-  const { event, events } = happening
+/** Shows the result with a color, the duration, and all events of the group on hover. */
+function What({ group }: { group: Row }) {
+  const { event, events } = group
   const all = events.map(({ type, created_at }) => `${type} ${utcDate(created_at)}`).toReversed()
   const detail = typeof event.data.detail === 'string' ? event.data.detail : failureOf(event)
   return (
@@ -177,11 +175,11 @@ function What({ happening }: { happening: Row }) {
         <Mark tone={eventTone(event.type)} />
       </span>
       <span className="min-w-0 break-words">
-        {eventWords(event)}
+        {eventText(event)}
         {events.length > 1 && (
           <span className="figures whitespace-nowrap text-ink-muted">
             {' '}
-            in {preciseDuration(tookMs(happening))}
+            in {preciseDuration(durationOfGroup(group))}
           </span>
         )}
         {detail && <span className="text-ink-muted">: {detail}</span>}
@@ -195,7 +193,7 @@ function failureOf({ data }: Event): string {
   return typeof message === 'string' ? message : ''
 }
 
-const tenantColumn = (tenantOf: (event: Told) => string): Column<Row> => ({
+const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => ({
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
@@ -206,7 +204,7 @@ const addressColumn: Column<Row> = {
   key: 'address',
   title: 'IP address',
   width: 'minmax(120px, 0.6fr)',
-  // The first event names the actor; later ones come from the service itself.
+  // The oldest event has the client's address; later ones come from the service itself.
   cell: ({ events }) =>
     events.findLast(({ client_address }) => client_address)?.client_address || (
       <span className="text-ink-muted">–</span>
@@ -214,16 +212,16 @@ const addressColumn: Column<Row> = {
 }
 
 /** The actor of events that no user caused. */
-export const theService = 'Slipway'
+export const systemActor = 'Slipway'
 
-/** Returns words for who did something. A tenant is not told which operator it was. */
-function actorWords(actor: string, { nameOf, actors, isOfFleet }: Names): string {
+/** Returns the display name of an actor. Tenants do not see which operator acted. */
+function actorText(actor: string, { nameOf, actors, isOfFleet }: Names): string {
   const [kind = '', id = ''] = actor.split(':')
-  if (kind === 'system') return theService
+  if (kind === 'system') return systemActor
   const name = actors.get(actor) ?? (kind === 'user' && nameOf(id))
   if (name) return name
   if (!isOfFleet && kind === 'operator_key') return 'an operator'
-  // Names are unknown until the members are loaded.
+  // Names are missing until the members are loaded.
   const areMembersRead = [...actors.keys()].some((known) => known.startsWith('user:'))
   if (!isOfFleet && kind === 'user' && areMembersRead) return 'an operator or a former member'
   return id ? `${kind.replaceAll('_', ' ')} …${shortId(id)}` : kind || '–'
@@ -237,7 +235,7 @@ interface SubjectProps {
 
 function Subject({ event, projectId, known }: SubjectProps) {
   const { resource_type, resource_id } = event
-  const words = `${resourceWords(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
+  const words = `${resourceText(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
   if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
   return (
     <Link

@@ -5,7 +5,7 @@ import { useQuery } from '../api/use-query.ts'
 import { Button } from '../ui/button.tsx'
 import { Section } from '../ui/page.tsx'
 
-/** Identities at providers of single sign-on that open this account; nothing where there is no provider. */
+/** The account's single sign-on identities; empty if no provider is configured. */
 export function Identities() {
   const providers = useQuery(read('authOidcList', {}))
   const identities = useQuery(read('authIdentityList', {}))
@@ -16,7 +16,7 @@ export function Identities() {
   const unlink = useAction({
     run: (provider: string) => client.authOidcUnlink({ provider }),
     done: (provider) => `Unlinked ${provider}`,
-    touches: ['authIdentityList'],
+    invalidates: ['authIdentityList'],
   })
   if (!providers.data?.items.length || !identities.data) return null
   const linked = new Set(identities.data.items.map(({ provider }) => provider))

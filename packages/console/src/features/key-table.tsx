@@ -21,7 +21,7 @@ interface KeyTableProps {
   onRevoke: (key: AccessKey) => void
 }
 
-/** Keys of a project or of an organization: their rights, allowed addresses and last use. */
+/** Lists the access keys of a project or an organization. */
 export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
   return (
     <Table

@@ -1,13 +1,13 @@
 import { isSelected, parseLabelSelector } from '@slipway/contract/labels'
 import { useTyped } from '../lib/use-search-state.ts'
 
-/** While the text is no selector yet, nothing is hidden. */
+/** Matches everything while the text is not a valid selector. */
 export function fitsSelector({ labels }: { labels: Record<string, string> }, text: string): boolean {
   const selector = parseLabelSelector(text)
   return !selector || isSelected(labels, selector)
 }
 
-/** Takes what the API and the CLI take as a selector. */
+/** Accepts the same label selectors as the API and the CLI. */
 export function LabelFilter({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const typed = useTyped(value, onChange)
   const isWrong = typed.value !== '' && parseLabelSelector(typed.value) === null

@@ -6,7 +6,7 @@ import { useProject, useWhyNot } from '../api/me.ts'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Button } from '../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../ui/dialog.tsx'
+import { Confirm, FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loaded } from '../ui/loaded.tsx'
@@ -14,7 +14,7 @@ import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
 import { KeyTable } from './key-table.tsx'
 
-/** Keys that are good for every project of the organization. */
+/** Access keys that work in every project of the organization. */
 export function OrganizationKeys() {
   const { organization_id } = useProject()
   const keys = useQuery(readAll('organizationKeyList', { organization_id }))
@@ -25,7 +25,7 @@ export function OrganizationKeys() {
   const revoke = useAction({
     run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
     done: (key) => `Revoked key ${key.name}`,
-    touches: ['organizationKeyList'],
+    invalidates: ['organizationKeyList'],
     showsErrors: true,
   })
   return (
@@ -63,7 +63,7 @@ export function OrganizationKeys() {
           onClose={() => setRevoking(null)}
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
-          {...submitting(revoke, revoking, () => setRevoking(null))}
+          {...submitProps(revoke, revoking, () => setRevoking(null))}
         >
           <p>
             Stops working immediately in every project of the organization. Resources created with it are
@@ -85,7 +85,7 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
     run: () =>
       client.organizationKeyCreate({ organization_id }, { name: name.trim(), role, allowed_cidrs: blocks }),
     done: () => `Created key ${name.trim()}`,
-    touches: ['organizationKeyList'],
+    invalidates: ['organizationKeyList'],
     showsErrors: true,
   })
   return (
@@ -94,7 +94,7 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
       onClose={onClose}
       title="Create organization key"
       action="Create key"
-      {...submitting(create, undefined, ({ secret }) => {
+      {...submitProps(create, undefined, ({ secret }) => {
         onClose()
         onCreated(secret)
       })}

@@ -18,7 +18,7 @@ export function FleetTabs() {
   return <TabLinks label="Fleet" tabs={tabs} />
 }
 
-/** Operators' pages are tables of the whole service, under one row of tabs. */
+/** The frame of an operator page, with the tabs of the fleet. */
 export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
   return (
     <Page title="Fleet" isWide actions={actions}>

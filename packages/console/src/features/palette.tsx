@@ -14,8 +14,8 @@ import {
   type PageName,
   settingsPages,
 } from '../lib/destinations.ts'
-import { resourceWords, sizeWords } from '../lib/format.ts'
-import { stateWord } from '../lib/state-words.ts'
+import { resourceText, sizeText } from '../lib/format.ts'
+import { stateWord } from '../lib/states.ts'
 import { Finder } from '../ui/finder.tsx'
 
 interface Hit {
@@ -23,7 +23,7 @@ interface Hit {
   name: string
   kind: string
   note: string
-  /** Where it leads, or what it does. */
+  /** The path to open, or the action to run. */
   to: string | (() => void)
 }
 
@@ -85,7 +85,7 @@ function PaletteFinder({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** The name itself comes first, then names that begin so, then names and notes that hold it. */
+/** Sorts equal names first, then names that start with the text, then names and notes that contain it. */
 function ranked(hits: Hit[], wanted: string): Hit[] {
   const rankOf = ({ name, note, key }: Hit) => {
     const own = name.toLowerCase()
@@ -103,7 +103,7 @@ function ranked(hits: Hit[], wanted: string): Hit[] {
 
 const verbs: Record<string, VmAction> = { stop: 'STOP', start: 'START', reset: 'RESET' }
 
-/** "stop train-7" does it: the page of the VM opens with the question. */
+/** Understands "stop train-7": the result opens the page of the VM with the confirmation dialog. */
 function useActions(text: string): Hit[] {
   const projectId = useProjectId()
   const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: projectId !== '' })
@@ -124,7 +124,7 @@ function useActions(text: string): Hit[] {
   }, [action, verb, name, vms.data, projectId])
 }
 
-/** Asks the service for what other projects have, and operators for what the fleet has. */
+/** Searches the other projects of the organization and, for operators, the fleet. */
 function useFound(text: string, near: Hit[]): Hit[] {
   const { caller } = useMe()
   const { organization_id } = useProject()
@@ -147,7 +147,7 @@ function useFound(text: string, near: Hit[]): Hit[] {
       ...(caller.is_operator ? (fleet.data?.items ?? []) : []).map((result) => ({ result, isOfFleet: true })),
     ]
     return found.flatMap(({ result, isOfFleet }): Hit[] => {
-      const to = placeOf(result, isOfFleet)
+      const to = pathOf(result, isOfFleet)
       if (known.has(result.resource_id) || !to) return []
       known.add(result.resource_id)
       const { resource_type, project_name, organization_name, location, state } = result
@@ -156,7 +156,7 @@ function useFound(text: string, near: Hit[]): Hit[] {
         {
           key: result.resource_id,
           name: result.name,
-          kind: resourceWords(resource_type),
+          kind: resourceText(resource_type),
           note: [owner, location, state && stateWord(state)].filter(Boolean).join(' · '),
           to,
         },
@@ -165,7 +165,7 @@ function useFound(text: string, near: Hit[]): Hit[] {
   }, [isAsked, near, tenant.data, fleet.data, caller.is_operator])
 }
 
-function placeOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
+function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
   if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
   if (resource_type === 'organization') return isOfFleet ? `/fleet/organizations?q=${resource_id}` : ''
   if (resource_type === 'user') return '/fleet/users'
@@ -191,7 +191,7 @@ const pageHit =
 
 const createVm: PageName = { name: 'Create VM', path: '/vms/new' }
 const allPages = [...Object.values(destinations), createVm, ...networkPages, ...eventPages, ...settingsPages]
-/** Some of the pages in the sidebar are tabs as well. */
+/** Some pages are both in the sidebar and in tabs; each appears once. */
 const projectPages = [...new Map(allPages.map((page) => [page.name, page])).values()]
 
 function useCandidates(): Hit[] {
@@ -216,7 +216,7 @@ function useCandidates(): Hit[] {
         key: disk.id,
         name: disk.name,
         kind: 'disk',
-        note: `${sizeWords(disk.size)} · ${disk.location}`,
+        note: `${sizeText(disk.size)} · ${disk.location}`,
         to: `${base}/disks?disk=${disk.id}`,
       })),
       ...(isIn ? projectPages : []).map(pageHit(base, '')),

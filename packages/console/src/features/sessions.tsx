@@ -3,7 +3,7 @@ import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { agentWords } from '../lib/user-agent.ts'
+import { agentText } from '../lib/user-agent.ts'
 import { actionColumn } from '../ui/action-column.tsx'
 import { Button } from '../ui/button.tsx'
 import { Loaded } from '../ui/loaded.tsx'
@@ -13,13 +13,13 @@ import { Ago } from '../ui/time.tsx'
 
 type Session = RouteResponse<'authSessionList'>['items'][number]
 
-/** Where one is signed in. */
+/** Lists the sessions of the user. */
 export function Sessions() {
   const sessions = useQuery(read('authSessionList', {}))
   const end = useAction({
     run: (session_id: string) => client.authSessionDelete({ session_id }),
     done: () => 'Session ended',
-    touches: ['authSessionList'],
+    invalidates: ['authSessionList'],
   })
   return (
     <Section title="Sessions">
@@ -36,7 +36,7 @@ export function Sessions() {
                 width: 'minmax(180px, 2fr)',
                 cell: (session) => (
                   <span title={session.user_agent}>
-                    {agentWords(session.user_agent)}
+                    {agentText(session.user_agent)}
                     {session.is_current && <span className="text-ink-muted"> (current)</span>}
                   </span>
                 ),
@@ -64,7 +64,7 @@ export function Sessions() {
                       : undefined
                   }
                   onClick={() => end.mutate(session.id)}
-                  aria-label={`Sign out ${agentWords(session.user_agent)} at ${session.client_address}`}
+                  aria-label={`Sign out ${agentText(session.user_agent)} at ${session.client_address}`}
                 >
                   Sign out
                 </Button>

@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { useSignInFields } from './sign-in-fields.tsx'
 
-/** Stands before a page whose session is over: the page keeps what was typed, and nothing of it is in sight. */
+/** Covers the page when the session has ended. The page below keeps its state but is not visible. */
 export function SignInAgain() {
   const [isOver, setOver] = useState(false)
   useEffect(() => session.onEnd((how) => setOver(how === 'over')), [])

@@ -1,13 +1,13 @@
 import { parseSshPublicKey } from '@slipway/contract/ssh-key'
 import { TextArea } from '../ui/field.tsx'
 
-/** A pasted key often brings a line end along. */
-export const keyOf = (text: string): string => text.trim()
+/** Removes the line end that a pasted key often has. */
+export const trimKey = (text: string): string => text.trim()
 
-/** Returns what is wrong with the key, in words; nothing is wrong while the field is empty. */
+/** Returns the problem of the key as text; empty if the key is valid or missing. */
 export function keyProblem(value: string): string {
-  const key = parseSshPublicKey(keyOf(value))
-  return key.ok || keyOf(value) === '' ? '' : `The key ${key.problem}.`
+  const key = parseSshPublicKey(trimKey(value))
+  return key.ok || trimKey(value) === '' ? '' : `The key ${key.problem}.`
 }
 
 export function SshKeyField({
@@ -19,7 +19,7 @@ export function SshKeyField({
   value: string
   onChange: (value: string) => void
 }) {
-  const key = parseSshPublicKey(keyOf(value))
+  const key = parseSshPublicKey(trimKey(value))
   return (
     <TextArea
       label={label}

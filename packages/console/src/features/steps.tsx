@@ -1,15 +1,15 @@
 import type { Operation, OperationStep } from '@slipway/sdk'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { changeWords, operationStepWords } from '../lib/format.ts'
+import { changeText, operationStepText } from '../lib/format.ts'
 import { Icon } from '../ui/icon.tsx'
 import { StateBadge } from '../ui/state.tsx'
-import { Lasted } from '../ui/time.tsx'
+import { Elapsed } from '../ui/time.tsx'
 
-export const operationWords = ({ metadata }: Operation): string =>
-  changeWords(metadata.operation_name, metadata.type)
+export const operationText = ({ metadata }: Operation): string =>
+  changeText(metadata.operation_name, metadata.type)
 
-/** Shows an operation with its steps and how long each took. */
+/** Shows an operation with its steps and their durations. */
 export function Steps({ projectId, operation }: { projectId: string; operation: Operation }) {
   const isRunning = operation.state === 'IN_PROGRESS'
   const steps = useQuery({
@@ -19,11 +19,11 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
   const failure =
     operation.state === 'FAILED' ? (operation.result as { code?: string; message?: string } | null) : null
   return (
-    <section aria-label={operationWords(operation)} className="card px-4 py-3" aria-live="polite">
+    <section aria-label={operationText(operation)} className="card px-4 py-3" aria-live="polite">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
-        <span className="font-medium">{operationWords(operation)}</span>
+        <span className="font-medium">{operationText(operation)}</span>
         <StateBadge state={operation.state} />
-        <Lasted from={operation.started_at} to={operation.completed_at} />
+        <Elapsed from={operation.started_at} to={operation.completed_at} />
       </div>
       {failure && (
         <p className="mt-2 text-red-text">
@@ -35,10 +35,10 @@ export function Steps({ projectId, operation }: { projectId: string; operation: 
           <li key={step.name} className="flex min-h-7 items-center gap-3 py-0.5 [&>svg]:shrink-0">
             <StepMark state={step.state} />
             <span className={step.state === 'pending' ? 'text-ink-muted' : ''}>
-              {operationStepWords(step.name)}
+              {operationStepText(step.name)}
             </span>
             <span className="ml-auto text-sm whitespace-nowrap">
-              <Lasted from={step.started_at} to={step.completed_at} />
+              <Elapsed from={step.started_at} to={step.completed_at} />
             </span>
           </li>
         ))}

@@ -2,7 +2,7 @@ import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
-import { stateWord } from '../lib/state-words.ts'
+import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -25,8 +25,8 @@ const words: Record<VmAction, { verb: string; past: string; icon: IconName; warn
   },
 }
 
-/** Returns when the actions can be used that the state does not allow: those of the same states in one sentence. */
-export function whenVmActions(vm: Vm): string[] {
+/** Returns the states that the disabled actions require, one sentence for each set of states. */
+export function disabledActionReasons(vm: Vm): string[] {
   const verbsOf = new Map<string, string[]>()
   for (const action of Object.keys(words) as VmAction[]) {
     const { from } = vmActions[action]
@@ -39,10 +39,10 @@ export function whenVmActions(vm: Vm): string[] {
   )
 }
 
-/** Every action is in sight; those that the state does not allow say why. */
+/** Shows every action. An action that the state does not allow is disabled and says why. */
 export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
-  // A search for "stop train-7" leads here, to the question.
+  // A search for "stop train-7" opens the page with this confirmation.
   const [search, setSearch] = useSearchState()
   const asked =
     (Object.keys(words) as VmAction[]).find((action) => action.toLowerCase() === search.ask) ?? null
@@ -52,7 +52,7 @@ export function VmActions({ vm }: { vm: Vm }) {
     run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
     done: (action) => `${words[action].past} ${vm.name}`,
     failed: (action) => `Could not ${words[action].verb.toLowerCase()} ${vm.name}`,
-    touches: ['vmGet', 'vmList'],
+    invalidates: ['vmGet', 'vmList'],
   })
   const reasonFor = (action: VmAction) => {
     if (whyNot) return whyNot

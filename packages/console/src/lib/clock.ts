@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** One timer serves every age and elapsed time on the page. */
+/** One timer updates every age and elapsed time on the page. */
 let nowMs = Date.now()
 let timer: ReturnType<typeof setInterval> | undefined
 const listeners = new Set<() => void>()

@@ -3,7 +3,7 @@ export interface PageName {
   path: string
 }
 
-/** After `g`, each of these keys opens a page of the project. */
+/** The project pages that the keyboard opens: `g`, then one of these keys. */
 export const destinations: Record<string, PageName> = {
   o: { name: 'Overview', path: '' },
   v: { name: 'VMs', path: '/vms' },
@@ -14,7 +14,7 @@ export const destinations: Record<string, PageName> = {
   s: { name: 'Settings', path: '/settings/keys' },
 }
 
-/** Pages that are tabs beside each other, under the address of the project. */
+/** Project pages that are tabs of one page. */
 export const networkPages: PageName[] = [
   { name: 'Firewall', path: '/network/firewall' },
   { name: 'Networks', path: '/network/networks' },
@@ -32,7 +32,7 @@ export const settingsPages: PageName[] = [
   { name: 'Project', path: '/settings/project' },
   { name: 'Organization', path: '/settings/organization' },
 ]
-/** The tabs of operators, which are under no project. */
+/** The tabs of the fleet, outside of projects. */
 export const fleetPages: PageName[] = [
   { name: 'Map', path: '/fleet' },
   { name: 'VMs', path: '/fleet/vms' },

@@ -8,7 +8,7 @@ export function gibOf(size: string): number {
   return Number(amount) * (unit === 'TiB' ? gibPerTib : 1)
 }
 
-/** Returns what a disk costs in an hour, attached or not; null where no price is set. */
+/** Returns the price of a disk per hour; null if no price is set. */
 export function diskUsdPerHour({ type, size }: Pick<Disk, 'type' | 'size'>, prices: Price[]): number | null {
   const price = prices.find(({ product_name }) => product_name === type)
   return price ? price.usd * gibOf(size) : null

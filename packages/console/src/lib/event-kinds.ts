@@ -1,7 +1,7 @@
 import { eventTypes } from '@slipway/contract/event-types'
-import { eventTypeWords } from './format.ts'
+import { eventTypeText } from './format.ts'
 
-/** What can happen in a project, by the kind of resource that it happens to. */
+/** The kinds of resources that have events in a project. */
 const kinds = {
   vm: 'VMs',
   disk: 'Disks',
@@ -25,13 +25,13 @@ export const projectEventKinds: { kind: string; words: string; types: string[] }
 
 export const projectEventTypes: string[] = projectEventKinds.flatMap(({ types }) => types)
 
-/** Says which events a webhook asks for: "Disks, VM crashed" for `disk.*` and `vm.crashed`. */
-export const eventSelectorWords = (selectors: string[]): string =>
+/** Returns the events of a webhook as text: "Disks, VM crashed" for `disk.*` and `vm.crashed`. */
+export const eventSelectorText = (selectors: string[]): string =>
   selectors.length === 0 || selectors.includes('*')
     ? 'all'
     : selectors
         .map((selector) => {
           const kind = projectEventKinds.find(({ kind }) => selector === `${kind}.*`)
-          return kind?.words ?? eventTypeWords(selector)
+          return kind?.words ?? eventTypeText(selector)
         })
         .join(', ')

@@ -5,13 +5,13 @@ const dollars = (digits: number) =>
 const cents = dollars(2)
 const fine = dollars(4)
 
-/** Prices below a cent keep the digits that matter. */
+/** Prices below 0.10 USD have four decimals. */
 export function usd(value: number | null | undefined): string {
   if (value === null || value === undefined) return 'no price set'
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** Amounts due are rounded to cents. In a column whose title has the unit, figures have none. */
+/** `amount` has no unit, for columns whose title contains it. */
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
@@ -19,7 +19,7 @@ export const count = (value: number): string => value.toLocaleString('en-US')
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
-/** Returns the largest unit alone, but hours with their minutes as long as those matter. */
+/** Returns only the largest unit, except that less than 10 hours also have minutes. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -47,7 +47,7 @@ const inAnyYear = {
   minutes: new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' }),
   seconds: new Intl.DateTimeFormat(undefined, { ...seconds, year: 'numeric' }),
 }
-/** The year is shown only where it is another one. */
+/** Shows the year only if it is not the current one. */
 export function localDate(iso: string, precision: 'minutes' | 'seconds' = 'minutes'): string {
   if (!iso) return '–'
   const date = new Date(iso)
@@ -63,7 +63,7 @@ export function quantity(value: number, unit: string): string {
 }
 
 /** "500GiB" becomes "500 GiB". */
-export const sizeWords = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
+export const sizeText = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
 export const shortId = (id: string): string => id.slice(-8)
 
@@ -88,20 +88,20 @@ export const quotaLabel = (name: string): string => {
 }
 
 /** "vm.running" becomes "VM running", "operation.failed" becomes "Create VM failed". */
-export function eventWords({
+export function eventText({
   type,
   resource_type,
   data,
 }: Pick<Event, 'type' | 'resource_type' | 'data'>): string {
   const [, end = ''] = type.split('.')
   if (type.startsWith('operation.') && typeof data.operation_name === 'string')
-    return `${changeWords(data.operation_name, resource_type)} ${end}`
-  return eventTypeWords(type)
+    return `${changeText(data.operation_name, resource_type)} ${end}`
+  return eventTypeText(type)
 }
 
-/** "CREATE" of a "firewall_rule" becomes "Create firewall rule". What is attached and detached are disks. */
-export const changeWords = (operationName: string, resourceType: string): string =>
-  `${stepWords(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceWords(resourceType)}`
+/** "CREATE" of a "firewall_rule" becomes "Create firewall rule". ATTACH and DETACH refer to disks. */
+export const changeText = (operationName: string, resourceType: string): string =>
+  `${stepText(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceText(resourceType)}`
 
 /** Event types whose words do not follow from their name. */
 const eventTexts: Record<string, string> = {
@@ -115,16 +115,16 @@ const eventTexts: Record<string, string> = {
 }
 
 /** "disk.available" becomes "Disk available", "vm.shutoff" becomes "VM stopped". */
-export const eventTypeWords = (type: string): string =>
+export const eventTypeText = (type: string): string =>
   eventTexts[type] ??
-  stepWords(type)
+  stepText(type)
     .replace(/^(Vm|Ssh|Gpu)\b/, (word) => word.toUpperCase())
     .replace(' os disk', ' OS disk')
 
-export const resourceWords = (type: string): string =>
+export const resourceText = (type: string): string =>
   type.replaceAll('_', ' ').replace(/^(vm|ssh|gpu)\b/, (word) => word.toUpperCase())
 
-/** What each step of an operation does, for those who wait for it. */
+/** What each step of an operation does. */
 const stepTexts: Record<string, string> = {
   admit: 'Check and reserve resources',
   boot: 'Start the VM on its host',
@@ -142,9 +142,9 @@ const stepTexts: Record<string, string> = {
   apply: 'Apply the firewall rules',
   update: 'Record the change',
 }
-export const operationStepWords = (name: string): string => stepTexts[name] ?? stepWords(name)
+export const operationStepText = (name: string): string => stepTexts[name] ?? stepText(name)
 
-export const stepWords = (name: string): string => {
+export const stepText = (name: string): string => {
   const words = name.replaceAll(/[._-]/g, ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }

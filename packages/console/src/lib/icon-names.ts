@@ -1,4 +1,4 @@
-/** The icons of the console, by their names in Lucide. The build puts these into the page, and no others. */
+/** The Lucide icons that the build includes. */
 export const iconNames = [
   'activity',
   'ban',

@@ -10,7 +10,7 @@ export const labelsText = (labels: Labels): string =>
     .map(([key, value]) => labelText(key, value))
     .join(', ')
 
-/** Reads `team=ml, gpu-job`; what is wrong with it is said in words. */
+/** Parses `team=ml, gpu-job`. `problem` is empty if the text is valid. */
 export function parseLabels(text: string): { labels: Labels; problem: string } {
   const parts = text.split(/[,\s]+/).filter(Boolean)
   const labels: Labels = {}

@@ -1,4 +1,4 @@
-/** Months are UTC months, as the daily rows are UTC days. */
+/** Months are in UTC, like the days of usage. */
 export const monthNow = () => new Date().toISOString().slice(0, 7)
 
 export function lastMonths(number: number): string[] {
@@ -21,10 +21,10 @@ export const daysIn = (month: string): number => {
 
 const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
 /** Returns "November 2026". */
-export const monthWords = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
+export const monthText = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
 
-/** Returns some days of a month: "13–15 November 2026", or "November 2026" for all of them. */
-export const daysWords = (month: string, first: number, last: number): string => {
-  if (first === 1 && last >= daysIn(month)) return monthWords(month)
-  return `${first < last ? `${first}–` : ''}${last} ${monthWords(month)}`
+/** Returns a range of days as text: "13–15 November 2026", or "November 2026" for the whole month. */
+export const daysText = (month: string, first: number, last: number): string => {
+  if (first === 1 && last >= daysIn(month)) return monthText(month)
+  return `${first < last ? `${first}–` : ''}${last} ${monthText(month)}`
 }

@@ -31,10 +31,10 @@ const things = [
 
 const pick = (words: string[]) => words[Math.floor(Math.random() * words.length)]!
 
-/** Returns a name to start from: easy to say, hard to collide. */
+/** Suggests a name for a new VM. */
 export const suggestName = (): string =>
   `${pick(qualities)}-${pick(things)}-${Math.floor(Math.random() * 90) + 10}`
 
-/** Returns what is wrong with a resource's name, or nothing. The server decides; this only says so sooner. */
+/** Returns the problem of a resource name; empty if it is valid. The server validates it again. */
 export const nameProblem = (name: string): string =>
   name === '' || isResourceName(name) ? '' : resourceNameHint

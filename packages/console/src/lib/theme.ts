@@ -22,12 +22,12 @@ export function chooseTheme(choice: ThemeChoice): void {
   apply()
 }
 
-// Notifies charts of every change of the attribute.
+// Charts read the theme from the attribute.
 new MutationObserver(() => {
   for (const listener of listeners) listener()
 }).observe(document.documentElement, { attributeFilter: ['data-theme'] })
 systemIsDark.addEventListener('change', apply)
-// Another tab may choose a theme.
+// Follow a theme that was chosen in another tab.
 addEventListener('storage', (event) => {
   if (event.key === storageKey) apply()
 })
@@ -37,6 +37,6 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener)
 }
 export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(subscribe, chosen)
-/** Returns the theme in force, for what draws with colours of its own. */
+/** Returns the current theme, for charts that choose their own colors. */
 export const useTheme = (): string =>
   useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? 'light')

@@ -2,7 +2,7 @@ export interface Toast {
   id: string
   title: string
   error?: Error
-  /** The id of what has changed. */
+  /** The id of the changed resource. */
   about?: string | undefined
 }
 
@@ -24,10 +24,7 @@ export const toastStore = {
   getSnapshot: () => toasts,
 }
 
-/**
- * Only the newest toast about a resource is shown: "drains" disappears when the host is open again. Failures stay until the
- * user closes them.
- */
+/** Replaces an earlier toast about the same resource. Failures stay until the user closes them. */
 export function showToast(toast: Omit<Toast, 'id'>): void {
   lastId += 1
   const stillTrue = toasts.filter(({ about, error }) => error || !about || about !== toast.about)

@@ -3,12 +3,12 @@ import { type RefObject, useEffect, useRef, useState } from 'react'
 
 type Search = Record<string, string>
 
-/** Filters and tabs are kept in the address. An empty value is removed from it. */
+/** Keeps filters and tabs in the URL. An empty value is removed. */
 export function useSearchState(): [Search, (changes: Search) => void] {
   const search = useSearch({ strict: false }) as Search
   const navigate = useNavigate()
   const set = (changes: Search) => {
-    // Another change may be under way, which this page does not show yet.
+    // Merge with a navigation that is still in progress.
     const next = (before: Search) =>
       Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== ''))
     void navigate({ to: '.', search: next as never, replace: true })
@@ -23,8 +23,8 @@ interface Typed {
 }
 
 /**
- * Returns the props of an input whose text is kept in the address. The address follows a moment later: while someone
- * types, the input alone knows all that was typed.
+ * Returns the props of an input whose text is kept in the URL. The URL follows with a delay, so while the input has the
+ * focus, its own text is the current value.
  */
 export function useTyped(value: string, onChange: (value: string) => void): Typed {
   const ref = useRef<HTMLInputElement>(null)

@@ -1,4 +1,4 @@
-/** The first that fits counts: most browsers also claim to be the ones below them. */
+/** The first match counts: most browsers also contain the names below theirs. */
 const programs: [RegExp, string][] = [
   [/\bEdg\//, 'Edge'],
   [/\bFirefox\//, 'Firefox'],
@@ -13,8 +13,8 @@ const systems: [RegExp, string][] = [
   [/Linux/, 'Linux'],
 ]
 
-/** Returns "Chrome on Linux"; a program that is no browser by its own words. */
-export function agentWords(agent: string): string {
+/** Returns "Chrome on Linux", or the user agent itself if it is not a browser. */
+export function agentText(agent: string): string {
   const named = (choices: [RegExp, string][]) => choices.find(([pattern]) => pattern.test(agent))?.[1]
   const program = named(programs)
   const system = named(systems)

@@ -3,8 +3,8 @@ import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useMe } from '../api/me.ts'
 import { Identities } from '../features/identities.tsx'
-import { SecondFactor } from '../features/second-factor.tsx'
 import { Sessions } from '../features/sessions.tsx'
+import { TwoFactor } from '../features/two-factor.tsx'
 import { Button } from '../ui/button.tsx'
 import { Copyable } from '../ui/copy.tsx'
 import { ErrorNote } from '../ui/error.tsx'
@@ -74,7 +74,7 @@ export function Account() {
           </div>
         </form>
       </Section>
-      <SecondFactor />
+      <TwoFactor />
       <Identities />
       <Sessions />
     </Page>

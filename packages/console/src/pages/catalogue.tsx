@@ -13,14 +13,14 @@ import { type Column, Table } from '../ui/table.tsx'
 
 type Item = RouteResponse<'catalogueList'>['items'][number]
 
-/** A type with the places where it is offered. */
+/** A type with its availability in each location. */
 interface Row extends Omit<Item, 'location' | 'available'> {
   places: Pick<Item, 'location' | 'available'>[]
 }
 
 const pollMs = 10_000
 
-/** Shows types, prices and availability without sign-in. */
+/** Types, prices and availability, also for visitors who are not signed in. */
 export function Catalogue() {
   const catalogue = useQuery({
     queryKey: ['catalogueList'],

@@ -2,12 +2,12 @@ import { useProjectId } from '../api/me.ts'
 import { EventTable } from '../features/event-table.tsx'
 import { EventTabs } from '../features/page-tabs.tsx'
 import { projectEventTypes as types } from '../lib/event-kinds.ts'
-import { eventTypeWords } from '../lib/format.ts'
+import { eventTypeText } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 
-/** Shows the audit log of the project: who did what, when. */
+/** The audit log of the project. */
 export function Events() {
   const projectId = useProjectId()
   const [search, setSearch] = useSearchState()
@@ -23,7 +23,7 @@ export function Events() {
           onChange={(type) => setSearch({ type })}
           choices={[
             { value: '', label: 'Any event' },
-            ...known.map((value) => ({ value, label: eventTypeWords(value) })),
+            ...known.map((value) => ({ value, label: eventTypeText(value) })),
           ]}
         />
         {(search.resource || search.actor) && (

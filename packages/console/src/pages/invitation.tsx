@@ -6,23 +6,23 @@ import { client, queryClient } from '../api/client.ts'
 import { session } from '../api/session.ts'
 import { useQuery } from '../api/use-query.ts'
 import {
-  codeOfLink,
+  codeFromLink,
   EntryForm,
   EntryFrame,
+  isTooShort,
   NewPassword,
   shortestPassword,
-  tooShort,
-  useEntry,
+  useSignIn,
 } from '../features/entry-form.tsx'
 import { Button, ButtonLink } from '../ui/button.tsx'
 import { ErrorNote } from '../ui/error.tsx'
 import { TextField } from '../ui/field.tsx'
 
-/** Shows what a link grants; a new account takes it, or the account that is signed in here. */
+/** Accepts an invitation with a new account, or with the account that is signed in. */
 export function Accept() {
-  const { enter, error, isBusy } = useEntry()
+  const { enter, error, isBusy } = useSignIn()
   const navigate = useNavigate()
-  const [linkedCode] = useState(codeOfLink)
+  const [linkedCode] = useState(codeFromLink)
   const [code, setCode] = useState(linkedCode)
   const [email, setEmail] = useState<string | null>(null)
   const [password, setPassword] = useState('')
@@ -31,7 +31,7 @@ export function Accept() {
     queryFn: () => client.authInvitation({ code: linkedCode }),
     enabled: linkedCode !== '',
   })
-  // A signed-in browser has the session's cookie; without it the response is 401, which is not an error here.
+  // Without a session the response is 401, which is not an error here.
   const signedIn = useQuery({
     queryKey: ['signedInAs'],
     queryFn: () =>
@@ -54,7 +54,7 @@ export function Accept() {
       isBusy={isBusy}
       error={error ?? invitation.error}
       reason={
-        code && !tooShort(password)
+        code && !isTooShort(password)
           ? undefined
           : `Enter a password of at least ${shortestPassword} characters`
       }

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useMe } from '../api/me.ts'
 import { CreateProject } from '../features/create-project.tsx'
-import { curlLine } from '../lib/command-lines.ts'
+import { curlCommand } from '../lib/shell.ts'
 import { Button } from '../ui/button.tsx'
 import { Empty, Page } from '../ui/page.tsx'
 
@@ -27,7 +27,7 @@ export function NoProject() {
           </Button>
         }
         cli="slipway project create research"
-        curl={curlLine('POST', '/v0.1/projects', { name: 'research', organization_id: organization.id })}
+        curl={curlCommand('POST', '/v0.1/projects', { name: 'research', organization_id: organization.id })}
       >
         A project contains VMs, disks and networks, and has its own access keys and budget.
       </Empty>

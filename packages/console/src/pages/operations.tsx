@@ -6,9 +6,9 @@ import { read } from '../api/read.ts'
 import { useResourceNames } from '../api/resource-names.ts'
 import { useQuery } from '../api/use-query.ts'
 import { EventTabs } from '../features/page-tabs.tsx'
-import { operationWords, Steps } from '../features/steps.tsx'
+import { operationText, Steps } from '../features/steps.tsx'
 import { shortId } from '../lib/format.ts'
-import { stateWord } from '../lib/state-words.ts'
+import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Select } from '../ui/field.tsx'
@@ -16,8 +16,8 @@ import { Loaded } from '../ui/loaded.tsx'
 import { Page } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { Lasted } from '../ui/time.tsx'
-import { whenColumn } from '../ui/time-column.tsx'
+import { Elapsed } from '../ui/time.tsx'
+import { timestampColumn } from '../ui/time-column.tsx'
 
 const states: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
 
@@ -37,8 +37,8 @@ export function Operations() {
     refetchInterval: ({ state }) =>
       state.data?.items.some((each) => each.state === 'IN_PROGRESS') ? 2_000 : false,
   })
-  const living = useResourceNames(projectId)
-  const names = new Map([...requestedNames(operations.data?.items ?? []), ...living])
+  const currentNames = useResourceNames(projectId)
+  const names = new Map([...requestedNames(operations.data?.items ?? []), ...currentNames])
   const open = operations.data?.items.find(({ operation_id }) => operation_id === search.operation)
   const columns: Column<Operation>[] = [
     {
@@ -55,7 +55,7 @@ export function Operations() {
             })
           }
         >
-          {operationWords(operation)}
+          {operationText(operation)}
         </button>
       ),
     },
@@ -82,9 +82,9 @@ export function Operations() {
       title: 'Duration',
       width: '100px',
       align: 'right',
-      cell: (operation) => <Lasted from={operation.started_at} to={operation.completed_at} />,
+      cell: (operation) => <Elapsed from={operation.started_at} to={operation.completed_at} />,
     },
-    whenColumn('Started', 'started_at'),
+    timestampColumn('Started', 'started_at'),
   ]
   return (
     <Page title="Operations" isWide>
@@ -128,7 +128,7 @@ export function Operations() {
   )
 }
 
-/** The creation still knows the name of what has been deleted. */
+/** Returns the names from creation requests, which also exist for deleted resources. */
 const requestedNames = (operations: Operation[]) =>
   operations.flatMap(({ metadata: { id, request } }): [string, string][] =>
     typeof request.name === 'string' ? [[id, request.name]] : [],

@@ -2,10 +2,10 @@ import { Link } from '@tanstack/react-router'
 import { useProject } from '../api/me.ts'
 import { read, readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { Alerts } from '../features/alerts.tsx'
+import { ProjectAlerts } from '../features/alerts.tsx'
 import { CreateVmButton } from '../features/create-vm-button.tsx'
 import { EventTable } from '../features/event-table.tsx'
-import { FirstSteps } from '../features/first-steps.tsx'
+import { GettingStarted } from '../features/getting-started.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { type Limit, limitsOf } from '../lib/limits.ts'
 import { ErrorState } from '../ui/error.tsx'
@@ -26,8 +26,8 @@ export function Overview() {
   const count = (state: string) => (vms.data ?? []).filter((vm) => vm.state === state).length
   return (
     <Page title={project.name} actions={<CreateVmButton />}>
-      <Alerts projectId={projectId} />
-      {vms.data?.length === 0 && <FirstSteps hasCard />}
+      <ProjectAlerts projectId={projectId} />
+      {vms.data?.length === 0 && <GettingStarted hasCard />}
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Figure label="Running" value={vms.data ? plural(count('STATE_RUNNING'), 'VM') : '–'} />
         <Figure
@@ -95,7 +95,7 @@ export function Overview() {
       >
         <EventTable projectId={projectId} limit={8} isExcerpt />
       </Section>
-      {vms.data?.length !== 0 && <FirstSteps hasCard />}
+      {vms.data?.length !== 0 && <GettingStarted hasCard />}
     </Page>
   )
 }
@@ -105,7 +105,7 @@ const limitTitles: Record<Limit['of'], string> = {
   organization: 'Organization limits (all projects together)',
 }
 
-/** Shows what is used of each limit, by whose it is. */
+/** Shows the usage of each quota, grouped by the owner of the limit. */
 function Limits({ limits }: { limits: Limit[] }) {
   const owners = [...new Set(limits.map((limit) => limit.of))].sort().reverse()
   return (
@@ -126,7 +126,7 @@ function Limits({ limits }: { limits: Limit[] }) {
   )
 }
 
-/** A figure is large and its unit is not, so that both are read whole on a phone. */
+/** The number is large and its unit is small, so that both fit on a phone. */
 function Figure({ label, value, note = '' }: { label: string; value: string; note?: string }) {
   const [figure, ...unit] = value.split(' ')
   return (

@@ -2,13 +2,13 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { codeOfLink, EntryForm, NewPassword, tooShort } from '../features/entry-form.tsx'
+import { codeFromLink, EntryForm, isTooShort, NewPassword } from '../features/entry-form.tsx'
 import { TextField } from '../ui/field.tsx'
 
-/** A new password by the code of a link. */
+/** Sets a new password with the code of a reset link. */
 export function Reset() {
   const navigate = useNavigate()
-  const [code] = useState(codeOfLink)
+  const [code] = useState(codeFromLink)
   const [password, setPassword] = useState('')
   const reset = useAction({
     run: () => client.authReset({ code, password }),
@@ -22,7 +22,7 @@ export function Reset() {
       isBusy={reset.isPending}
       error={reset.error}
       reason={
-        code && !tooShort(password) ? undefined : 'Open the link from the e-mail and enter a new password'
+        code && !isTooShort(password) ? undefined : 'Open the link from the e-mail and enter a new password'
       }
       onSubmit={() => reset.mutate(undefined, { onSuccess: () => void navigate({ to: '/sign-in' }) })}
       footer="All sessions are signed out. Two-factor authentication stays on."

@@ -2,7 +2,7 @@ import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { EntryForm, NewPassword, tooShort, useEntry } from '../features/entry-form.tsx'
+import { EntryForm, isTooShort, NewPassword, useSignIn } from '../features/entry-form.tsx'
 import { useSignInFields } from '../features/sign-in-fields.tsx'
 import { TextField } from '../ui/field.tsx'
 
@@ -12,7 +12,7 @@ const ssoNotes: Record<string, string> = {
 }
 
 export function SignIn() {
-  const { enter, error, isBusy } = useEntry()
+  const { enter, error, isBusy } = useSignIn()
   const { ended, sso } = useSearch({ strict: false }) as { ended?: string; sso?: string }
   const form = useSignInFields(error)
   const providers = useQuery(read('authOidcList', {}))
@@ -54,7 +54,7 @@ export function SignIn() {
 }
 
 export function SetUp() {
-  const { enter, error, isBusy } = useEntry()
+  const { enter, error, isBusy } = useSignIn()
   const search = useSearch({ strict: false }) as { code?: string }
   const [code, setCode] = useState(search.code ?? '')
   const [email, setEmail] = useState('')
@@ -65,7 +65,7 @@ export function SetUp() {
       action="Create operator"
       isBusy={isBusy}
       error={error}
-      reason={code && email && !tooShort(password) ? undefined : 'Fill in all fields'}
+      reason={code && email && !isTooShort(password) ? undefined : 'Fill in all fields'}
       onSubmit={() => enter({ setup_code: code.trim(), email: email.trim(), password })}
       footer="The server printed the setup code when it first started. The code works once."
     >

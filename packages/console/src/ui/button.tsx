@@ -14,9 +14,9 @@ const kinds: Record<Kind, string> = {
   quiet: 'border-transparent text-ink-muted hover:bg-sunken hover:text-ink',
   danger: 'border-line-strong bg-surface text-red-text hover:border-red hover:bg-red-soft',
 }
-/** A row of a table has no frame around its buttons, since there are many; their words end where the text above does. */
+/** Danger buttons in table rows have no border, and their text is aligned with the column. */
 const smallDanger = 'border-transparent text-red-text last:-mr-2 hover:bg-red-soft'
-/** What cannot be pressed is flat and pale in a broken frame, whatever it would do; its words can still be read. */
+/** Disabled buttons of every kind are flat with a dashed border, and stay readable. */
 const off =
   'cursor-not-allowed border-dashed border-line-strong bg-sunken text-ink-off [&_kbd]:hidden [&>svg]:opacity-60'
 
@@ -29,14 +29,14 @@ interface Look {
   kind?: Kind
   size?: Size
   icon?: ReactNode
-  /** This key does the same. */
+  /** The keyboard shortcut, shown on the button. */
   hotkey?: string
 }
 
 interface ButtonProps extends Look, ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>
   isBusy?: boolean
-  /** This says why the button cannot be used now; the button stays in sight. */
+  /** Why the button is disabled; a disabled button stays visible. */
   reason?: string | undefined
 }
 
@@ -54,7 +54,7 @@ export function Button({
 }: ButtonProps) {
   const isOff = Boolean(reason) || isBusy
   return (
-    // The hint is around every button: one that comes and goes with the reason would take the focus away.
+    // Every button has a hint: adding one together with the reason would recreate the button and lose the focus.
     <Hint text={reason} opensOnPress>
       <button
         type="button"
@@ -81,7 +81,7 @@ interface RowButtonProps extends Omit<ButtonProps, 'size' | 'children'> {
   name: string
 }
 
-/** Each row of a list has the same button: the name for screen readers includes the row. */
+/** A button in a table row; its accessible name includes the name of the row. */
 export function RowButton({ verb, name, ...rest }: RowButtonProps) {
   return (
     <Button size="small" aria-label={`${verb} ${name}`} {...rest}>

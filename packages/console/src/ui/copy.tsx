@@ -30,7 +30,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
   )
 }
 
-/** Browsers offer the clipboard on secure origins only; elsewhere the old way still works. */
+/** The clipboard API needs a secure origin; `execCommand` also works without one. */
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) {
     try {
@@ -45,7 +45,7 @@ async function copyText(text: string): Promise<void> {
   area.remove()
 }
 
-/** Shows a value in mono, with a button that copies it. */
+/** A value in monospace with a copy button. */
 export function Copyable({ text, shown = text, label }: { text: string; shown?: string; label?: string }) {
   if (!text) return <span className="text-ink-muted">–</span>
   return (

@@ -12,7 +12,7 @@ interface DialogProps {
   title: string
   children: ReactNode
   isWide?: boolean
-  /** What has the focus first; without it, the first thing that can. */
+  /** The element with the initial focus; by default the first focusable one. */
   firstFocus?: RefObject<HTMLElement | null> | undefined
 }
 
@@ -29,7 +29,7 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false, first
           >
             <div className="mb-3 flex items-start justify-between gap-4">
               <Base.Title className="text-lg font-semibold">{title}</Base.Title>
-              {/* This button has no hint: the first Escape would close the hint instead of the dialog. */}
+              {/* No hint on this button: Escape would close the hint instead of the dialog. */}
               <Base.Close
                 aria-label="Close"
                 className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-ink-muted hover:bg-sunken hover:text-ink"
@@ -54,7 +54,7 @@ interface FormDialogProps extends DialogProps {
   kind?: 'primary' | 'danger'
 }
 
-/** One button ends the dialog; if that did not work, the dialog stays open and shows the error. */
+/** A dialog with a form. It stays open and shows the error if the request fails. */
 export function FormDialog({
   action,
   onSubmit,
@@ -71,7 +71,7 @@ export function FormDialog({
     if (!reason && !isBusy) onSubmit()
   }
   return (
-    // What cannot be undone is not what Enter does first.
+    // Enter must not confirm a destructive action, so Cancel has the focus.
     <Dialog {...dialog} firstFocus={kind === 'danger' ? cancel : dialog.firstFocus}>
       <form onSubmit={submit} noValidate>
         <div className="flex flex-col gap-4">{children}</div>
@@ -80,7 +80,7 @@ export function FormDialog({
             <ErrorNote error={error} />
           </div>
         )}
-        {/* On a phone the form may be longer than the screen; its buttons stay in sight. */}
+        {/* On a phone the form can be longer than the screen, so its buttons are sticky. */}
         <div className="mt-5 flex justify-end gap-2 max-md:sticky max-md:-bottom-4 max-md:-mx-5 max-md:-mb-5 max-md:rounded-b-md max-md:border-t max-md:border-line max-md:bg-surface max-md:px-5 max-md:py-3">
           <Button ref={cancel} onClick={dialog.onClose}>
             Cancel
@@ -94,8 +94,8 @@ export function FormDialog({
   )
 }
 
-/** Returns the props of a dialog that makes a change; `then` is called once it has worked. */
-export const submitting = <Input, Result>(
+/** Returns the props of a dialog that runs a mutation; `then` is called after success. */
+export const submitProps = <Input, Result>(
   change: UseMutationResult<Result, Error, Input>,
   input: Input,
   then: (result: Result) => void,
@@ -109,13 +109,13 @@ interface ConfirmProps {
   isOpen: boolean
   onClose: () => void
   title: string
-  /** These words say what goes and what stays. */
+  /** Explains what will be deleted and what will be kept. */
   children: ReactNode
   action: string
   isBusy: boolean
   error: Error | null
   onSubmit: () => void
-  /** The name must be typed only where data is lost for good. */
+  /** The user must type this name; only for actions that lose data. */
   nameToType?: string
 }
 

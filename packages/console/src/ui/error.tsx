@@ -1,10 +1,10 @@
 import { createContext, type ReactNode, useContext } from 'react'
-import { errorWords } from '../lib/error-words.ts'
+import { errorText } from '../lib/error-text.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { Icon } from './icon.tsx'
 
-/** The app fills this in: it returns what can be done about an error right where the error is shown. */
+/** Returns the action to show beside an error. The app provides it. */
 const ErrorActions = createContext<(error: Error) => ReactNode>(() => null)
 export const ErrorActionProvider = ErrorActions.Provider
 
@@ -25,7 +25,7 @@ function RequestId({ id }: { id: string }) {
 
 /** Shows an error inside a form, a dialog or a toast. */
 export function ErrorNote({ error, action }: { error: Error; action?: ReactNode }) {
-  const { message, advice, requestId } = errorWords(error)
+  const { message, advice, requestId } = errorText(error)
   const offered = useErrorAction(error, action)
   return (
     <div role="alert" className="rounded-md border border-red/40 bg-red-soft p-3 text-sm">
@@ -37,9 +37,9 @@ export function ErrorNote({ error, action }: { error: Error; action?: ReactNode 
   )
 }
 
-/** Stands in place of content that could not be read. */
+/** Replaces content that could not be loaded. */
 export function ErrorState({ error, onRetry }: { error: Error; onRetry?: () => void }) {
-  const { message, advice, requestId } = errorWords(error)
+  const { message, advice, requestId } = errorText(error)
   const offered = useErrorAction(error, undefined)
   return (
     <div role="alert" className="card flex flex-col items-start gap-2 p-6">

@@ -152,7 +152,7 @@ export function Select({
   )
 }
 
-/** Narrows a list down as one types. */
+/** A text field that filters a list. */
 export function FilterInput({
   label,
   value,

@@ -10,11 +10,11 @@ interface FinderProps<Hit> {
   keyOf: (hit: Hit) => string
   onOpen: (hit: Hit) => void
   children: (hit: Hit) => ReactNode
-  /** Stands in place of hits. */
+  /** Shown if there are no hits. */
   empty: string
 }
 
-/** A field that is typed into, and what fits it below: arrows move through it, Enter opens it. */
+/** A search field with a list of hits: arrow keys move the selection, Enter opens it. */
 export function Finder<Hit>(props: FinderProps<Hit>) {
   const { label, placeholder, text, onText, hits, keyOf, onOpen, children, empty } = props
   const listId = useId()

@@ -5,10 +5,10 @@ interface FoldableColumn {
   isFoldable?: boolean
 }
 
-/** Returns the least width that a track of the grid has: 140 of `minmax(140px, 2fr)`. */
+/** Returns the minimum width of a grid track: 140 for `minmax(140px, 2fr)`. */
 const leastPx = (track: string): number => Number(/(\d+)px/.exec(track)?.[1] ?? 0)
 
-/** Parts the columns into those that a frame has room for, and those that are folded into the first; the last go first. */
+/** Splits the columns into those that fit and those that are folded below the row; the last ones are folded first. */
 export function useFolding<Column extends FoldableColumn>(
   frame: RefObject<HTMLElement | null>,
   columns: Column[],

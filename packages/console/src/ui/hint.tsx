@@ -2,9 +2,9 @@ import { Tooltip } from '@base-ui/react/tooltip'
 import { type ReactElement, useState } from 'react'
 
 interface HintProps {
-  /** Without it nothing is shown. */
+  /** No hint is shown if this is empty. */
   text: string
-  /** Pressing shows it as well, for fingers, which cannot hover: the button itself does nothing. */
+  /** Also opens on press, for invalidate screens; for disabled buttons, which do nothing else. */
   opensOnPress?: boolean
   children: ReactElement
 }

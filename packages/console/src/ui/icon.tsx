@@ -6,7 +6,7 @@ export type { IconName }
 /** Set by vite.config.ts. */
 declare const iconShapes: Record<IconName, string>
 
-/** Decoration unless it has an `aria-label`. */
+/** Hidden from screen readers unless it has an `aria-label`. */
 export function Icon({
   name,
   size = 16,

@@ -2,7 +2,7 @@ import { labelText } from '../lib/labels.ts'
 
 const chip = 'mono rounded-[4px] border border-line bg-sunken px-1.5 text-xs leading-5 whitespace-nowrap'
 
-/** Shows labels as chips; where a list can be narrowed by one, pressing it does so. */
+/** Shows labels as chips. With `onPick` they are buttons that filter the list. */
 export function Labels({
   labels,
   onPick,
@@ -12,7 +12,7 @@ export function Labels({
 }) {
   return (
     <span
-      // In a list, a row stays one line high.
+      // Table rows stay one line high.
       className={`inline-flex max-w-full gap-1 align-middle ${onPick ? 'overflow-hidden' : 'flex-wrap'}`}
     >
       {Object.entries(labels).map(([key, value]) => {

@@ -5,12 +5,12 @@ import { Skeleton } from './page.tsx'
 
 interface LoadedProps<Data> {
   query: Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>
-  /** The skeleton has this many rows. */
+  /** The number of rows of the skeleton. */
   rows?: number
   children: (data: Data) => ReactNode
 }
 
-/** Shows what has been read; until then its outline, or why it could not be read. What was read once stays in sight. */
+/** Shows the data of a query, a skeleton while it loads, or its error. Loaded data stays visible. */
 export function Loaded<Data>({ query, rows = 6, children }: LoadedProps<Data>) {
   if (query.data !== undefined) return children(query.data)
   if (query.error) return <ErrorState error={query.error} onRetry={() => query.refetch()} />

@@ -8,9 +8,9 @@ interface MenuEntry {
   icon?: ReactNode
   onSelect: () => void
   isDanger?: boolean
-  /** A line sets it apart from those before it. */
+  /** Draws a separator above the entry. */
   isApart?: boolean
-  /** It is what holds now, and has a check mark. */
+  /** Marks the current choice with a check mark. */
   isCurrent?: boolean
 }
 
@@ -25,7 +25,7 @@ export function Menu({
   label: string
   entries: MenuEntry[]
   header?: ReactNode
-  /** Which edges of menu and button stand one above the other. */
+  /** The edges of the menu and the button that are aligned. */
   align?: 'start' | 'end'
 }) {
   return (

@@ -1,18 +1,18 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { type CSSProperties, Fragment, type ReactNode, useEffect } from 'react'
-import { CommandLines } from './command-lines.tsx'
+import { CommandLines } from './commands.tsx'
 import { Icon } from './icon.tsx'
 
 interface PageProps {
   title: string
-  /** The pages that this one lies under, outermost first. */
+  /** The breadcrumbs, outermost first. */
   trail?: [label: string, to: string][]
-  /** This stands beside the title. */
+  /** Shown beside the title. */
   aside?: ReactNode
   actions?: ReactNode
-  /** Sentences that say why some actions are disabled, because users do not hover over disabled buttons. */
+  /** Why some actions are disabled. Shown as text, because users do not hover over disabled buttons. */
   reasons?: (string | undefined)[]
-  /** Tables may use all of the width. */
+  /** Uses the full width, for tables. */
   isWide?: boolean
   children: ReactNode
 }
@@ -70,7 +70,7 @@ export function Section({
   id,
 }: {
   title: string
-  /** Says in a sentence what it holds. */
+  /** A sentence below the title. */
   about?: string
   actions?: ReactNode
   children: ReactNode
@@ -90,7 +90,7 @@ export function Section({
   )
 }
 
-/** Shows a label and a value on each line, one column after the other where there is room for two. */
+/** A list of labels and values, in two columns if there is room. */
 export function Facts({ items }: { items: [string, ReactNode][] }) {
   return (
     <dl
@@ -115,7 +115,7 @@ interface EmptyProps {
   curl?: string
 }
 
-/** Stands where a list has no row yet: it says what the list is for, with the button and the same from a terminal. */
+/** Replaces an empty list: explains it, and offers the button and the commands to create the first item. */
 export function Empty({ title, children, action, cli = '', curl = '' }: EmptyProps) {
   return (
     <div className="card flex flex-col items-center gap-3 px-6 py-10 text-center">
@@ -131,7 +131,7 @@ export function Empty({ title, children, action, cli = '', curl = '' }: EmptyPro
   )
 }
 
-/** Draws grey bars of the size of what is being read, so that nothing moves when it comes. */
+/** Grey bars in place of content that is loading, so that the layout does not move. */
 export function Skeleton({ rows = 6, className = '' }: { rows?: number; className?: string }) {
   return (
     <div role="status" aria-label="Loading" className={`card divide-y divide-line ${className}`}>
@@ -147,7 +147,7 @@ export function Skeleton({ rows = 6, className = '' }: { rows?: number; classNam
   )
 }
 
-/** Shows how much of a limit is used. */
+/** A meter of the used part of a limit. */
 export function UsageBar({
   label,
   used,

@@ -1,6 +1,6 @@
 import encodeQr from 'qr'
 
-/** Draws a text for a camera to read. In both themes it is dark on light, with the margin that cameras need. */
+/** Draws a QR code. It is dark on light in both themes, with the margin that scanners need. */
 export function QrCode({ text, label }: { text: string; label: string }) {
   const rows = encodeQr(text, 'raw', { ecc: 'medium', border: 4 })
   const path = rows.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])))

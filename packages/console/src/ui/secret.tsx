@@ -4,7 +4,7 @@ import { Copyable } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Icon } from './icon.tsx'
 
-/** Shows a secret, this once. Only the button that says so ends it: a slip of the hand asks first. */
+/** Shows a secret once. Escape or a click outside asks before it closes the dialog. */
 export function SecretDialog({
   title,
   secret,
@@ -15,7 +15,7 @@ export function SecretDialog({
   title: string
   secret: string
   note: string
-  /** This says how to get another one. */
+  /** Explains how to get another one. */
   ifLost: string
   onClose: () => void
 }) {

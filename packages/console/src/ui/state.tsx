@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useNow } from '../lib/clock.ts'
 import { duration } from '../lib/format.ts'
-import { stateLooks, type Tone } from '../lib/state-words.ts'
+import { stateStyles, type Tone } from '../lib/states.ts'
 
 const text: Record<Tone, string> = {
   good: 'text-green-text',
@@ -27,9 +27,9 @@ export function Mark({ tone, isMoving = false }: { tone: Tone; isMoving?: boolea
   return <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${colour}`} />
 }
 
-/** Shows a state as colour, shape and word; one that passes shows how long it has lasted. */
+/** Shows a state by color, shape and word, and how long a transitional state has lasted. */
 export function StateBadge({ state, since = '' }: { state: string; since?: string | undefined }) {
-  const [tone, word] = stateLooks[state] ?? (['idle', state] as const)
+  const [tone, word] = stateStyles[state] ?? (['idle', state] as const)
   const isMoving = tone === 'busy' && state !== 'open'
   return (
     <span className={`inline-flex items-center gap-2 whitespace-nowrap ${text[tone]}`}>

@@ -2,55 +2,55 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { useCutEdges } from './cut-edges.ts'
 import { useFolding } from './folded-columns.ts'
+import { useScrollEdges } from './scroll-edges.ts'
 
 export interface Column<Row> {
   key: string
-  /** Empty above buttons: screen readers read "Actions". On narrow screens the first is the title of a card. */
+  /** Empty above buttons, where screen readers read "Actions". */
   title: string
-  /** Where it returns nothing, a card leaves the column out. */
+  /** Cards omit a column that returns null, false or an empty string. */
   cell: (row: Row) => ReactNode
-  /** This is a CSS grid track: `minmax(140px, 2fr)`. */
+  /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
   align?: 'right'
   /** The table can be sorted by this. */
   sortBy?: (row: Row) => string | number
-  /** It has the row's buttons: the last column, which stays in sight while the others scroll. Its width is in pixels. */
+  /** The column of buttons: the last one, sticky, with a width in pixels. */
   isActions?: boolean
-  /** On narrow screens it stands in the card's title, behind the first column. */
+  /** On narrow screens it is in the title of the card, after the first column. */
   isInTitle?: boolean
-  /** Where there is no room for all columns, it stands in small below the others. */
+  /** OtherLocations below the row in small text if there is no room. */
   isFoldable?: boolean
 }
 
 interface TableProps<Row> {
-  /** This stands in place of a table without rows. */
+  /** Replaces a table without rows. */
   empty?: ReactNode
   label: string
   rows: Row[]
   columns: Column<Row>[]
   rowKey: (row: Row) => string
-  /** Sums and the like stay below the rows, however these are sorted. The last of them counts most. */
+  /** Rows that stay at the end, such as sums. The last one is bold. */
   foot?: Row[]
-  /** The key of the column that sorts, with a minus for the other way round. */
+  /** The key of the sorting column, with a minus for descending order. */
   sort?: string
   onSort?: (sort: string) => void
   selected?: ReadonlySet<string>
   onSelect?: (selected: Set<string>) => void
-  /** The checkbox of a row is labelled with this name. */
+  /** The name of a row, for the label of its checkbox. */
   rowName?: (row: Row) => string
 }
 
-/** Cards have room for every column. */
+/** Cards do not fold columns. */
 const none: Column<unknown>[] = []
 const rowPx = 36
 const foldedLinePx = 26
 const boxPx = 36
-/** Below this everything is in the document, so that the browser's own search finds it. */
+/** Shorter tables render all rows, so that the browser's search finds them. */
 const virtualFrom = 200
 
-/** The table scrolls ten thousand rows as it does ten; on narrow screens it becomes cards with the same data. */
+/** A table for up to ten thousand rows. On narrow screens each row is a card. */
 export function Table<Row>({ empty, ...props }: TableProps<Row>) {
   const { rows, columns, sort = '' } = props
   const sorted = useMemo(() => sortedBy(rows, columns, sort), [rows, columns, sort])
@@ -71,7 +71,7 @@ function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[]
     .map(({ row }) => row)
 }
 
-/** Sorts upwards, then downwards, then not at all. */
+/** Cycles through ascending, descending and unsorted. */
 const nextSort = (key: string, sort: string) => (sort === key ? `-${key}` : sort === `-${key}` ? '' : key)
 
 function Rows<Row>(props: TableProps<Row>) {
@@ -87,7 +87,7 @@ function Rows<Row>(props: TableProps<Row>) {
       isNarrow ? 28 + 24 * (columns.length - 1) + 16 : rowPx + (folded.length > 0 ? foldedLinePx : 0),
     overscan: 12,
   })
-  // Rows become cards and back: what was measured of one is wrong for the other.
+  // The measured heights of rows are wrong for cards, and vice versa.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the look changes
   useLayoutEffect(() => {
     virtual.measure()
@@ -108,7 +108,7 @@ function Rows<Row>(props: TableProps<Row>) {
       measure={virtual.measureElement}
     />
   )
-  useCutEdges(frame)
+  useScrollEdges(frame)
   const pinned = isNarrow ? undefined : columns.find(({ isActions }) => isActions)?.width
   const allSelected = rows.length > 0 && rows.every((row) => selected?.has(rowKey(row)))
   return (
@@ -121,7 +121,7 @@ function Rows<Row>(props: TableProps<Row>) {
     >
       <div
         ref={frame}
-        // What gets the focus is scrolled clear of the pinned column.
+        // Scroll focused elements out from under the pinned column.
         className={`scroll-pr-(--pinned,0px) ${isVirtual ? 'max-h-[calc(100dvh-220px)] overflow-auto' : 'overflow-x-auto'}`}
         tabIndex={isVirtual ? 0 : undefined}
       >
@@ -199,10 +199,10 @@ type RowProps<Row> = TableProps<Row> & {
   measure: (element: HTMLElement | null) => void
 }
 
-/** What scrolls under a pinned cell must not shine through, however high the row is. */
+/** A pinned cell is opaque and fills the height of the row. */
 const pinnedLook = 'sticky right-0 z-1 flex items-center justify-end self-stretch bg-inherit'
 
-/** While the table scrolls, rows that stay in sight are not drawn again. */
+/** Memoized, so that scrolling does not render visible rows again. */
 const TableRow = memo(PlainRow) as typeof PlainRow
 
 function PlainRow<Row>({
@@ -298,7 +298,7 @@ function PlainRow<Row>({
         <span
           key={column.key}
           role="cell"
-          // A long name wraps, because names often differ at their end. Figures never wrap.
+          // Long names wrap, because names often differ at their end. Numbers do not wrap.
           className={`min-w-0 overflow-hidden px-3 py-1.5 wrap-anywhere ${column.align === 'right' ? 'figures text-right whitespace-nowrap' : ''} ${column.isActions ? `${spans} ${pinnedLook}` : ''}`}
         >
           {column.cell(row)}
@@ -314,7 +314,7 @@ function PlainRow<Row>({
 interface FoldedCellsProps<Row> {
   row: Row
   columns: Column<Row>[]
-  /** The lines of the grid between which they stand. */
+  /** The grid lines between which the cells are placed. */
   from: number
   to: number
 }

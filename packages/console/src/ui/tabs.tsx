@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
-import { useCutEdges } from './cut-edges.ts'
+import { useScrollEdges } from './scroll-edges.ts'
 
 interface TabLink {
   label: string
@@ -8,16 +8,16 @@ interface TabLink {
   isExact?: boolean
 }
 
-/** Each tab is an address of its own. */
+/** Tabs that are links. */
 export function TabLinks({ label, tabs }: { label: string; tabs: TabLink[] }) {
   const { pathname } = useLocation()
   const nav = useRef<HTMLElement>(null)
-  useCutEdges(nav)
+  useScrollEdges(nav)
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the page changes
   useEffect(() => {
     const row = nav.current
     if (!row) return
-    // On narrow screens the row scrolls, and the current tab may lie outside.
+    // On narrow screens the row scrolls; keep the current tab visible.
     const observer = new ResizeObserver(() =>
       row.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest', inline: 'center' }),
     )

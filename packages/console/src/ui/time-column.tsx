@@ -1,8 +1,8 @@
 import type { Column } from './table.tsx'
-import { Age, When } from './time.tsx'
+import { Age, Timestamp } from './time.tsx'
 
-/** Returns the column of a timestamp, by the name of its member. */
-export const whenColumn = <Member extends string>(
+/** Returns a column for a timestamp member. */
+export const timestampColumn = <Member extends string>(
   title: string,
   member: Member,
 ): Column<Record<Member, string>> => ({
@@ -10,10 +10,10 @@ export const whenColumn = <Member extends string>(
   title,
   width: '190px',
   align: 'right',
-  cell: (row) => <When iso={row[member]} />,
+  cell: (row) => <Timestamp iso={row[member]} />,
 })
 
-/** The column of how long ago each was created. */
+/** The age of each row since its creation. */
 export const ageColumn: Column<{ created_at: string }> = {
   key: 'age',
   title: 'Age',

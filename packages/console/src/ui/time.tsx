@@ -1,8 +1,8 @@
 import { useNow } from '../lib/clock.ts'
 import { duration, localDate, preciseDuration, utcDate } from '../lib/format.ts'
 
-/** Shows the local time, and UTC on hover. */
-export function When({
+/** A point in local time, with UTC on hover. */
+export function Timestamp({
   iso,
   empty = '–',
   hasSeconds = false,
@@ -19,7 +19,7 @@ export function When({
   )
 }
 
-/** Shows how old something is, with local time and UTC on hover. */
+/** The time since a point in time, with local time and UTC on hover. */
 export function Age({ iso }: { iso: string }) {
   const now = useNow()
   if (!iso) return <span className="text-ink-muted">–</span>
@@ -30,7 +30,7 @@ export function Age({ iso }: { iso: string }) {
   )
 }
 
-/** Shows a moment by how long ago it was. */
+/** The time since a point in time, with "ago". */
 export function Ago({ iso }: { iso: string }) {
   return (
     <span className="whitespace-nowrap">
@@ -40,7 +40,7 @@ export function Ago({ iso }: { iso: string }) {
   )
 }
 
-/** Shows how long it is until then, with local time and UTC on hover. */
+/** The time until a point in time, with local time and UTC on hover. */
 export function Until({ iso }: { iso: string }) {
   const now = useNow()
   const leftMs = Date.parse(iso) - now
@@ -51,8 +51,8 @@ export function Until({ iso }: { iso: string }) {
   )
 }
 
-/** Shows the time from one moment to another, or up to now. */
-export function Lasted({ from, to }: { from: string; to: string }) {
+/** The time between two points in time, or until now. */
+export function Elapsed({ from, to }: { from: string; to: string }) {
   const now = useNow()
   if (!from) return null
   const endMs = to ? Date.parse(to) : Math.max(now, Date.parse(from))

@@ -5,10 +5,10 @@ import { ErrorNote } from './error.tsx'
 import { Icon } from './icon.tsx'
 
 const shownMs = 5_000
-/** Above and below the toasts. */
+/** The space above and below the toasts. */
 const edgePx = 32
 
-/** Pages and dialogs leave this much room at their end, so that a toast covers nothing that cannot be scrolled clear. */
+/** Sets the padding at the end of pages and dialogs, so that content under a toast can be scrolled into view. */
 function giveSpace(viewport: HTMLElement | null) {
   if (!viewport) return
   const observer = new ResizeObserver(() => {
@@ -19,7 +19,7 @@ function giveSpace(viewport: HTMLElement | null) {
   return () => observer.disconnect()
 }
 
-/** Says in a corner of the page what has happened; failures stay until they are read. */
+/** Notifications in a corner of the page. Failures stay until the user closes them. */
 export function Toasts() {
   return (
     <Toast.Provider limit={4}>
@@ -67,7 +67,7 @@ function List() {
   })
 }
 
-/** Hands each toast of the store to the library once; the library decides when it goes. */
+/** Passes each toast of the store to the library once; the library closes it after its timeout. */
 function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
   const { toasts, add, close } = Toast.useToastManager<{ error?: Error }>()

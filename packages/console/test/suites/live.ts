@@ -13,7 +13,7 @@ import {
   visit,
   vmRequest,
 } from '../support/browser.ts'
-import { openLine } from '../support/line.ts'
+import { openFaultyProxy } from '../support/faulty-proxy.ts'
 
 const isLive = (on: Page) => on.getByRole('banner').getByText('Live', { exact: true })
 const isReconnecting = (on: Page) => on.getByRole('banner').getByText('Reconnecting', { exact: true })
@@ -31,7 +31,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
   const createDisk = (project_id: string, name: string) =>
     scene.service.asOwner.diskCreate({ project_id }, { name, size: '10GiB', location: 'us-east1-a' })
 
-  test('a VM that is made elsewhere appears in the list without a reload', async () => {
+  test('a VM that is created elsewhere appears in the list without a reload', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'was-there', 'a40.1x', project_id)
@@ -41,7 +41,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await vmRow(page, 'comes-later').getByText('running').waitFor()
   })
 
-  test('a list that is open shows a price soon after it has changed', async () => {
+  test('an open list shows a changed price without a reload', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     await createVm(service, 'priced', 'a40.2x', project_id)
@@ -60,10 +60,10 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await page.close()
   })
 
-  test('a page goes on through a restart of the server in the middle of a creation', async () => {
+  test('a page recovers from a restart of the server during a creation', async () => {
     const { service } = scene
     const project_id = takeProject(service)
-    // The machine does not start before the server has.
+    // The VM does not start before the server has restarted.
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
     )
@@ -77,7 +77,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await main().getByText('This simulated VM has no SSH.').waitFor()
   }, 240_000)
 
-  test('events are shown again after a restart of the server', async () => {
+  test('live updates resume after a restart of the server', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createDisk(project_id, 'before-the-storm')
@@ -92,11 +92,11 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'after-the-storm').getByText('available').waitFor()
   }, 240_000)
 
-  test('a change between the first reading and the start of the stream is shown', async () => {
+  test('a change between the first read and the start of the stream is shown', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'quick', 'a40.1x', project_id)
-    // The page reads the VM as it was before, and the stream begins behind all that has happened to it.
+    // The page reads an old state of the VM, and the stream starts after the event of the change.
     const json = { ...vm, state: 'STATE_CREATING' }
     await page.route(`**/v0.1/projects/${project_id}/vms/${vm.id}`, (route) => route.fulfill({ json }), {
       times: 1,
@@ -111,22 +111,22 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await main().getByText('running', { exact: true }).first().waitFor()
   })
 
-  test('a page is shown as it is, though it changed while it was read for the first time', async () => {
+  test('a page is current if its resource changes during the first read', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'first-name', 'a40.1x', project_id)
-    const read = await holdAnswer(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
+    const read = await holdResponse(page, `**/v0.1/projects/${project_id}/vms/${vm.id}`)
     await load(project_id, `/vms/${vm.id}`)
     await read.isAsked
     await isLive(page).waitFor()
-    const isHeard = page.waitForRequest('**/alerts')
+    const isEventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.vmUpdate({ project_id, vm_id: vm.id }, { name: 'second-name' })
-    await isHeard
+    await isEventReceived
     read.release()
     await page.getByRole('heading', { level: 1, name: 'second-name' }).waitFor()
   })
 
-  test('a row is shown as it is, though it changed while its list was read again', async () => {
+  test('a row is current if it changes while its list is refetched', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
@@ -134,18 +134,18 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     const stream = await holdBack(page, '**/events?limit=20')
     await load(project_id, '/disks')
     await diskRow(page, 'first-name').waitFor()
-    const read = await holdAnswer(page, '**/disks?limit=500')
+    const read = await holdResponse(page, '**/disks?limit=500')
     stream.release()
     await read.isAsked
     await isLive(page).waitFor()
-    const isHeard = page.waitForRequest('**/alerts')
+    const isEventReceived = page.waitForRequest('**/alerts')
     await service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name: 'second-name' })
-    await isHeard
+    await isEventReceived
     read.release()
     await diskRow(page, 'second-name').waitFor()
   })
 
-  test('a row is shown as it is, though an earlier reading of it is answered last', async () => {
+  test('a row is current if an earlier read of it is answered last', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')
@@ -153,13 +153,13 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await open(project_id, '/disks')
     await isLive(page).waitFor()
     await diskRow(page, 'first-name').waitFor()
-    const earlier = await holdAnswer(page, '**/disks?ids=*')
+    const earlier = await holdResponse(page, '**/disks?ids=*')
     const rename = (name: string) => service.asOwner.diskUpdate({ project_id, disk_id: disk.id }, { name })
     await rename('second-name')
     await earlier.isAsked
-    const isHeard = page.waitForResponse('**/alerts')
+    const isEventReceived = page.waitForResponse('**/alerts')
     await rename('third-name')
-    await isHeard
+    await isEventReceived
     const isAnswered = page.waitForEvent('requestfinished', (request) => /disks\?ids=/.test(request.url()))
     earlier.release()
     await isAnswered
@@ -167,16 +167,16 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'third-name').waitFor()
   })
 
-  describe('over a line that fails', () => {
-    let line: Awaited<ReturnType<typeof openLine>>
+  describe('over a connection that fails', () => {
+    let proxy: Awaited<ReturnType<typeof openFaultyProxy>>
     let far: Tab
     let projectId: string
     let context: BrowserContext
     beforeAll(async () => {
-      line = await openLine(scene.service.url)
+      proxy = await openFaultyProxy(scene.service.url)
       context = await scene.browser.newContext()
       const { page } = await openTab(context)
-      await signIn(page, { ...scene.service, url: line.url })
+      await signIn(page, { ...scene.service, url: proxy.url })
       await page.close()
     })
     beforeEach(async () => {
@@ -185,75 +185,75 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
       await far.page.clock.install()
     })
     afterEach(async () => {
-      line.restore()
+      proxy.restore()
       expectNoComplaints(far)
       await far.page.close()
     })
     afterAll(async () => {
       await context?.close()
-      await line?.close()
+      await proxy?.close()
     })
 
     async function openDisks() {
       await createDisk(projectId, 'made-before')
-      await far.page.goto(`${line.url}/projects/${projectId}/disks`)
+      await far.page.goto(`${proxy.url}/projects/${projectId}/disks`)
       await diskRow(far.page, 'made-before').waitFor()
       await isLive(far.page).waitFor()
     }
 
-    test('a page catches up when its line was cut and comes back', async () => {
+    test('a page catches up after the connection was cut', async () => {
       await openDisks()
-      line.cut()
+      proxy.cut()
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      line.restore()
+      proxy.restore()
       await isLive(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
 
-    test('a page catches up when its stream has gone silent without an end', async () => {
+    test('a page catches up when its stream is silent but not closed', async () => {
       await openDisks()
-      line.silence()
-      // The service sends a comment every 15 s. One that is late is no reason to doubt the line.
+      proxy.silence()
+      // The service sends a comment every 15 s. A late one is not an error yet.
       await far.page.clock.runFor(20_000)
       await isLive(far.page).waitFor()
       await far.page.clock.runFor(30_000)
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      line.cut()
-      line.restore()
+      proxy.cut()
+      proxy.restore()
       await isLive(far.page).waitFor()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
 
-    test('a page whose line is cut before its stream begins says so and comes back', async () => {
+    test('a page reconnects if the connection is cut before its stream starts', async () => {
       const stream = await holdBack(far.page, '**/events?limit=20')
-      await far.page.goto(`${line.url}/projects/${projectId}/disks`)
+      await far.page.goto(`${proxy.url}/projects/${projectId}/disks`)
       await far.page.getByText('No disks yet').waitFor()
-      line.cut()
+      proxy.cut()
       stream.release()
       await isReconnecting(far.page).waitFor()
-      line.restore()
+      proxy.restore()
       await isLive(far.page).waitFor()
     })
 
-    test('a page whose code is being loaded when the line is cut opens when the line is back', async () => {
-      await far.page.goto(`${line.url}/projects/${projectId}`)
+    test('a page opens after a reconnect if the connection was cut while its code was loading', async () => {
+      await far.page.goto(`${proxy.url}/projects/${projectId}`)
       await isLive(far.page).waitFor()
       const code = await holdBack(far.page, '**/assets/disks-*.js')
       await far.page.getByRole('link', { name: 'Disks' }).click()
       await code.isAsked
-      line.cut()
+      proxy.cut()
       code.release()
       await isReconnecting(far.page).waitFor()
       await createDisk(projectId, 'made-meanwhile')
-      line.restore()
+      proxy.restore()
       await diskRow(far.page, 'made-meanwhile').waitFor()
     })
   })
 })
 
-/** Keeps requests waiting until they are released. */
+/** Delays requests until they are released. */
 async function holdBack(page: Page, url: string) {
   const gate = newGate()
   await page.route(url, async (route) => {
@@ -264,8 +264,8 @@ async function holdBack(page: Page, url: string) {
   return gate
 }
 
-/** Keeps the answer to one request waiting: what it says was true when it was asked. */
-async function holdAnswer(page: Page, url: string) {
+/** Delays the response of one request. The response has the state at the time of the request. */
+async function holdResponse(page: Page, url: string) {
   const gate = newGate()
   const hold = async (route: Route) => {
     const response = await route.fetch()

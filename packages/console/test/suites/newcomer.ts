@@ -18,7 +18,7 @@ import {
 
 const password = 'analytical-engine'
 
-describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
+describe.skipIf(isBrowserMissing)('a new user of the console', () => {
   const scene = useConsole('Newcomer', 'visitor')
   let page: Page
   beforeEach(() => {
@@ -32,7 +32,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     return id
   }
 
-  test('first steps lead from a key and a card to a VM and a budget, and are gone when all is done', async () => {
+  test('the getting-started list leads to a VM with a budget and disappears when it is complete', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Labs')
     const email = 'ada@harbour.example'
@@ -42,7 +42,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     const { id: project_id } = await client.projectCreate({ name: 'research', organization_id })
     await page.goto(`${service.url}/projects/${project_id}`)
     const steps = page.getByRole('region', { name: 'Getting started' })
-    // Without a card a key can be added already.
+    // An SSH key can be added without a payment method.
     await steps.getByRole('listitem').first().getByRole('button', { name: 'Add SSH key' }).click()
     await dialog().getByLabel('Public key').fill(sshKey)
     await dialog().getByRole('button', { name: 'Add key' }).click()
@@ -76,7 +76,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await steps.waitFor({ state: 'detached' })
   })
 
-  test('an invitation says who invites, to which organization, and which address', async () => {
+  test('an invitation shows the organization, the role and the address', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Observatory')
     const { invite_url } = await service.operator.adminUserCreate({
@@ -88,7 +88,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await page.getByText('viewer of Harbour Observatory').waitFor()
     await page.getByText('The invitation is for grace@newcomer.example.').waitFor()
     expect(await page.getByLabel('E-mail').inputValue()).toBe('grace@newcomer.example')
-    // Another invitation to the same takes the place of the first, whose page says what to do.
+    // A second invitation to the same address replaces the first, whose page says what to do.
     await service.operator.adminUserCreate({
       email: 'grace@newcomer.example',
       organization_id,
@@ -101,7 +101,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await page.getByLabel('Password').waitFor()
   })
 
-  test('a second factor is set up, refuses a wrong code, takes the right one, and is removed', async () => {
+  test('two-factor authentication is turned on, refuses a wrong code, and is turned off', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Watch')
     const email = 'watch@newcomer.example'
@@ -123,7 +123,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await secrets.getByRole('button', { name: 'Done' }).click()
     await factor.getByText('You enter a code each time you sign in.').waitFor()
     expect(await factor.getByRole('alert').count()).toBe(0)
-    // A new browser is asked for it.
+    // A new browser must enter a code.
     const visitor = await openTab(await scene.browser.newContext())
     await visitor.page.goto(`${service.url}/`)
     await visitor.page.getByLabel('E-mail').fill(email)
@@ -136,15 +136,17 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await factor.getByLabel('Confirm your password').waitFor()
   })
 
-  test('the keyboard alone leads from signing in to a deleted VM', async () => {
+  test('sign-in, creation and deletion of a VM work with only the keyboard', async () => {
     const { service } = scene
     const press = (key: string) => page.keyboard.press(key)
     const type = (text: string) => page.keyboard.insertText(text)
-    /** Presses Tab until what has the focus is called so. */
+    /** Presses Tab until an element with this name has the focus. */
     const tabTo = async (name: RegExp) => {
       const focused = () =>
         page.evaluate(() => {
           const element = document.activeElement as HTMLInputElement | null
+          // Without a focused element this is the body, whose text contains every name.
+          if (element === document.body) return ''
           const label = element?.labels?.[0]?.textContent ?? ''
           return `${element?.getAttribute('aria-label') ?? ''} ${label} ${element?.textContent ?? ''}`.trim()
         })
@@ -200,7 +202,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
     await main().getByText('by-keyboard').first().waitFor({ state: 'detached' })
   })
 
-  test('every focus ring of a page lies whole inside what clips it', async () => {
+  test('focus rings are not clipped', async () => {
     const { service } = scene
     await createVm(service, 'ringed', 'a40.1x')
     await page.goto(`${service.url}/`)
@@ -222,7 +224,7 @@ describe.skipIf(isBrowserMissing)('somebody who is new to the console', () => {
   })
 })
 
-/** Runs in the page: names what has the focus if a part of its ring is cut off sideways; empty otherwise. */
+/** Runs in the page. Returns the focused element if its focus ring is clipped at the left or right; empty otherwise. */
 function clippedRing(): string {
   const element = document.activeElement
   if (!element || element === document.body) return ''
@@ -233,7 +235,7 @@ function clippedRing(): string {
   for (let frame = element.parentElement; frame; frame = frame.parentElement) {
     if (getComputedStyle(frame).overflowX === 'visible') continue
     const clip = frame.getBoundingClientRect()
-    // Whatever is wider than its frame is scrolled, not cut.
+    // An element that is wider than its frame scrolls.
     if (box.width > clip.width) continue
     if (box.left - reach < clip.left - 0.5 || box.right + reach > clip.right + 0.5)
       return `${element.tagName} ${element.textContent || element.getAttribute('aria-label')}`
@@ -241,7 +243,7 @@ function clippedRing(): string {
   return ''
 }
 
-/** Reads what a camera would read. */
+/** Decodes the QR code of an image. */
 async function readQr(image: Locator): Promise<string> {
   const size = Number((await image.getAttribute('viewBox'))!.split(' ').at(-1))
   const cells = (await image.locator('path').getAttribute('d'))!.matchAll(/M(\d+) (\d+)/g)

@@ -32,27 +32,27 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   const openTabOf = (name: string) =>
     page.getByRole('navigation', { name: 'Fleet' }).getByRole('link', { name }).click()
 
-  test('the fleet map names the VM that holds a GPU, and its tenant', async () => {
+  test('the fleet map names the VM of a GPU and its tenant', async () => {
     const vm = await createVm(service, 'holder', 'a100-80gb.4x')
     const band = main().getByRole('region', { name: vm.location })
     const cells = band.getByRole('img', { name: 'claimed, holder, Operator / default' })
     await cells.first().waitFor()
     expect(await cells.count()).toBe(4)
-    // Blue and green are for what is under way and for what can be chosen: what is taken has no colour.
+    // Claimed GPUs are grey.
     const [red, green, blue] = await cells.first().evaluate(paintOf)
     expect(Math.max(red!, green!, blue!) - Math.min(red!, green!, blue!)).toBeLessThan(30)
     await cells.first().hover()
     await page.getByText('Operator / default', { exact: true }).waitFor()
     await screenshot(page, 'fleet-hover-light')
     await band.getByText('largest available type: a100-80gb.8x').waitFor()
-    // The configuration has the locations in this order, as the table of capacity does.
+    // The order of the configuration.
     expect(await main().getByRole('heading', { level: 2 }).allTextContents()).toEqual([
       'us-east1-a',
       'eu-north1-a',
     ])
   })
 
-  test('a drained host is done when its last VM has gone', async () => {
+  test('a draining host is drained when its last VM is deleted', async () => {
     const vm = await createVm(service, 'train-7', 'l40s-48gb.4x')
     await main()
       .getByRole('region', { name: vm.location })
@@ -63,7 +63,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       await page.getByRole('button', { name: 'Drain', exact: true }).click()
       await dialog().getByRole('button', { name: 'Drain host' }).click()
       await main().getByText('Draining: 1 of 1 VM left, on 4 GPUs').waitFor()
-      // GPUs that were free before are no part of what is drained.
+      // The progress counts VMs, not free GPUs.
       const progress = main().getByRole('progressbar', { name: 'VMs removed' })
       expect(await progress.getAttribute('aria-valuenow')).toBe('0')
       await main()
@@ -88,14 +88,14 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       .waitFor()
     expect(await inBothThemes(page, 'fleet-draining')).toEqual([])
     await service.tenant.vmDelete({ project_id: vm.project_id, vm_id: vm.id })
-    // The GPUs are inspected first, and a busy machine looks less often.
+    // The GPUs are inspected first, which takes longer on a busy machine.
     await main().getByText('drained', { exact: true }).waitFor({ timeout: 90_000 })
     await main().getByText('No VMs on this host.').waitFor()
     await page.getByRole('button', { name: 'Uncordon' }).click()
     await main().getByText('up', { exact: true }).waitFor()
   }, 240_000)
 
-  test('a quarantined GPU is listed under capacity and can be set free', async () => {
+  test('a quarantined GPU is listed under capacity and can be released', async () => {
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(
       ({ location, gpus }) => location === 'us-east1-a' && gpus[0]?.model === 'A100 40GB PCIe',
@@ -106,17 +106,17 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await row.getByText('quarantined').waitFor()
     await leaveHost()
     await openTabOf('Capacity')
-    // GPUs that other VMs gave back may still be looked at.
+    // GPUs of deleted VMs may still be quarantined.
     const list = main().getByRole('table', { name: 'Quarantined and missing GPUs' })
     const entry = list.getByRole('row', { name: new RegExp(`^${host.name} us-east1-a`) })
     await entry.getByRole('button', { name: 'Release' }).click()
-    // GPUs are inspected first, and a busy machine looks less often.
+    // The GPUs are inspected first, which takes longer on a busy machine.
     await main().getByText('No quarantined or missing GPUs.').waitFor({ timeout: 90_000 })
     const capacity = main().getByRole('table', { name: 'Capacity' })
     await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 16 a100\.8x 0%/ }).waitFor()
   })
 
-  test('a stuck operation can be tried again or given up', async () => {
+  test('a stuck operation can be retried or abandoned', async () => {
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('removeVm', 'fail', 0, 1000)`,
     )
@@ -126,7 +126,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const row = (name: RegExp) => main().getByRole('row', { name })
     await row(/Delete VM left-over-1 Operator \/ default.*stuck.*removeVm failed/).waitFor()
     expect(await inBothThemes(page, 'fleet-stuck')).toEqual([])
-    // Where the table is wider than its frame, the buttons stay in sight, and nothing lies over them.
+    // The buttons stay visible and uncovered if the table is wider than its frame.
     await page.setViewportSize({ width: 800, height: 860 })
     await expect.poll(() => main().getByRole('button', { name: 'Abandon' }).evaluate(isOnTop)).toBe(true)
     await main().getByRole('button', { name: 'Abandon' }).click()
@@ -149,7 +149,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       .waitFor()
   })
 
-  /** Makes a deletion that the engine refuses until its time is over. */
+  /** Creates a deletion that is stuck because the engine keeps failing. */
   async function makeStuck(name: string) {
     const { id, project_id } = await createVm(service, name, 'a40.1x')
     const { operation } = await service.tenant.vmDelete({ project_id, vm_id: id })
@@ -168,7 +168,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     })
   }
 
-  test('an operator makes an organization and its owner, who comes in by the link', async () => {
+  test('an operator creates an organization and invites its owner', async () => {
     await openTabOf('Organizations')
     await main().getByRole('button', { name: 'Create organization' }).click()
     await dialog().getByLabel('Name').fill('Breakwater Works')
@@ -207,7 +207,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await owner.page.context().close()
   })
 
-  test('at 768 px the lists of the fleet show what matters, and no column lies beyond an edge', async () => {
+  test('no column of the fleet lists is cut off at a width of 768 px', async () => {
     await createVm(service, 'listed', 'a40.1x')
     await page.setViewportSize({ width: 768, height: 1024 })
     for (const [name, title] of [
@@ -222,7 +222,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     }
   })
 
-  test('quotas are set for an organization and for a project within it, found by either name', async () => {
+  test('quotas are set for an organization and a project, which are found by name', async () => {
     const { id } = await service.operator.adminOrganizationCreate({ name: 'Quay Works' })
     const member = { email: service.email, organization_id: id, role: 'owner' as const }
     const { invite_url } = await service.operator.adminUserCreate(member)
@@ -258,7 +258,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     expect(await picker.inputValue()).toBe('Quay Works / research')
   })
 
-  test('a price that an operator sets is the one that tenants see', async () => {
+  test('tenants see the price that an operator sets', async () => {
     onTestFinished(async () => {
       await service.operator.adminPriceSet({ items: [{ product_name: 'a40.1x', unit: 'vm_hour', usd: 0.9 }] })
     })
@@ -272,7 +272,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     expect(items.find(({ product_name }) => product_name === 'a40.1x')?.usd).toBe(0.95)
   })
 
-  test('an image is imported, offered in locations, and removed', async () => {
+  test('an image is imported, made available in locations, and removed', async () => {
     await openTabOf('Images')
     await main().getByRole('button', { name: 'Import image' }).click()
     await dialog().getByLabel('Name').fill('debian13:latest')
@@ -289,11 +289,11 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await row.waitFor({ state: 'detached' })
   })
 
-  test('a host is registered, and the audit log says by whom', async () => {
+  test('a host is registered, and the audit log names the operator', async () => {
     let showLocations = () => {}
     const isShown = new Promise<void>((resolve) => (showLocations = resolve))
     await page.route('**/admin/locations', (route) => isShown.then(() => route.continue()))
-    // A console that is loaded anew does not know the locations yet.
+    // After a reload the locations are not loaded yet.
     await page.goto(`${service.url}/fleet`)
     await main().getByRole('button', { name: 'Register host' }).first().click()
     await dialog().getByLabel('Name').fill('rack4-1')
@@ -310,7 +310,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
       .waitFor()
   })
 
-  test('an empty service begins with the code that it printed', async () => {
+  test('the first operator of an empty service is created with the printed code', async () => {
     const empty = await startEmptyService()
     const first = await openTab(await scene.browser.newContext())
     await first.page.goto(`${empty.url}/setup`)
@@ -331,7 +331,7 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
   })
 })
 
-/** Runs in the page: the parts of red, green and blue in what an element is filled with. */
+/** Runs in the page. Returns the red, green and blue parts of an element's background. */
 function paintOf(element: Element): number[] {
   const canvas = document.createElement('canvas').getContext('2d')!
   canvas.fillStyle = getComputedStyle(element).backgroundColor
@@ -339,7 +339,7 @@ function paintOf(element: Element): number[] {
   return [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)]
 }
 
-/** Runs in the page: whether a button lies in sight, and nothing over it. */
+/** Runs in the page. Returns whether a button is visible and not covered. */
 function isOnTop(button: Element): boolean {
   const { left, right, top, bottom } = button.getBoundingClientRect()
   const corners = [

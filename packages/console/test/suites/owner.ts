@@ -25,7 +25,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   let page: Page
   let owner: { email: string; organization_id: string }
   let lastOwner = 0
-  // Each test has a person and an organization of its own, without a card.
+  // Each test has its own user and organization, without a payment method.
   beforeEach(async () => {
     const { service } = scene
     page = scene.page
@@ -40,7 +40,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   const goTo = (name: string) =>
     page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click()
 
-  /** Makes a project by API and adds the card that it needs. */
+  /** Creates a project through the API and adds a card in billing. */
   async function openNewProject() {
     const { email, organization_id } = owner
     const { token } = await logIn({ baseUrl: scene.service.url, email, password })
@@ -53,7 +53,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     return { client, project_id: id }
   }
 
-  /** Fills in the page of a new VM and presses its button. */
+  /** Fills in the form of a new VM and submits it. */
   async function askForVm(name: string) {
     await main().getByRole('link', { name: 'Create VM' }).first().click()
     await page.getByLabel('Name', { exact: true }).fill(name)
@@ -62,7 +62,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
   }
   const summary = () => page.getByRole('complementary', { name: 'Summary' })
 
-  /** Presses what opens billing, and does there what is wanted. */
+  /** Clicks the button that opens billing, and runs `work` in the new tab. */
   async function inBilling(button: ReturnType<Page['getByRole']>, work: (billing: Page) => Promise<void>) {
     const [billing] = await Promise.all([page.context().waitForEvent('page'), button.click()])
     await work(billing)
@@ -84,11 +84,11 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     })
   }
 
-  test('a first project shows a gate, which a test card in billing opens without a reload', async () => {
+  test('a new project asks for a payment method and opens without a reload after a card is added', async () => {
     await main().getByText('No projects yet').waitFor()
     await main().getByRole('button', { name: 'Create project' }).click()
     await dialog().getByLabel('Name').fill('research')
-    // What the page is refused is not shown before the reason for all of it is known.
+    // Errors of single requests stay hidden until the page knows that the whole project is refused.
     let release = () => {}
     const isReleased = new Promise<void>((resolve) => {
       release = resolve
@@ -109,7 +109,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
         .getByText(/payment method/)
         .count(),
     ).toBe(2)
-    // Nothing is followed here, and nothing is wrong with that.
+    // There is no live state without an accessible project.
     await page.getByRole('banner').getByRole('status').waitFor({ state: 'detached' })
     await screenshot(page, 'gate-light')
     await inBilling(main().getByRole('button', { name: 'Open billing' }), async (billing) => {
@@ -119,15 +119,15 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     })
   })
 
-  test('a creation without a card leads to billing, and works when there is a card again', async () => {
+  test('the form for a VM asks for a payment method, and works after a card is added', async () => {
     await openNewProject()
     await removeCard()
-    // What costs nothing still works.
+    // Requests that cost nothing still work.
     await goTo('VMs')
     await main().getByText('No VMs yet').waitFor()
     await main().getByRole('link', { name: 'Add a payment method' }).first().waitFor()
     await page.keyboard.press('c')
-    // Before anything is filled in the page says what is missing.
+    // The page says what is missing before the form is filled in.
     const trouble = main().getByRole('region', { name: 'Alerts' })
     await trouble.getByText('was removed').waitFor()
     await summary().getByRole('button', { name: 'Create VM', disabled: true }).waitFor()
@@ -142,7 +142,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await result(page, 'first is running').waitFor()
   })
 
-  test('a toast about a missing card leads to billing, too', async () => {
+  test('a toast about a missing payment method opens billing', async () => {
     await openNewProject()
     await askForVm('first')
     await result(page, 'first is running').waitFor()
@@ -154,14 +154,14 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await visit(page, new URL(vmUrl).pathname)
     await page.getByRole('button', { name: 'Start' }).click()
     await result(page, 'Could not start first').waitFor()
-    // A failure is read out by an alert of its own; the toast counts as hidden until it has the focus.
+    // Screen readers get failures from a separate alert; the toast itself is hidden until it has the focus.
     const toast = page.getByRole('region', { name: /notification/i })
     await inBilling(toast.getByRole('button', { name: 'Open billing', includeHidden: true }), addCard)
     await page.getByRole('button', { name: 'Start' }).click()
     await result(page, 'Started first').waitFor()
   })
 
-  test('a budget is set and shows what is spent of it', async () => {
+  test('a budget is set and shows the spent part', async () => {
     await openNewProject()
     await goTo('Settings')
     await page.getByRole('link', { name: 'Billing and budget' }).click()
@@ -172,7 +172,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await page.getByRole('meter', { name: 'Spent this month' }).waitFor()
   })
 
-  test('a webhook gets events, and one that failed is replayed', async () => {
+  test('a webhook receives events, and a failed delivery is replayed', async () => {
     const receiver = await startReceiver()
     let isBroken = true
     receiver.answer = () => (isBroken ? 500 : 204)
@@ -197,7 +197,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await delivery.getByText('this webhook').waitFor()
     expect(await delivery.getByRole('time').last().textContent()).toMatch(/:\d\d:\d\d/)
     expect(await delivery.getByRole('button', { name: 'Replay' }).count()).toBe(0)
-    // An active webhook that is refused everything does not pass for one that works.
+    // An active webhook whose deliveries fail is shown as failing.
     await main()
       .getByText(/^since .+, next attempt (in \d+ \w+|now)$/)
       .waitFor()
@@ -207,7 +207,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
       .click()
     const listed = main().getByRole('row', { name: /failing since / })
     await listed.getByRole('link', { name: receiver.url }).click()
-    // A day of attempts goes by.
+    // Skip a day of attempts.
     await scene.service.sql(
       `UPDATE webhook_deliveries SET state = 'failed', completed_at = slipway_now(), next_attempt_at = NULL
        WHERE state = 'pending' AND event_type = 'webhook.test'`,

@@ -40,7 +40,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
 
   const main = () => page.getByRole('main')
 
-  test('the first page loads less script than its budget', async () => {
+  test('the first page loads less script than the limit', async () => {
     const visitor = await openTab(await scene.browser.newContext())
     await signIn(visitor.page, service)
     await settled(visitor.page)
@@ -65,7 +65,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     expect(findings).toEqual([])
   }
 
-  test("every page of a tenant's passes axe in both themes and fits narrow screens", async () => {
+  test('every tenant page passes axe in both themes and fits narrow screens', async () => {
     const { project_id } = service
     const base = `/projects/${project_id}`
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
@@ -94,7 +94,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     })
   }, 240_000)
 
-  test("every page of an operator's passes axe in both themes and fits narrow screens", async () => {
+  test('every operator page passes axe in both themes and fits narrow screens', async () => {
     const hosts = await service.operator.collect('adminHostList', {})
     const host = hosts.find(({ vms }) => vms.length > 0)!
     await lookAt({
@@ -141,13 +141,13 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await open('dialog-delete-vm', 'Delete VM')
     await open('dialog-edit-vm', /^Edit name/)
     await open('dialog-attach', 'Attach disk')
-    // The pages of operators are no project's.
+    // Operator pages do not belong to a project.
     await visit(page, '/fleet')
     await page.getByRole('button', { name: 'Project Whole fleet' }).waitFor()
     expect(findings).toEqual([])
   })
 
-  test('pages hold still while they load', async () => {
+  test('the layout does not shift while pages load', async () => {
     const { page } = await openTab(scene.page.context())
     await page.addInitScript(() => {
       const shifts = { sum: 0 }
@@ -167,7 +167,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await page.close()
   })
 
-  test('a name that has not been read yet is not taken for something deleted', async () => {
+  test('a resource whose name is not loaded yet is not shown as deleted', async () => {
     const { project_id } = service
     let release = () => {}
     const isReleased = new Promise<void>((resolve) => {
@@ -182,7 +182,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await network.getByText('default-subnet-us-east1-a').waitFor()
   })
 
-  test('ten thousand VMs scroll with a few dozen rows in the document', async () => {
+  test('a list of ten thousand VMs renders only the visible rows', async () => {
     const total = 10_000
     const pageSize = 500
     await page.route(/\/vms\?/, async (route) => {
@@ -206,7 +206,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await screenshot(page, 'vms-ten-thousand')
   })
 
-  test('the usage of a month is drawn by day and product, and its table adds up to its headline', async () => {
+  test('usage is drawn by day and product, and the table adds up to the total', async () => {
     const month = new Date().toISOString().slice(0, 7)
     const products = ['a100.4x', 'l40s-48gb.2x', 'persistent-ssd']
     const items = Array.from({ length: 12 }, (_, day) =>
@@ -258,7 +258,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     expect(findings).toEqual([])
   })
 
-  test('an error says what to do and shows the request id', async () => {
+  test('an error shows advice and the request ID', async () => {
     await page.route(/\/disks\?/, (route) =>
       route.fulfill({
         status: 500,
@@ -275,7 +275,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     expect(await inBothThemes(page, 'disks-error')).toEqual([])
     await main().getByRole('button', { name: 'Try again' }).waitFor()
     await page.unroute(/\/disks\?/)
-    // The page also tries again by itself, and may be first.
+    // The page also retries automatically and may be faster.
     await page.evaluate(() => {
       const buttons = [...document.querySelectorAll('button')]
       buttons.find(({ textContent }) => textContent === 'Try again')?.click()
@@ -285,7 +285,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       .waitFor()
   })
 
-  test('sign-in, set-up and invitation pass axe and fit narrow screens', async () => {
+  test('sign-in, setup and invitation pass axe and fit narrow screens', async () => {
     const findings: string[] = []
     const visitor = await openTab(await scene.browser.newContext({ viewport: page.viewportSize() }))
     for (const [name, path] of [
@@ -305,7 +305,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     await visitor.page.context().close()
   })
 
-  test('a viewer sees everything and is told why nothing can be changed', async () => {
+  test('a viewer can see everything, and disabled buttons name the required role', async () => {
     const { organization_id } = service
     const viewer = await openTab(await scene.browser.newContext())
     await acceptInvitation(
@@ -316,7 +316,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     )
     await viewer.page.getByRole('link', { name: 'Disks' }).click()
     await viewer.page.getByRole('row', { name: /datasets/ }).waitFor()
-    // The button knows once the role has been read.
+    // The button is disabled when the role is loaded.
     const create = viewer.page.getByRole('button', { name: 'Create disk', disabled: true })
     await create.waitFor()
     await create.hover()
@@ -325,7 +325,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   })
 })
 
-/** Gives every page something to show. */
+/** Creates resources, so that every page has content. */
 async function fill(service: Service): Promise<Vm> {
   const { tenant } = service
   const { project_id } = service

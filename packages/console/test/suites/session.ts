@@ -26,7 +26,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
   const row = (name: string, on = page) =>
     on.getByRole('table', { name: 'Disks' }).getByRole('row', { name: new RegExp(name) })
 
-  /** Signs in and opens the list of disks, with one disk in it. */
+  /** Creates a disk, signs in and opens the list of disks. */
   async function openDisks(name: string) {
     await createDisk(name)
     await signIn(page, scene.service)
@@ -34,7 +34,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row(name).waitFor()
   }
 
-  /** Ends the user's tokens and waits until the service refuses them: it caches callers for half a second. */
+  /** Expires the user's tokens and waits until the service refuses them; it caches callers for half a second. */
   async function expire(...tables: ('access_tokens' | 'refresh_tokens')[]) {
     const { email, password, url } = scene.service
     let accessToken = ''
@@ -55,7 +55,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await expect.poll(statusOf).toBe(401)
   }
 
-  /** Changes the password, even to the same one, which ends all other sessions. */
+  /** Changes the password to the same one, which ends all other sessions. */
   async function endElsewhere() {
     const { email, password, url } = scene.service
     const elsewhere = await logIn({ baseUrl: url, email, password })
@@ -72,7 +72,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await question.waitFor({ state: 'detached' })
   }
 
-  test('signing in says that the password is wrong, and works with the right one', async () => {
+  test('sign-in refuses a wrong password and accepts the right one', async () => {
     const { service } = scene
     await page.goto(`${service.url}/`)
     await page.getByLabel('E-mail').fill(service.email)
@@ -84,7 +84,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
   })
 
-  test('single sign-on opens an account, which says so, and links to one that was there before', async () => {
+  test('single sign-on creates an account, and can be linked to an existing one', async () => {
     const { service } = scene
     const { stand } = service
     stand.account = { sub: 'ada', email: 'ada@example.org', email_verified: true }
@@ -113,7 +113,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await identity.getByText('Not linked', { exact: true }).waitFor()
   })
 
-  test('the page keeps no token where its scripts could read it later', async () => {
+  test('tokens are neither in storage nor in cookies that scripts can read', async () => {
     const { service } = scene
     await signIn(page, service)
     const stored = await page.evaluate(
@@ -124,7 +124,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     expect(cookies).toMatchObject([{ httpOnly: true, sameSite: 'Strict', path: '/_console/session' }])
   })
 
-  test('two tabs show the same, and signing out in one signs out in both', async () => {
+  test('two tabs show the same data, and signing out in one signs out both', async () => {
     await openDisks('seen-twice')
     const other = await openTab(page.context())
     await other.page.goto(page.url())
@@ -141,16 +141,16 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await other.page.close()
   })
 
-  test('an expired session leads back to the same page after signing in', async () => {
+  test('an expired session returns to the same page after signing in', async () => {
     await openDisks('before-expiry')
     await expire('access_tokens', 'refresh_tokens')
-    // The new disk gives the page something to read anew.
+    // The new disk makes the page read again.
     await createDisk('too-late-to-see')
     await signInAgain()
     await row('before-expiry').waitFor()
   })
 
-  test('what was typed into a dialog outlasts the session, and is sent after signing in', async () => {
+  test('a dialog keeps its input when the session ends, and can be submitted after signing in', async () => {
     await openDisks('typed-before')
     await page.getByRole('button', { name: 'Create disk' }).click()
     const dialog = page.getByRole('dialog', { name: 'Create disk' })
@@ -162,21 +162,21 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await row('typed-while-it-ended').getByText('available').waitFor()
   })
 
-  test('an expired access token is renewed without notice', async () => {
+  test('an expired access token is renewed without a sign-in', async () => {
     await openDisks('an-hour-before')
     await expire('access_tokens')
     await createDisk('an-hour-later')
     await row('an-hour-later').getByText('available').waitFor()
   })
 
-  test('a session that is ended elsewhere leads back to the same page after signing in', async () => {
+  test('a session that is ended elsewhere returns to the same page after signing in', async () => {
     await openDisks('before-the-end')
     await endElsewhere()
     await signInAgain()
     await row('before-the-end').waitFor()
   })
 
-  test('the reference tries a call with a key, and never with the session', async () => {
+  test('the API reference sends test calls with a key, and never with the session', async () => {
     const { service } = scene
     await signIn(page, service)
     await page.goto(`${service.url}/docs#vmList`)

@@ -36,8 +36,8 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('heading', { level: 1, name }).waitFor()
   }
 
-  test('a VM is created by the keyboard shortcut, and its page shows how it comes to run', async () => {
-    // The steps are in sight only while the creation runs: it does until they have been seen.
+  test('the keyboard shortcut creates a VM, whose page shows the steps of the creation', async () => {
+    // The steps are visible only while the creation runs, so let it fail until the test has seen them.
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
     )
@@ -59,13 +59,13 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('heading', { level: 1, name: 'train-7' }).waitFor()
     await page.getByRole('region', { name: 'Create VM' }).getByText('Start the VM on its host').waitFor()
     await service.sql('DELETE FROM simulated_faults')
-    // Toasts go by themselves, so they come first.
+    // The toast disappears after some seconds, so check it first.
     await result('train-7 is running').waitFor()
     await main().getByText('running', { exact: true }).first().waitFor()
     await main().getByText('This simulated VM has no SSH.').waitFor()
   })
 
-  test('what cannot be deleted while VMs are in it says so', async () => {
+  test('a subnet and a project with VMs cannot be deleted, and say why', async () => {
     await service.asOwner.vmCreate({ project_id }, vmRequest('lodger', 'a40.1x'))
     await open('/network/networks')
     const subnet = main().getByRole('row', { name: /^default-subnet-us-east1-a/ })
@@ -77,14 +77,14 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByText('The project still has 1 VM. Delete it first.').waitFor()
   })
 
-  test('the serial log of a VM grows on its page', async () => {
+  test('the page of a VM shows its serial log', async () => {
     await openVm('talkative', 'a100.1x')
     const log = page.getByRole('log', { name: 'Serial log' })
     await log
       .getByText(/A100 40GB PCIe ready/)
       .first()
       .waitFor()
-    // No line is cut in half.
+    // The height is a multiple of the line height.
     const [height, line] = await log.evaluate((element) => [
       element.clientHeight,
       Number.parseFloat(getComputedStyle(element).lineHeight),
@@ -92,7 +92,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     expect(height! % line!).toBe(0)
   })
 
-  test('a first disk is created by the dialog', async () => {
+  test('the first disk is created in the dialog', async () => {
     await open('/disks')
     await main().getByText('slipway disk create datasets').waitFor()
     await main().getByRole('button', { name: 'Create disk' }).first().click()
@@ -104,7 +104,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
       .waitFor()
   })
 
-  test('a disk is attached on the page of the VM, which the list of VMs links', async () => {
+  test('a disk is attached on the page of a VM', async () => {
     const disk = { name: 'datasets', size: '10GiB', location: 'us-east1-a' }
     const { operation } = await service.asOwner.diskCreate({ project_id }, disk)
     await service.asOwner.wait({ project_id }, operation)
@@ -121,7 +121,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('table', { name: 'Operations' }).getByText('Attach disks').waitFor()
   })
 
-  test('a firewall rule explains itself, and the tester names it for a packet', async () => {
+  test('the editor previews a firewall rule, and the tester names the rule that decides', async () => {
     await createVm(service, 'train-7', 'a40.1x', project_id)
     await open('/network/firewall')
     await main().getByText('Allow tcp 22 from anywhere to every VM').waitFor()
@@ -143,7 +143,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog().getByLabel('Destination ports').fill('8888')
     await dialog().getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
     await dialog().getByText('from the whole internet').waitFor({ state: 'detached' })
-    // What stands in the field counts, though it was not added.
+    // The text in the source field is used although it was not added to the list.
     await create.click()
     await result('Rule allow-jupyter is active').waitFor()
     await main().getByText('Allow tcp 8888 from anywhere to every VM').waitFor()
@@ -157,7 +157,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await tester.getByText('Denied because no rule allows it.').waitFor()
   })
 
-  test('the keyboard leads to pages, finds a VM by its name and lists the shortcuts', async () => {
+  test('keyboard shortcuts open pages, search and help', async () => {
     await createVm(service, 'hard-to-find', 'a40.1x', project_id)
     await open('')
     await page.getByRole('navigation', { name: 'Main' }).waitFor()
@@ -175,9 +175,9 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' })
   })
 
-  test('a VM is reset, stopped and deleted; an action that its state forbids says why', async () => {
+  test('a VM is reset, stopped and deleted, and disabled actions say why', async () => {
     await openVm('short-lived', 'a40.1x')
-    // The reason is read without pointing at the button, too.
+    // The reason is visible without hovering over the button.
     await main().getByText('To start the VM, it must be stopped.', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Start' }).hover()
     await page.getByText('The VM must be stopped. It is running.').waitFor()
@@ -197,7 +197,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await confirm.click()
     await result('Deleted short-lived').waitFor()
     await main().getByText('no longer exists').waitFor()
-    // The page of a deleted VM still shows what it was.
+    // The page of a deleted VM still shows its data.
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'short-lived' }).waitFor()
     await main().locator('dl > div', { hasText: 'Type' }).getByText('a40.1x').waitFor()

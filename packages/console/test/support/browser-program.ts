@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
-/** Chromium without windows takes a quarter less of the processor; not every distribution has it. */
+/** The headless shell needs a quarter less CPU time; not every distribution has it. */
 const shell = '/usr/bin/chromium-headless-shell'
 const program = process.env.SLIPWAY_CHROMIUM ?? (existsSync(shell) ? shell : '/usr/bin/chromium')
 
@@ -11,7 +11,7 @@ export function launch(): Promise<Browser> {
     args: [
       '--no-sandbox',
       '--disable-gpu',
-      // Fewer processes: those of a console's tabs share one, with the scripts that it has compiled.
+      // Tabs of the console share one process and its compiled scripts.
       '--in-process-gpu',
       '--process-per-site',
       '--disable-background-networking',
@@ -22,10 +22,10 @@ export function launch(): Promise<Browser> {
   })
 }
 
-/** Goes to another page as a link does, without loading the console anew. */
+/** Navigates like a link, without reloading the console. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate((path) => {
-    // With another query, or none at all, the page stays.
+    // A new query alone does not replace the page.
     const isLeft = new URL(path, location.href).pathname !== location.pathname
     if (isLeft) for (const heading of document.querySelectorAll('h1')) heading.dataset.left = ''
     history.pushState(null, '', path)
@@ -34,7 +34,7 @@ export async function visit(page: Page, path: string): Promise<void> {
   await settled(page)
 }
 
-/** Waits until the page shows what it has read. */
+/** Waits until the page has loaded its data. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })

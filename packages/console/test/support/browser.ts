@@ -2,25 +2,25 @@ import type { Vm } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { setTheme, wide } from './appearance.ts'
 import { launch, visit } from './browser-program.ts'
-import { setTheme, wide } from './looks.ts'
 import { addTenant, addUser, removeVms, type Service, startService } from './service.ts'
 
+export { inBothThemes, onNarrowScreen, openOnNarrowScreen, screenshot } from './appearance.ts'
 export { settled, visit } from './browser-program.ts'
-export { inBothThemes, onNarrowScreen, openOnNarrowScreen, screenshot } from './looks.ts'
 
-/** Where Chromium is missing, npm test has said so; with CI=true it has already refused. */
+/** If Chromium is missing, `npm test` prints a note, or fails with CI=true. */
 export const isBrowserMissing = (process.env.SLIPWAY_MISSING ?? '').split(',').includes('chromium')
 
 export interface Tab {
   page: Page
-  /** The page complained about these: script errors and refusals by the Content-Security-Policy. */
+  /** Script errors and violations of the Content-Security-Policy. */
   complaints: string[]
 }
 
 export async function openTab(context: BrowserContext): Promise<Tab> {
   const page = await context.newPage()
-  // The bound is for failures alone: a page that is looked at among many others takes its time.
+  // A long timeout, because many pages share the machine; only failing tests reach it.
   page.setDefaultTimeout(30_000)
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
@@ -45,7 +45,7 @@ export async function signIn(
 export const signInAsOperator = (page: Page, service: Service) =>
   signIn(page, service, { email: service.operator_email, password: service.operator_password })
 
-/** Invites someone by the operator API and lets them choose a password on the page that the link opens. */
+/** Invites a user through the operator API and accepts the invitation in the page. */
 export async function acceptInvitation(
   page: Page,
   service: Service,
@@ -63,14 +63,14 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
 }
 
-/** Presses two keys as one who knows the shortcut does, however long the page takes for the first. */
+/** Presses two keys without waiting for the page in between. */
 export const pressChord = (page: Page, first: string, second: string) =>
   Promise.all([page.keyboard.press(first), page.keyboard.press(second)])
 
-/** The dialog that is open. Toasts have that role as well. */
+/** The open dialog. Toasts also have the role `dialog`. */
 export const modalOf = (page: Page) => page.locator('[role="dialog"][data-modal]')
 
-/** Finds the toast that says how something ended. */
+/** Finds the toast with the result of an action. */
 export const result = (page: Page, words: string | RegExp) =>
   page.getByRole('region', { name: /notification/i }).getByText(words)
 
@@ -83,7 +83,7 @@ async function startShared() {
   return { service, browser }
 }
 
-/** Ends the service and the browser that the suites share. */
+/** Closes the service and the browser that the suites share. */
 export async function closeShared(): Promise<void> {
   const started = await shared
   await started?.browser.close()
@@ -92,7 +92,7 @@ export async function closeShared(): Promise<void> {
 
 const spareProjectCount = 18
 
-/** Who sits in front of a suite's tab. A visitor has not signed in. */
+/** The user of a suite's tab. A visitor is not signed in. */
 type Person = 'owner' | 'operator' | 'owner and operator' | 'visitor'
 
 export interface Scene {
@@ -103,8 +103,8 @@ export interface Scene {
 }
 
 /**
- * Gives a suite a tenant on the service and a tab in the browser that all suites share. Its tests have this tab one after
- * another. To load the console for each of them would take most of their time.
+ * Gives a suite a tenant of the shared service and a tab of the shared browser. The tests of the suite reuse the tab,
+ * because loading the console for each test would take most of the time.
  */
 export function useConsole(organization: string, person: Person = 'owner'): Scene {
   const scene = {} as Scene
@@ -125,7 +125,7 @@ export function useConsole(organization: string, person: Person = 'owner'): Scen
   })
   afterEach(async ({ task }) => {
     const { tab, page } = scene
-    // What a failed test leaves behind is unknown.
+    // The state after a failed test is unknown.
     if (task.result?.state === 'fail') return begin()
     expect(tab.complaints.splice(0)).toEqual([])
     await (signInAs ? clear(page) : forget(page))
@@ -156,7 +156,7 @@ async function credentialsOf(service: Service, person: Person) {
   }
 }
 
-/** Leaves the console loaded and signed in, and nothing else of the test before. */
+/** Resets the tab for the next test, with the console loaded and signed in. */
 async function clear(page: Page): Promise<void> {
   await page.unrouteAll({ behavior: 'ignoreErrors' })
   await page.setViewportSize(wide)
@@ -170,7 +170,7 @@ async function clear(page: Page): Promise<void> {
   await dismiss.first().waitFor({ state: 'detached' })
 }
 
-/** Leaves a tab that has never been used. */
+/** Resets the tab for the next test, without a session. */
 async function forget(page: Page): Promise<void> {
   await page.unrouteAll({ behavior: 'ignoreErrors' })
   await page.goto('about:blank')
@@ -193,7 +193,7 @@ export const vmRequest = (name: string, type: string) => ({
   ssh_public_key: sshKey,
 })
 
-/** Creates a VM in the demo project or another one, and waits until it runs. */
+/** Creates a VM and waits until it runs. */
 export async function createVm(
   service: Service,
   name: string,

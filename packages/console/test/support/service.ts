@@ -7,7 +7,7 @@ import { simulatedLocation, startEmptyServer, startRealServer } from '@slipway/t
 const pace = { bootMs: [100, 200] as [number, number], quarantineMs: 100 }
 const models = ['A40 48GB PCIe', 'A100 40GB PCIe', 'A100 80GB PCIe', 'L40S 48GB PCIe']
 
-/** There are two locations, one of them small enough to run out, and VMs boot in a fraction of a second. */
+/** Two locations, one of which is small enough to run out of stock. VMs boot in a fraction of a second. */
 const config = `
 ${simulatedLocation({ ...pace, name: 'us-east1-a', publicIpv4: '198.18.0.0/18', models, hostsPerModel: 2 })}
 ${simulatedLocation({ ...pace, name: 'eu-north1-a', publicIpv4: '198.18.128.0/18', models: ['A100 40GB PCIe'] })}
@@ -18,7 +18,7 @@ requests_per_second = 1000
 burst = 2000
 `
 
-/** Starts a service with single sign-on by an identity provider, `stand`. */
+/** Starts a service with single sign-on. `stand` is the identity provider. */
 export async function startService() {
   const stand = await startOidcStand(() => `${server.url}/v0.1/auth/oidc/company/callback`)
   const provider = `name = "company"\nissuer = "${stand.issuer}"\nclient_id = "slipway"`
@@ -38,14 +38,14 @@ export async function startService() {
   }
 }
 
-/** Starts a service with an empty store, and the code that makes the first operator. */
+/** Starts a service with an empty store and a setup code. */
 export const startEmptyService = async () => startEmptyServer({ database: await createDatabase(), config })
 
 type RunningService = Awaited<ReturnType<typeof startService>>
 
 /**
- * Adds an organization that pays and may use the whole fleet, with an owner, a project and a key of the project, and
- * `spareCount` projects for tests that need one to themselves: a tab that is signed in knows the projects of then.
+ * Adds an organization with a payment method and quotas for the whole fleet, an owner, a project and an access key. The
+ * `spareCount` projects are for tests that need their own; they must exist before sign-in, when the console loads them.
  */
 export async function addTenant(service: RunningService, organization: string, spareCount: number) {
   const { url: baseUrl, operator, sql } = service
@@ -94,14 +94,14 @@ export async function addUser(
   return { email: user.email, password }
 }
 
-/** The service, and the tenant of one suite. */
+/** The service with the tenant of one suite. */
 export type Service = Awaited<ReturnType<typeof addTenant>>
 
-/** Deletes all VMs, so that the next suite finds every GPU free. */
+/** Deletes all VMs, so that all GPUs are free for the next suite. */
 export async function removeVms({ operator, sql }: RunningService): Promise<void> {
   await sql('DELETE FROM simulated_faults')
   await sql('UPDATE vms SET is_protected = false')
-  // What has failed before is tried again at once.
+  // Retry failed operations immediately.
   await sql('UPDATE operation_queue SET run_at = slipway_now() WHERE run_at > slipway_now()')
   const listVms = () => operator.collect('adminVmList', {})
   for (const { id } of await listVms()) await operator.adminVmDelete({ vm_id: id })

@@ -8,7 +8,7 @@ const reasons: Partial<Record<Gpu['state'], string>> = {
   gone: 'The host no longer reports it.',
 }
 
-/** Takes a GPU out of placement, or gives it back. */
+/** Quarantines a GPU, so that no VM gets it, or ends the quarantine. */
 export function GpuAction({ gpu }: { gpu: Gpu }) {
   const isQuarantined = gpu.state === 'quarantined'
   const change = useAction({
@@ -16,7 +16,7 @@ export function GpuAction({ gpu }: { gpu: Gpu }) {
     done: (_, { state }) =>
       state === 'free' ? `Released ${gpu.pci_address}` : `Quarantined ${gpu.pci_address}`,
     about: gpu.id,
-    touches: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
+    invalidates: ['adminHostList', 'adminHostGet', 'adminCapacityList'],
   })
   return (
     <Button

@@ -1,9 +1,9 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
-import { stateWord } from '../../lib/state-words.ts'
+import { stateWord } from '../../lib/states.ts'
 
-export const gpuLook: Record<Gpu['state'], string> = {
+export const gpuStyles: Record<Gpu['state'], string> = {
   free: 'border-green bg-green/15',
   claimed: 'border-grey bg-grey',
   quarantined: 'border-amber bg-amber/40',
@@ -12,7 +12,7 @@ export const gpuLook: Record<Gpu['state'], string> = {
 
 export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
 
-/** Draws a host's GPUs in their NUMA halves. */
+/** Draws the GPUs of a host, grouped by NUMA node. */
 export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
   const nodes = [...new Set(gpus.map(({ numa_node }) => numa_node))].sort((a, b) => a - b)
   return (
@@ -42,12 +42,12 @@ function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
       data-state={stateWord(gpu.state)}
       data-vm={holder}
       data-tenant={vm ? tenantOf(vm) : ''}
-      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuLook[gpu.state]}`}
+      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuStyles[gpu.state]}`}
     />
   )
 }
 
-/** One hint serves thousands of cells: it stands at the cell under the pointer. */
+/** One tooltip for thousands of cells, shown at the cell under the pointer. */
 export function GpuHints({ children }: { children: ReactNode }) {
   const [cell, setCell] = useState<HTMLElement | null>(null)
   const { gpu, state, vm, tenant } = cell?.dataset ?? {}

@@ -1,6 +1,6 @@
 import type { Host } from '@slipway/sdk'
 
-/** Returns an order of hosts: by location as the capacity lists them, which is that of the configuration, then by name. */
+/** Returns a comparison of hosts: by location in the order of the configuration, then by name. */
 export function hostOrder(capacity: { location: string }[]): (one: Host, other: Host) => number {
   const places = [...new Set(capacity.map(({ location }) => location))]
   return (one, other) =>

@@ -1,3 +1,3 @@
-/** Operators have no event stream of their own in the page: what moves is asked for often, what is set by hand less. */
+/** Operator pages have no event stream and poll: states often, settings less often. */
 export const fleetPollMs = 2_000
 export const settingsPollMs = 10_000

@@ -7,10 +7,9 @@ export type AdminProject = RouteResponse<'adminProjectList'>['items'][number]
 /** Longer lists are filtered by typing. */
 const mostShown = 50
 
-export const projectWords = (project: AdminProject): string =>
-  `${project.organization_name} / ${project.name}`
+export const projectText = (project: AdminProject): string => `${project.organization_name} / ${project.name}`
 
-/** Finds a project of any organization by either name. */
+/** Finds a project of any organization by the name of the project or the organization. */
 export function ProjectPicker({
   projects,
   value,
@@ -25,7 +24,7 @@ export function ProjectPicker({
       items={projects}
       value={value}
       onValueChange={(project) => project && onChange(project)}
-      itemToStringLabel={projectWords}
+      itemToStringLabel={projectText}
       isItemEqualToValue={(a, b) => a.id === b.id}
       limit={mostShown}
       autoHighlight

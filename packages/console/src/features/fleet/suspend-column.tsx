@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react'
 import type { useAction } from '../../api/actions.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import type { Column } from '../../ui/table.tsx'
 
 interface Suspendable {
@@ -13,12 +13,12 @@ interface Suspendable {
 interface Suspension<Row> {
   suspend: ReturnType<typeof useAction<Row>>
   nameOf: (row: Row) => string
-  /** What a suspension does, in words; it may offer a choice. */
+  /** Explains the effect of a suspension; can contain a form field. */
   words: ReactNode
   whyNot?: (row: Row) => string | undefined
 }
 
-/** Returns the column of a button that suspends what a row stands for, after a question, or restores it. */
+/** Returns a column with a button that suspends the row's subject after a confirmation, or restores it. */
 export const suspendColumn = <Row extends Suspendable>(suspension: Suspension<Row>): Column<Row> =>
   actionColumn('110px', (row) => <SuspendButton row={row} {...suspension} />)
 
@@ -45,7 +45,7 @@ function SuspendButton<Row extends Suspendable>({
         onClose={() => setAsking(false)}
         title={`Suspend ${nameOf(row)}`}
         action="Suspend"
-        {...submitting(suspend, row, () => setAsking(false))}
+        {...submitProps(suspend, row, () => setAsking(false))}
       >
         {words}
       </Confirm>

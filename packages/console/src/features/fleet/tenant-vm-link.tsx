@@ -4,7 +4,7 @@ import { useMe } from '../../api/me.ts'
 
 const look = 'font-medium hover:text-accent-text hover:underline'
 
-/** Leads to the page of the VM where the operator is a member of its project, else to its row among all VMs. */
+/** Links to the page of a VM if the operator is a member of its project, otherwise to its row in the fleet's VMs. */
 export function TenantVmLink({ vm }: { vm: Pick<HostVm, 'id' | 'name' | 'project_id'> }) {
   const { projects } = useMe()
   if (projects.some(({ id }) => id === vm.project_id))

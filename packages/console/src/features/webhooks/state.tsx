@@ -1,11 +1,11 @@
 import type { Webhook } from '@slipway/sdk'
 import { StateBadge } from '../../ui/state.tsx'
-import { Until, When } from '../../ui/time.tsx'
+import { Timestamp, Until } from '../../ui/time.tsx'
 
-/** No event reports whether deliveries succeed, so pages that show it poll. */
+/** No event reports the result of deliveries, so the pages poll. */
 export const webhookPollMs = 3_000
 
-/** Shows the state of a webhook. While its receiver refuses everything it says since when, and when it is tried again. */
+/** Shows the state of a webhook and, while deliveries fail, since when and the next attempt. */
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   const { state, failing_since, next_attempt_at } = webhook
   if (state !== 'active' || !failing_since) return <StateBadge state={state} />
@@ -13,7 +13,7 @@ export function WebhookState({ webhook }: { webhook: Webhook }) {
     <span className="inline-flex flex-wrap items-baseline gap-x-2">
       <StateBadge state="failing" />
       <span className="text-sm text-ink-muted">
-        since <When iso={failing_since} />
+        since <Timestamp iso={failing_since} />
         {next_attempt_at && (
           <>
             , next attempt <Until iso={next_attempt_at} />

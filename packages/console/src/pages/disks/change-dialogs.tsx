@@ -2,8 +2,8 @@ import type { Disk } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { sizeWords } from '../../lib/format.ts'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { sizeText } from '../../lib/format.ts'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 
 interface DialogProps {
@@ -20,7 +20,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
     done: () => `Resized ${disk.name} to ${size} ${unit}`,
     failed: () => `Could not resize ${disk.name}`,
-    touches: ['diskList', 'quotaList'],
+    invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
   return (
@@ -29,11 +29,11 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
       onClose={onClose}
       title={`Resize ${disk.name}`}
       action="Resize disk"
-      {...submitting(grow, undefined, onClose)}
+      {...submitProps(grow, undefined, onClose)}
       reason={
         Number(size) > Number(amount)
           ? undefined
-          : `Enter more than ${sizeWords(disk.size)}. A disk cannot shrink.`
+          : `Enter more than ${sizeText(disk.size)}. A disk cannot shrink.`
       }
     >
       <TextField
@@ -41,7 +41,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
         inputMode="numeric"
         value={size}
         onChange={setSize}
-        hint={`Currently ${sizeWords(disk.size)}. Resize the file system in the VM afterwards.`}
+        hint={`Currently ${sizeText(disk.size)}. Resize the file system in the VM afterwards.`}
         autoFocus
       />
     </FormDialog>
@@ -54,7 +54,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
     run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
     done: () => `Deleted disk ${disk.name}`,
     failed: () => `Could not delete disk ${disk.name}`,
-    touches: ['diskList', 'quotaList'],
+    invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
   return (
@@ -63,10 +63,10 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       onClose={onClose}
       title={`Delete ${disk.name}`}
       action="Delete disk"
-      {...submitting(remove, undefined, onClose)}
+      {...submitProps(remove, undefined, onClose)}
       nameToType={disk.name}
     >
-      <p>All data on this {sizeWords(disk.size)} disk is permanently deleted.</p>
+      <p>All data on this {sizeText(disk.size)} disk is permanently deleted.</p>
     </Confirm>
   )
 }

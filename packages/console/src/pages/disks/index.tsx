@@ -6,23 +6,23 @@ import { usePrices } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { AnnotationDialog, ProtectedMark, whyProtected } from '../../features/annotations.tsx'
+import { AnnotationDialog, ProtectedMark, protectionReason } from '../../features/annotations.tsx'
 import { AttachThisDisk } from '../../features/attach-disk.tsx'
 import { CreateDisk } from '../../features/create-disk.tsx'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
 import { diskUsdPerHour, gibOf } from '../../lib/disk-price.ts'
-import { plural, sizeWords, usd } from '../../lib/format.ts'
+import { plural, sizeText, usd } from '../../lib/format.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Token } from '../../ui/token.tsx'
 import { DeleteDialog, GrowDialog } from './change-dialogs.tsx'
 
 type What = 'create' | 'attach' | 'edit' | 'grow' | 'delete'
@@ -77,7 +77,7 @@ export function Disks() {
       align: 'right',
       isFoldable: true,
       sortBy: (disk) => gibOf(disk.size),
-      cell: (disk) => sizeWords(disk.size),
+      cell: (disk) => sizeText(disk.size),
     },
     {
       key: 'price',
@@ -93,7 +93,7 @@ export function Disks() {
       title: 'Location',
       width: 'minmax(112px, 1fr)',
       isFoldable: true,
-      cell: (disk) => <Token>{disk.location}</Token>,
+      cell: (disk) => <NoBreak>{disk.location}</NoBreak>,
     },
     {
       key: 'state',
@@ -153,7 +153,7 @@ export function Disks() {
         <>
           <Button
             size="small"
-            reason={whyNot ?? busy ?? whyUnattachable(disk)}
+            reason={whyNot ?? busy ?? attachProblem(disk)}
             onClick={() => setOpen({ what: 'attach', disk })}
           >
             Attach
@@ -167,7 +167,7 @@ export function Disks() {
           <Button
             size="small"
             kind="danger"
-            reason={whyNot ?? busy ?? whyKept(disk)}
+            reason={whyNot ?? busy ?? deleteProblem(disk)}
             onClick={() => setOpen({ what: 'delete', disk })}
           >
             Delete
@@ -185,7 +185,7 @@ export function Disks() {
               title="No disks yet"
               action={create}
               cli="slipway disk create datasets --size 500GiB --location us-east1-a"
-              curl={curlLine('POST', `/v0.1/projects/${projectId}/disks`, {
+              curl={curlCommand('POST', `/v0.1/projects/${projectId}/disks`, {
                 name: 'datasets',
                 size: '500GiB',
                 location: 'us-east1-a',
@@ -232,15 +232,15 @@ export function Disks() {
   )
 }
 
-/** Returns why a disk cannot be deleted; undefined when it can. */
-function whyKept(disk: Disk): string | undefined {
+/** Returns why a disk cannot be deleted; undefined if it can. */
+function deleteProblem(disk: Disk): string | undefined {
   if (disk.attached_to.some(({ vm_deleted }) => vm_deleted))
     return 'Its VM was deleted while the host is down. Wait until the host is back.'
-  return disk.attached_to.length > 0 ? 'Detach the disk first.' : whyProtected(disk)
+  return disk.attached_to.length > 0 ? 'Detach the disk first.' : protectionReason(disk)
 }
 
-/** A persistent disk that one VM writes is its alone. */
-const whyUnattachable = ({ type, attached_to }: Disk): string | undefined =>
+/** A persistent disk that is attached read-write cannot be attached again. */
+const attachProblem = ({ type, attached_to }: Disk): string | undefined =>
   type === 'persistent-ssd' && attached_to.some(({ mode }) => mode === 'read-write')
     ? 'The disk is attached to a VM. Detach it on the page of the VM first.'
     : undefined

@@ -3,10 +3,10 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { EventRows, theService } from '../../features/event-table.tsx'
-import { projectWords } from '../../features/fleet/project-picker.tsx'
+import { EventRows, systemActor } from '../../features/event-table.tsx'
+import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { eventTypeWords } from '../../lib/format.ts'
+import { eventTypeText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
@@ -14,7 +14,7 @@ import { Loaded } from '../../ui/loaded.tsx'
 
 const rarelyChangesMs = 60_000
 
-/** Shows what all tenants and operators did. */
+/** The audit log of all tenants and operators. */
 export function Audit() {
   const [search, setSearch] = useSearchState()
   const { type = '', actor = '', project = '', organization = '' } = search
@@ -23,10 +23,10 @@ export function Audit() {
   const organizations = useQuery({ ...readAll('adminOrganizationList', {}), staleTime: rarelyChangesMs })
   const actors = new Map([
     ...(users.data ?? []).map(({ id, email }) => [`user:${id}`, email] as const),
-    ['system', theService],
+    ['system', systemActor],
   ])
   const tenants = new Map([
-    ...(projects.data ?? []).map((each) => [each.id, projectWords(each)] as const),
+    ...(projects.data ?? []).map((each) => [each.id, projectText(each)] as const),
     ...(organizations.data ?? []).map(({ id, name }) => [id, name] as const),
   ])
   const names = new Map([...tenants, ...(users.data ?? []).map(({ id, email }) => [id, email] as const)])
@@ -47,7 +47,7 @@ export function Audit() {
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    // Each look at one tenant's events is put on record: once is enough.
+    // Every read of one tenant's events is recorded in the audit log, so do not poll.
     refetchInterval: isOfTenant ? false : 5_000,
   })
   return (
@@ -69,7 +69,7 @@ export function Audit() {
             })),
             ...(projects.data ?? []).map((each) => ({
               value: `project ${each.id}`,
-              label: projectWords(each),
+              label: projectText(each),
             })),
           ]}
         />
@@ -80,7 +80,7 @@ export function Audit() {
           onChange={(type) => setSearch({ type })}
           choices={[
             { value: '', label: 'Any type' },
-            ...eventTypes.map((value) => ({ value, label: eventTypeWords(value) })),
+            ...eventTypes.map((value) => ({ value, label: eventTypeText(value) })),
           ]}
         />
         <Select

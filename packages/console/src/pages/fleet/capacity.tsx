@@ -14,7 +14,7 @@ import { type Column, Table } from '../../ui/table.tsx'
 
 type Row = RouteResponse<'adminCapacityList'>['items'][number]
 
-/** Shows what still fits, and how scattered the free GPUs are. */
+/** Free capacity by location and family, fragmentation, and quarantined GPUs. */
 export function Capacity() {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
@@ -131,7 +131,7 @@ const isWhole = (host: Host) => host.gpus.every(({ state }) => state === 'free')
 const freeOn = (hosts: Host[]) =>
   hosts.reduce((sum, { gpus }) => sum + gpus.filter(({ state }) => state === 'free').length, 0)
 
-/** Returns the share of the free GPUs, on hosts that take VMs, that lie beside GPUs that are not free. */
+/** Returns the share of free GPUs that are on partly used hosts; counts only schedulable hosts. */
 function scatteredShare(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>

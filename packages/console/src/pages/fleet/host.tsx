@@ -10,11 +10,11 @@ import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { plural, shortId } from '../../lib/format.ts'
-import { hostLook } from '../../lib/state-words.ts'
+import { hostState } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -44,7 +44,7 @@ export function HostPage() {
       aside={
         <>
           <span className="text-ink-muted">{location}</span>
-          <StateBadge state={hostLook(host.data)} since={draining_since} />
+          <StateBadge state={hostState(host.data)} since={draining_since} />
         </>
       }
       actions={<HostActions host={host.data} />}
@@ -74,7 +74,7 @@ export function HostPage() {
 const forgottenFact = (iso: string): [string, ReactNode][] =>
   iso ? [['Forgotten', <Ago key="forgotten" iso={iso} />]] : []
 
-/** Shows how far a drain has come: it ends when the last VM has been deleted by its owner. */
+/** The progress of a drain, which ends when tenants have deleted the last VM. */
 function Drain({ host }: { host: Host }) {
   const left = host.vms.length
   const all = Math.max(host.vms_at_drain, left)
@@ -105,11 +105,11 @@ function Drain({ host }: { host: Host }) {
   )
 }
 
-const touches = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as const
+const invalidates = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as const
 
 const isLeaving = ({ state }: Host) => state === 'draining' || state === 'drained'
 
-/** Returns why some of the actions cannot be used now. */
+/** Returns the reasons of the disabled actions. */
 const whyNot = (host: Host): Partial<Record<'drain' | 'forget' | 'remove', string>> => ({
   ...(isLeaving(host) && { drain: `The host is already ${host.state}.` }),
   ...(host.forgotten_at
@@ -128,31 +128,31 @@ function HostActions({ host }: { host: Host }) {
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
     about: host.id,
-    touches: [...touches],
+    invalidates: [...invalidates],
   })
   const drain = useAction({
     run: () => client.adminHostDrain(target),
     done: (_, answer) =>
       answer.state === 'drained' ? `${host.name} is drained` : `${host.name} is draining`,
     about: host.id,
-    touches: [...touches],
+    invalidates: [...invalidates],
     showsErrors: true,
   })
   const forget = useAction({
     run: () => client.adminHostForget(target),
     done: () => `Forgot ${host.name}`,
-    touches: [...touches],
+    invalidates: [...invalidates],
     showsErrors: true,
   })
   const remove = useAction({
     run: () => client.adminHostDelete(target),
     done: () => `Removed ${host.name}`,
-    touches: ['adminHostList', 'adminCapacityList'],
+    invalidates: ['adminHostList', 'adminCapacityList'],
     showsErrors: true,
   })
   const { vms } = host
   const reasons = whyNot(host)
-  // To open a host is also what ends its drain.
+  // Uncordoning a host also ends its drain.
   const isOpen = host.schedulable && !isLeaving(host)
   return (
     <>
@@ -173,7 +173,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Drain ${host.name}`}
         action="Drain host"
-        {...submitting(drain, undefined, () => setAsked(''))}
+        {...submitProps(drain, undefined, () => setAsked(''))}
       >
         <p>
           The host accepts no new VMs.{' '}
@@ -187,7 +187,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Forget ${host.name}`}
         action="Forget host"
-        {...submitting(forget, undefined, () => setAsked(''))}
+        {...submitProps(forget, undefined, () => setAsked(''))}
       >
         <p>
           Only for a host that will not come back. OS disks of its {plural(vms.length, 'VM')} and the data
@@ -200,7 +200,7 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Remove ${host.name}`}
         action="Remove host"
-        {...submitting(remove, undefined, () => void navigate({ to: '/fleet' }))}
+        {...submitProps(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
         <p>The host and its GPUs are removed from the fleet. You can register the host again.</p>
       </Confirm>

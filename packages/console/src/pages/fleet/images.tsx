@@ -6,16 +6,16 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { whenColumn } from '../../ui/time-column.tsx'
+import { timestampColumn } from '../../ui/time-column.tsx'
 
 export function Images() {
   const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })
@@ -38,7 +38,7 @@ export function Images() {
                 title="No images yet"
                 action={create}
                 cli="slipway admin image create debian13:latest --locations us-east1-a"
-                curl={curlLine('POST', '/v0.1/admin/images', {
+                curl={curlCommand('POST', '/v0.1/admin/images', {
                   name: 'debian13:latest',
                   locations: ['us-east1-a'],
                 })}
@@ -65,7 +65,7 @@ export function Images() {
                 width: 'minmax(160px, 1.6fr)',
                 cell: (image) => image.locations.join(', ') || 'none',
               },
-              whenColumn('Imported', 'created_at'),
+              timestampColumn('Imported', 'created_at'),
               actionColumn('200px', (image: Image) => (
                 <>
                   <Button
@@ -107,7 +107,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
         ? client.adminImageUpdate({ image_id: image.id }, { locations: chosen })
         : client.adminImageCreate({ name, description, locations: chosen }),
     done: () => (image ? `Changed the locations of ${image.name}` : `Imported ${name}`),
-    touches: ['adminImageList', 'imageList'],
+    invalidates: ['adminImageList', 'imageList'],
     showsErrors: true,
   })
   return (
@@ -116,7 +116,7 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       onClose={onClose}
       title={image ? `Locations of ${image.name}` : 'Import image'}
       action={image ? 'Save' : 'Import image'}
-      {...submitting(save, undefined, onClose)}
+      {...submitProps(save, undefined, onClose)}
       reason={image || name ? undefined : 'Enter a name'}
     >
       {!image && (
@@ -155,7 +155,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
   const remove = useAction({
     run: () => client.adminImageDelete({ image_id: image.id }),
     done: () => `Removed ${image.name}`,
-    touches: ['adminImageList', 'imageList'],
+    invalidates: ['adminImageList', 'imageList'],
     showsErrors: true,
   })
   return (
@@ -164,7 +164,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       onClose={onClose}
       title={`Remove ${image.name}`}
       action="Remove image"
-      {...submitting(remove, undefined, onClose)}
+      {...submitProps(remove, undefined, onClose)}
     >
       <p>New VMs can no longer use this image. Existing VMs are kept.</p>
     </Confirm>

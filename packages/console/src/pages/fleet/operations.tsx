@@ -1,24 +1,24 @@
 import type { RouteId, RouteResponse } from '@slipway/sdk'
 import { keepPreviousData } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { touch, useAction } from '../../api/actions.ts'
+import { invalidate, useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
-import { projectWords } from '../../features/fleet/project-picker.tsx'
+import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { operationWords } from '../../features/steps.tsx'
-import { shortId, stepWords } from '../../lib/format.ts'
+import { operationText } from '../../features/steps.tsx'
+import { shortId, stepText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { whenColumn } from '../../ui/time-column.tsx'
+import { timestampColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminOperationList'>['items'][number]
 
@@ -35,23 +35,23 @@ export function FleetOperations() {
   const [abandoning, setAbandoning] = useState<Row | null>(null)
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
-    done: (row) => `Retrying: ${operationWords(row)}`,
-    touches: ['adminOperationList'],
+    done: (row) => `Retrying: ${operationText(row)}`,
+    invalidates: ['adminOperationList'],
   })
   const abandon = useAction({
     run: (row: Row) => client.adminOperationAbandon({ operation_id: row.operation_id }),
-    done: (row) => `Abandoned: ${operationWords(row)}`,
-    touches: ['adminOperationList'],
+    done: (row) => `Abandoned: ${operationText(row)}`,
+    invalidates: ['adminOperationList'],
     showsErrors: true,
   })
   const projects = useQuery(readAll('adminProjectList', {}))
-  const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectWords(project)]))
+  const nameOf = new Map((projects.data ?? []).map((project) => [project.id, projectText(project)]))
   const stuckIds = (operations.data?.items ?? [])
     .flatMap(({ is_stuck, operation_id }) => (is_stuck ? [operation_id] : []))
     .join()
-  // What gets stuck, or no longer is, concerns the bell as well.
+  // Stuck operations are also alerts.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
-  useEffect(() => void touch(alertLists), [stuckIds])
+  useEffect(() => void invalidate(alertLists), [stuckIds])
   const actions = actionColumn<Row>(
     '160px',
     (row) =>
@@ -77,7 +77,7 @@ export function FleetOperations() {
       width: 'minmax(100px, 1fr)',
       cell: (row) => (
         <span className="font-medium" title={row.operation_id}>
-          {operationWords(row)}
+          {operationText(row)}
         </span>
       ),
     },
@@ -110,12 +110,12 @@ export function FleetOperations() {
       width: 'minmax(160px, 1.6fr)',
       cell: (row) => (
         <>
-          {row.step && <span className="text-ink-muted">{stepWords(row.step)} </span>}
+          {row.step && <span className="text-ink-muted">{stepText(row.step)} </span>}
           {row.error || (row.step ? '' : '–')}
         </>
       ),
     },
-    { ...whenColumn('Started', 'started_at'), width: '150px' },
+    { ...timestampColumn('Started', 'started_at'), width: '150px' },
     ...(stuckIds ? [actions] : []),
   ]
   return (
@@ -152,9 +152,9 @@ export function FleetOperations() {
         <Confirm
           isOpen
           onClose={() => setAbandoning(null)}
-          title={`Abandon: ${operationWords(abandoning)}`}
+          title={`Abandon: ${operationText(abandoning)}`}
           action="Abandon operation"
-          {...submitting(abandon, abandoning, () => setAbandoning(null))}
+          {...submitProps(abandon, abandoning, () => setAbandoning(null))}
         >
           <p>The operation ends as failed. Resources that it could not remove may need manual cleanup.</p>
         </Confirm>

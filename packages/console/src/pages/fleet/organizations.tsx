@@ -8,13 +8,13 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
 import { amount, count, plural, shortId } from '../../lib/format.ts'
-import { stateWord } from '../../lib/state-words.ts'
+import { curlCommand } from '../../lib/shell.ts'
+import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { FormDialog, submitting } from '../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -32,7 +32,7 @@ export function Organizations() {
   const q = (search.q ?? '').toLowerCase()
   const matches = (row: Row) =>
     `${row.name} ${row.id}`.toLowerCase().includes(q) &&
-    (!search.payment || paymentWords(row) === search.payment)
+    (!search.payment || paymentText(row) === search.payment)
   const dueOf = ({ id }: Row) =>
     (alerts.data?.items ?? []).filter(
       ({ resource_type, organization_id }) => resource_type === 'invoice' && organization_id === id,
@@ -46,10 +46,10 @@ export function Organizations() {
         row.suspended ? { suspended: false } : { suspended: true, stop_vms: stopsVms },
       ),
     done: (row) => (row.suspended ? `Restored ${row.name}` : `Suspended ${row.name}`),
-    touches: ['adminOrganizationList'],
+    invalidates: ['adminOrganizationList'],
     showsErrors: true,
   })
-  const suspensionWords = (
+  const suspensionText = (
     <div className="flex flex-col gap-3">
       <p>
         Its members and keys immediately lose access to everything except billing. Its VMs keep running and
@@ -75,7 +75,7 @@ export function Organizations() {
           choices={[
             { value: '', label: 'Any payment state' },
             ...paymentStates
-              .map((state) => stateWord(paymentLook(state)))
+              .map((state) => stateWord(paymentDisplayState(state)))
               .map((word) => ({ value: word, label: word })),
           ]}
         />
@@ -96,7 +96,7 @@ export function Organizations() {
                   title="No organizations yet"
                   action={create}
                   cli={'slipway admin org create "Harbour Labs"'}
-                  curl={curlLine('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
+                  curl={curlCommand('POST', '/v0.1/admin/organizations', { name: 'Harbour Labs' })}
                 >
                   An organization has members and pays for its projects. Next, add a user as its owner.
                 </Empty>
@@ -121,7 +121,7 @@ export function Organizations() {
                 key: 'payment',
                 title: 'Payment',
                 width: 'minmax(150px, 1.2fr)',
-                sortBy: paymentWords,
+                sortBy: paymentText,
                 cell: (row) => <Payment row={row} due={dueOf(row)} />,
               },
               {
@@ -167,7 +167,7 @@ export function Organizations() {
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               ageColumn,
-              suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionWords }),
+              suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionText }),
             ]}
           />
         )}
@@ -177,15 +177,15 @@ export function Organizations() {
   )
 }
 
-/** An organization is active or suspended; whether it pays has words of its own. */
-const paymentLook = (state: PaymentState) => (state === 'active' ? 'paying' : state)
-const paymentWords = (row: Row) => stateWord(paymentLook(row.payment_state))
+/** `active` is already a word for organizations that are not suspended, so the payment state has its own. */
+const paymentDisplayState = (state: PaymentState) => (state === 'active' ? 'paying' : state)
+const paymentText = (row: Row) => stateWord(paymentDisplayState(row.payment_state))
 
-/** Shows whether the card works, and which invoices are not paid. */
+/** The payment state and the unpaid invoices of an organization. */
 function Payment({ row, due }: { row: Row; due: Alert[] }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-3">
-      <StateBadge state={paymentLook(row.payment_state)} />
+      <StateBadge state={paymentDisplayState(row.payment_state)} />
       {due.length > 0 && (
         <span
           className="inline-flex items-center gap-2 whitespace-nowrap text-amber-text"
@@ -204,7 +204,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
   const create = useAction({
     run: () => client.adminOrganizationCreate({ name: name.trim() }),
     done: () => `Created ${name.trim()}`,
-    touches: ['adminOrganizationList'],
+    invalidates: ['adminOrganizationList'],
     showsErrors: true,
   })
   return (
@@ -213,7 +213,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="Create organization"
       action="Create organization"
-      {...submitting(create, undefined, onClose)}
+      {...submitProps(create, undefined, onClose)}
       reason={name.trim() ? undefined : 'Enter a name'}
     >
       <TextField

@@ -8,7 +8,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 
 interface Product {
@@ -32,7 +32,7 @@ const groups: { title: string; words: string; products: Product[] }[] = [
 ]
 const products = groups.flatMap((group) => group.products)
 
-/** Prices are valid from the moment they are set; what ran before keeps its price. */
+/** New prices apply immediately; past usage keeps its price. */
 export function Prices() {
   const prices = useQuery({ ...read('adminPriceList', {}), refetchInterval: settingsPollMs })
   const [values, setValues] = useState<Record<string, string>>({})
@@ -48,7 +48,7 @@ export function Prices() {
         items: changed.map(({ name, unit }) => ({ product_name: name, unit, usd: Number(values[name]) })),
       }),
     done: () => 'Prices changed',
-    touches: ['adminPriceList', 'priceList'],
+    invalidates: ['adminPriceList', 'priceList'],
     showsErrors: true,
   })
   const isDone = () => {
@@ -102,7 +102,7 @@ export function Prices() {
         onClose={() => setAsking(false)}
         title={`Set ${plural(changed.length, 'price')}`}
         action="Apply now"
-        {...submitting(save, undefined, isDone)}
+        {...submitProps(save, undefined, isDone)}
       >
         <p>
           The new prices apply to all organizations immediately, including running VMs. Past usage keeps its
@@ -123,6 +123,6 @@ export function Prices() {
   )
 }
 
-/** A price has cents at least: 0.90, but 0.00013. */
+/** Shows at least two decimals: 0.90, but also 0.00013. */
 const shown = (usd: number | undefined): string =>
   usd === undefined ? '' : Number.isInteger(usd * 100) ? usd.toFixed(2) : String(usd)

@@ -43,7 +43,7 @@ function ProjectQuotas({ projects }: { projects: AdminProject[] }) {
     ...read('adminOrganizationQuotaList', { params: { organization_id } }),
     refetchInterval: settingsPollMs,
   })
-  // Each look at one project's quotas is put on record: once is enough.
+  // Every read of one project's quotas is recorded in the audit log, so do not poll.
   const own = useQuery(read('adminQuotaList', { query: { project_id } }))
   return (
     <>
@@ -92,7 +92,7 @@ function QuotaForm<Name extends string>({
   set: (items: { name: Name; max: number }[]) => Promise<unknown>
 }) {
   const [values, setValues] = useState<Record<string, string>>({})
-  /** Limits are shown with commas, and read with or without them. */
+  /** Limits are shown with commas, and accepted with or without them. */
   const maxOf = ({ name, max }: { name: Name; max: number }) =>
     values[name] === undefined ? max : Number(values[name].replaceAll(',', '') || Number.NaN)
   const changed = quotas.filter((quota) => maxOf(quota) !== quota.max)
@@ -100,7 +100,7 @@ function QuotaForm<Name extends string>({
   const save = useAction({
     run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
     done: () => `Changed quotas of ${holder}`,
-    touches: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
+    invalidates: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (
     <div className="card divide-y divide-line">
@@ -122,7 +122,7 @@ function QuotaForm<Name extends string>({
           />
         </div>
       ))}
-      {/* The button is in sight wherever one changes a limit. */}
+      {/* The button stays visible while the form scrolls. */}
       <div className="sticky bottom-0 flex flex-wrap items-center justify-end gap-x-4 gap-y-2 -mt-px rounded-b-md border-t border-line bg-surface px-4 py-3">
         <p className="min-w-0 flex-1 text-sm text-ink-muted">
           {changed.map(({ name, max }) => `${quotaLabel(name)}: ${count(max)} → ${values[name]}`).join(', ')}

@@ -9,14 +9,14 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
-import { FormDialog, submitting } from '../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { whenColumn } from '../../ui/time-column.tsx'
+import { timestampColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminUserList'>['items'][number]
 
@@ -28,7 +28,7 @@ export function Users() {
   const suspend = useAction({
     run: (row: Row) => client.adminUserUpdate({ user_id: row.id }, { suspended: !row.suspended }),
     done: (row) => (row.suspended ? `Restored ${row.email}` : `Suspended ${row.email}`),
-    touches: ['adminUserList'],
+    invalidates: ['adminUserList'],
     showsErrors: true,
   })
   const whyNot = (row: Row) =>
@@ -70,7 +70,7 @@ export function Users() {
                 width: '100px',
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
-              { ...whenColumn('Created', 'created_at'), isFoldable: true },
+              { ...timestampColumn('Created', 'created_at'), isFoldable: true },
               suspendColumn({
                 suspend,
                 nameOf: ({ email }) => email,
@@ -110,7 +110,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
         ...(organizationId && { organization_id: organizationId, role }),
       }),
     done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
-    touches: ['adminUserList'],
+    invalidates: ['adminUserList'],
     showsErrors: true,
   })
   return (
@@ -119,7 +119,7 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
       onClose={onClose}
       title="Add user"
       action="Add user"
-      {...submitting(add, undefined, ({ invite_url }) => {
+      {...submitProps(add, undefined, ({ invite_url }) => {
         onClose()
         onInvited(invite_url)
       })}

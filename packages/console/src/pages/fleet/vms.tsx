@@ -13,11 +13,11 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count } from '../../lib/format.ts'
-import { stateWord } from '../../lib/state-words.ts'
+import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { FilterInput, Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -28,7 +28,7 @@ type Row = RouteResponse<'adminVmList'>['items'][number]
 
 const pageSize = 500
 
-/** Shows the VMs of all tenants, the newest first. What is searched for is found among those not shown, too. */
+/** The VMs of all tenants, newest first. The filter also finds VMs that are not loaded yet. */
 export function FleetVms() {
   const [search, setSearch] = useSearchState()
   const { q = '', state = '', organization = '' } = search
@@ -46,7 +46,7 @@ export function FleetVms() {
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    // Each look at one tenant's VMs is put on record: once is enough.
+    // Every read of one tenant's VMs is recorded in the audit log, so do not poll.
     refetchInterval: organization ? false : settingsPollMs,
     placeholderData: keepPreviousData,
   })
@@ -124,7 +124,7 @@ export function FleetVms() {
   )
 }
 
-/** Finds VMs by name, id or address that are older than those that the page has read. */
+/** Finds VMs by name, id or address that the page has not loaded. */
 function useFound(q: string, shown: Row[], isMore: boolean): Row[] {
   const results = useQuery({
     ...read('adminSearch', { query: { q } }),
@@ -208,10 +208,10 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
       else await client.adminVmDelete({ vm_id: vm.id })
     },
     done: () => (what === 'stop' ? `Stopping ${vm.name}` : `Deleting ${vm.name}`),
-    touches: ['adminVmList'],
+    invalidates: ['adminVmList'],
     showsErrors: true,
   })
-  const submit = submitting(act, undefined, onClose)
+  const submit = submitProps(act, undefined, onClose)
   if (what === 'stop')
     return (
       <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>

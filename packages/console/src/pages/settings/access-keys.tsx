@@ -8,9 +8,9 @@ import { useQuery } from '../../api/use-query.ts'
 import { KeyTable } from '../../features/key-table.tsx'
 import { OrganizationKeys } from '../../features/organization-keys.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -27,7 +27,7 @@ export function AccessKeys() {
   const revoke = useAction({
     run: (key: AccessKey) => client.accessKeyDelete({ project_id: projectId, key_id: key.id }),
     done: (key) => `Revoked key ${key.name}`,
-    touches: ['accessKeyList'],
+    invalidates: ['accessKeyList'],
     showsErrors: true,
   })
   const create = (
@@ -55,7 +55,7 @@ export function AccessKeys() {
                 title="No access keys yet"
                 action={create}
                 cli="slipway key create ci --role write"
-                curl={curlLine('POST', `/v0.1/projects/${projectId}/access-keys`, {
+                curl={curlCommand('POST', `/v0.1/projects/${projectId}/access-keys`, {
                   name: 'ci',
                   role: 'write',
                 })}
@@ -87,7 +87,7 @@ export function AccessKeys() {
           onClose={() => setRevoking(null)}
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
-          {...submitting(revoke, revoking, () => setRevoking(null))}
+          {...submitProps(revoke, revoking, () => setRevoking(null))}
         >
           <p>Stops working immediately. Its VMs are kept.</p>
         </Confirm>
@@ -96,7 +96,7 @@ export function AccessKeys() {
   )
 }
 
-const expiryWords: Record<string, string> = {
+const expiryText: Record<string, string> = {
   '': 'Never',
   '1': 'In 1 day',
   '30': 'In 30 days',
@@ -128,7 +128,7 @@ function CreateDialog({
         },
       ),
     done: () => `Created key ${name.trim()}`,
-    touches: ['accessKeyList'],
+    invalidates: ['accessKeyList'],
     showsErrors: true,
   })
   return (
@@ -137,7 +137,7 @@ function CreateDialog({
       onClose={onClose}
       title="Create access key"
       action="Create key"
-      {...submitting(create, undefined, ({ secret }) => {
+      {...submitProps(create, undefined, ({ secret }) => {
         onClose()
         onCreated(secret)
       })}
@@ -157,7 +157,7 @@ function CreateDialog({
         label="Expires"
         value={days}
         onChange={setDays}
-        choices={Object.entries(expiryWords)
+        choices={Object.entries(expiryText)
           .sort(([a], [b]) => Number(a) - Number(b))
           .map(([value, label]) => ({ value, label }))}
       />

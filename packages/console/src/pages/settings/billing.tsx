@@ -9,7 +9,7 @@ import { PaymentAlerts, usePaymentAlerts } from '../../features/alerts.tsx'
 import { BillingButton, InvoiceLink } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
-import { monthWords } from '../../lib/months.ts'
+import { monthText } from '../../lib/months.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -30,7 +30,7 @@ export function Billing() {
     ...read('organizationPaymentMethod', { params: { organization_id } }),
     enabled: role === 'owner',
   })
-  // What an alert offers is not offered once more below it.
+  // If an alert has the billing button, do not show the button again below it.
   const isOffered = usePaymentAlerts().some(({ resource_type }) => resource_type !== 'invoice')
   const organization = organizations.find(({ id }) => id === organization_id)
   const whyNotBilling =
@@ -91,7 +91,7 @@ export function Billing() {
   )
 }
 
-/** Shows the card as owners know it: by its brand and its last digits. */
+/** Shows the brand, the last digits and the state of the card. */
 function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'> | undefined }) {
   if (!method) return <p className="text-ink-muted">…</p>
   const { state, brand, last4, expires_month } = method
@@ -103,7 +103,7 @@ function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'>
         </span>
       )}
       {expires_month && (
-        <span className="figures text-ink-muted">expires at the end of {monthWords(expires_month)}</span>
+        <span className="figures text-ink-muted">expires at the end of {monthText(expires_month)}</span>
       )}
       <StateBadge state={state} />
     </p>
@@ -113,11 +113,11 @@ function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'>
 interface InvoicesProps {
   items: Invoice[]
   soFarUsd: number | undefined
-  /** The organization whose invoices can be opened; empty without the right. */
+  /** The organization whose invoices can be opened; empty if the user may not open them. */
   organizationId: string
 }
 
-/** The month that is under way has the amount that Overview and Usage show, too. */
+/** The current month shows the same amount as Overview and Usage. */
 function Invoices({ items, soFarUsd, organizationId }: InvoicesProps) {
   return (
     <Table
@@ -130,7 +130,7 @@ function Invoices({ items, soFarUsd, organizationId }: InvoicesProps) {
           title: 'Period',
           width: 'minmax(140px, 2fr)',
           cell: ({ id, period_start }) => {
-            const words = monthWords(period_start.slice(0, 7))
+            const words = monthText(period_start.slice(0, 7))
             if (!organizationId) return words
             return (
               <InvoiceLink organizationId={organizationId} invoiceId={id}>
@@ -169,7 +169,7 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard },
       ),
     done: () => (limit === '' ? 'Budget removed' : `Budget set to ${usd(Number(limit))} per month`),
-    touches: ['budgetGet'],
+    invalidates: ['budgetGet'],
     showsErrors: true,
   })
   const submit = (event: FormEvent) => {

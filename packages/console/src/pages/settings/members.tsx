@@ -8,7 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
-import { Confirm, FormDialog, submitting } from '../../ui/dialog.tsx'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Select, SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -16,9 +16,9 @@ import { Page } from '../../ui/page.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { whenColumn } from '../../ui/time-column.tsx'
+import { timestampColumn } from '../../ui/time-column.tsx'
 
-const roleWords: Record<Role, string> = {
+const roleText: Record<Role, string> = {
   viewer: 'Viewer: can view everything',
   member: 'Member: can also change VMs, disks, networks and firewall rules',
   admin: 'Admin: can also manage projects, keys, webhooks and budgets',
@@ -38,17 +38,17 @@ export function Members() {
     run: ({ member, role }: { member: Member; role: Role }) =>
       client.memberUpdate({ organization_id, user_id: member.user_id }, { role }),
     done: ({ member, role }) => `${member.email} is now ${role}`,
-    touches: ['memberList'],
+    invalidates: ['memberList'],
   })
   const inviteAgain = useAction({
     run: ({ email, role }: Member) => client.memberCreate({ organization_id }, { email, role }),
     done: () => '',
-    touches: ['memberList'],
+    invalidates: ['memberList'],
   })
   const remove = useAction({
     run: (member: Member) => client.memberDelete({ organization_id, user_id: member.user_id }),
     done: (member) => `Removed ${member.email}`,
-    touches: ['memberList'],
+    invalidates: ['memberList'],
     showsErrors: true,
   })
   const organization = organizations.find(({ id }) => id === organization_id)
@@ -115,7 +115,7 @@ export function Members() {
                 width: '120px',
                 cell: (member) => <StateBadge state={member.state} />,
               },
-              whenColumn('Added', 'created_at'),
+              timestampColumn('Added', 'created_at'),
               actionColumn('220px', (member: Member) => (
                 <>
                   {member.state === 'invited' && (
@@ -168,7 +168,7 @@ export function Members() {
           onClose={() => setPromoted(null)}
           title={`Make ${promoted.email} an owner`}
           action="Make owner"
-          {...submitting(change, { member: promoted, role: 'owner' as const }, () => setPromoted(null))}
+          {...submitProps(change, { member: promoted, role: 'owner' as const }, () => setPromoted(null))}
         >
           <p>An owner can do everything, including billing, and can remove other owners, including you.</p>
         </Confirm>
@@ -179,7 +179,7 @@ export function Members() {
           onClose={() => setRemoving(null)}
           title={`Remove ${removing.email}`}
           action="Remove member"
-          {...submitting(remove, removing, () => setRemoving(null))}
+          {...submitProps(remove, removing, () => setRemoving(null))}
         >
           <p>
             The member immediately loses access to all projects of the organization. Their resources are kept.
@@ -204,7 +204,7 @@ function InviteDialog({
   const invite = useAction({
     run: () => client.memberCreate({ organization_id: organizationId }, { email: email.trim(), role }),
     done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
-    touches: ['memberList'],
+    invalidates: ['memberList'],
     showsErrors: true,
   })
   return (
@@ -213,7 +213,7 @@ function InviteDialog({
       onClose={onClose}
       title="Invite member"
       action="Invite"
-      {...submitting(invite, undefined, ({ invite_url }) => {
+      {...submitProps(invite, undefined, ({ invite_url }) => {
         onClose()
         onInvited(invite_url)
       })}
@@ -224,7 +224,7 @@ function InviteDialog({
         label="Role"
         value={role}
         onChange={(value) => setRole(value as Role)}
-        choices={roles.map((each) => ({ value: each, label: roleWords[each] }))}
+        choices={roles.map((each) => ({ value: each, label: roleText[each] }))}
       />
     </FormDialog>
   )

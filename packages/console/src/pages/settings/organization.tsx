@@ -13,7 +13,7 @@ import { ErrorState } from '../../ui/error.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Page, Section, Skeleton, UsageBar } from '../../ui/page.tsx'
 
-/** What concerns all projects of the organization. */
+/** Settings for all projects of the organization. */
 export function OrganizationSettings() {
   const { organization_id } = useProject()
   const { organizations } = useMe()
@@ -23,13 +23,13 @@ export function OrganizationSettings() {
       <SettingsTabs />
       <p className="text-ink-muted">Settings for all projects in {name}</p>
       <Quotas organizationId={organization_id} />
-      <SecondFactorDemand organizationId={organization_id} />
+      <RequireTwoFactor organizationId={organization_id} />
       <Events organizationId={organization_id} />
     </Page>
   )
 }
 
-/** What all projects may use together. */
+/** The limits for all projects together. */
 function Quotas({ organizationId }: { organizationId: string }) {
   const quotas = useQuery(read('organizationQuotaList', { params: { organization_id: organizationId } }))
   return (
@@ -47,39 +47,39 @@ function Quotas({ organizationId }: { organizationId: string }) {
   )
 }
 
-function SecondFactorDemand({ organizationId }: { organizationId: string }) {
+function RequireTwoFactor({ organizationId }: { organizationId: string }) {
   const { caller, organizations } = useMe()
   const whyNot = useWhyNot('owner')
-  const isDemanded = organizations.find(({ id }) => id === organizationId)?.require_totp ?? false
-  const demand = useAction({
+  const isRequired = organizations.find(({ id }) => id === organizationId)?.require_totp ?? false
+  const update = useAction({
     run: (require_totp: boolean) =>
       client.organizationUpdate({ organization_id: organizationId }, { require_totp }),
     done: (isWanted) =>
       isWanted ? 'Two-factor authentication is required' : 'Two-factor authentication is optional',
-    touches: ['organizationList'],
+    invalidates: ['organizationList'],
   })
   const reason =
     whyNot ??
-    (isDemanded || caller.has_totp
+    (isRequired || caller.has_totp
       ? undefined
       : 'Set up two-factor authentication for your own account first.')
   return (
     <Section title="Two-factor authentication">
       <div className="card flex flex-wrap items-center justify-between gap-4 px-4 py-3">
         <span className="text-ink-muted">
-          {isDemanded
+          {isRequired
             ? 'Required. Members have no access until they set it up. Access keys are not affected.'
             : 'Optional. Members can sign in with only a password.'}
         </span>
-        <Button reason={reason} isBusy={demand.isPending} onClick={() => demand.mutate(!isDemanded)}>
-          {isDemanded ? 'Make it optional' : 'Require two-factor authentication'}
+        <Button reason={reason} isBusy={update.isPending} onClick={() => update.mutate(!isRequired)}>
+          {isRequired ? 'Make it optional' : 'Require two-factor authentication'}
         </Button>
       </div>
     </Section>
   )
 }
 
-/** Members, billing, keys and failed sign-ins: for admins, with where each came from. */
+/** Events about members, billing, keys and failed sign-ins, with source addresses. Only for admins and owners. */
 function Events({ organizationId }: { organizationId: string }) {
   const role = useRole(organizationId)
   const actors = useActorNames(useProject())

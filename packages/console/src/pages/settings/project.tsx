@@ -9,7 +9,7 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Facts, Page, Section } from '../../ui/page.tsx'
@@ -18,14 +18,14 @@ export function ProjectSettings() {
   const project = useProject()
   const { organizations } = useMe()
   const whyNot = useWhyNot('admin')
-  const contents = useContents(project.id)
+  const contents = useDeleteProblem(project.id)
   const navigate = useNavigate()
   const [name, setName] = useState(project.name)
   const [isDeleting, setDeleting] = useState(false)
   const rename = useAction({
     run: () => client.projectUpdate({ project_id: project.id }, { name: name.trim() }),
     done: () => `Renamed the project to ${name.trim()}`,
-    touches: ['projectList'],
+    invalidates: ['projectList'],
     showsErrors: true,
   })
   const remove = useAction({
@@ -78,7 +78,7 @@ export function ProjectSettings() {
         onClose={() => setDeleting(false)}
         title={`Delete project ${project.name}`}
         action="Delete project"
-        {...submitting(remove, undefined, () => {
+        {...submitProps(remove, undefined, () => {
           void navigate({ to: '/' }).then(() => location.reload())
         })}
         nameToType={project.name}
@@ -92,8 +92,8 @@ export function ProjectSettings() {
   )
 }
 
-/** Says what keeps the project from being deleted. */
-function useContents(projectId: string): string | undefined {
+/** Returns why the project cannot be deleted; undefined if it is empty. */
+function useDeleteProblem(projectId: string): string | undefined {
   const vms = useQuery(readAll('vmList', { project_id: projectId })).data ?? []
   const disks = useQuery(readAll('diskList', { project_id: projectId })).data ?? []
   if (vms.length + disks.length === 0) return undefined

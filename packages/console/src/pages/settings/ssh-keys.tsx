@@ -7,18 +7,18 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AddSshKey } from '../../features/add-ssh-key.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
 
-/** The keys that people of the project sign in to its VMs with. */
+/** The SSH keys for the project's VMs. */
 export function SshKeys() {
   const projectId = useProjectId()
   const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
@@ -28,7 +28,7 @@ export function SshKeys() {
   const remove = useAction({
     run: (key: SshKey) => client.sshKeyDelete({ project_id: projectId, ssh_key_id: key.id }),
     done: (key) => `Removed SSH key ${key.name}`,
-    touches: ['sshKeyList'],
+    invalidates: ['sshKeyList'],
     showsErrors: true,
   })
   const add = (
@@ -51,7 +51,7 @@ export function SshKeys() {
               title="No SSH keys yet"
               action={add}
               cli="slipway ssh-key create laptop"
-              curl={curlLine('POST', `/v0.1/projects/${projectId}/ssh-keys`, {
+              curl={curlCommand('POST', `/v0.1/projects/${projectId}/ssh-keys`, {
                 name: 'laptop',
                 public_key: 'ssh-ed25519 …',
               })}
@@ -99,7 +99,7 @@ export function SshKeys() {
           onClose={() => setRemoving(null)}
           title={`Remove ${removing.name}`}
           action="Remove key"
-          {...submitting(remove, removing, () => setRemoving(null))}
+          {...submitProps(remove, removing, () => setRemoving(null))}
         >
           <p>
             New VMs can no longer use this key. Existing VMs still accept it until you remove it from their{' '}

@@ -3,10 +3,17 @@ import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
-import { monthWords } from '../../lib/months.ts'
+import { monthText } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
-import { openSums } from './grouping.ts'
-import { budgetLine, forecastBars, type OpenDays, openBars, stackByDay, ticksFor } from './stack.ts'
+import { unitemizedSums } from './grouping.ts'
+import {
+  budgetLine,
+  forecastBars,
+  stackByDay,
+  ticksFor,
+  type UnitemizedDays,
+  unitemizedBars,
+} from './stack.ts'
 
 interface ChartProps {
   items: UsageItem[]
@@ -14,24 +21,24 @@ interface ChartProps {
   by: string
   month: string
   days: number
-  /** What is not split yet; null in months that are over. */
-  open: OpenDays | null
-  /** The table below itemizes it anyway. */
-  isOpenSplitBelow: boolean
-  /** The forecast of the running month is drawn as outlined bars over the days to come. */
+  /** The days that are not itemized yet; null for past months. */
+  open: UnitemizedDays | null
+  /** The table below the chart already itemizes these days. */
+  isItemizedInTable: boolean
+  /** The forecast of the current month, drawn as outlined bars for today and the following days. */
   forecastUsd: number | null
-  /** The budget of the month; a day's share of it is drawn as a line. */
+  /** The budget of the month; its daily share is drawn as a line. */
   budgetUsd: number | null
 }
 
-const tickWords = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
+const tickText = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 const heightPx = 240
-/** The colours differ in lightness as well as hue, for eyes that do not see all hues. */
+/** The colors differ in lightness as well as hue, for users with color blindness. */
 const hues = [180, 250, 75, 320, 150, 27, 285, 110]
 const colourOf = (index: number, isDark: boolean) =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
-/** Draws a stacked bar for each day, and the forecast as an outline. The day under the pointer is read out above. */
+/** Draws a stacked bar for each day, and the forecast as an outline. The text above describes the day under the pointer. */
 export default function Chart({
   items,
   groupOf,
@@ -39,7 +46,7 @@ export default function Chart({
   month,
   days,
   open,
-  isOpenSplitBelow,
+  isItemizedInTable,
   forecastUsd,
   budgetUsd,
 }: ChartProps) {
@@ -48,7 +55,7 @@ export default function Chart({
   const [day, setDay] = useState<number | null>(null)
   const { groups, stacks, totals } = useMemo(() => stackByDay(items, groupOf, days), [items, groupOf, days])
   const forecast = useMemo(() => forecastBars(totals, open, forecastUsd), [totals, open, forecastUsd])
-  const plain = useMemo(() => openBars(days, open), [days, open])
+  const plain = useMemo(() => unitemizedBars(days, open), [days, open])
   const budget = useMemo(
     () => budgetLine(budgetUsd, days, [...totals, ...plain, ...forecast]),
     [budgetUsd, days, totals, plain, forecast],
@@ -72,9 +79,9 @@ export default function Chart({
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
     const font = '12px "Inter Variable", sans-serif'
     const top = ticks.at(-1)!
-    // The first cents of a day are seen as well: two pixels of the plot.
+    // Draw at least two pixels, so that the first cents of a day are visible.
     const shownPlain = plain.map((usd) => usd && Math.max(usd, top / 90))
-    // The tallest stack is drawn first, so that each shorter one covers its lower part.
+    // Draw the tallest stack first, so that each shorter one covers its lower part.
     const layers = stacks.map((values, index) => ({ values, index })).reverse()
     const chart = new uPlot(
       {
@@ -104,7 +111,7 @@ export default function Chart({
             grid: { stroke: line, width: 1 },
             ticks: { show: false },
             splits: ticks,
-            values: (_chart, ticks) => ticks.map((tick) => `${tickWords.format(tick)} USD`),
+            values: (_chart, ticks) => ticks.map((tick) => `${tickText.format(tick)} USD`),
           },
         ],
         series: [
@@ -138,17 +145,17 @@ export default function Chart({
   }, [stacks, plain, forecast, budget, ticks, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
-  const title = `Daily cost in ${monthWords(month)} by ${by}`
+  const title = `Daily cost in ${monthText(month)} by ${by}`
   const words =
     groups.length === 0
-      ? `No usage in ${monthWords(month)} yet`
+      ? `No usage in ${monthText(month)} yet`
       : `${title}: ${usd(all)} in total, highest on day ${totals.indexOf(Math.max(...totals)) + 1}`
   return (
     <figure>
       <p className="figures mb-2 truncate text-sm text-ink-muted">
         {day === null ? title : readOut({ day, month, totals, plain, forecast, today: open?.today })}
       </p>
-      {/* The plot learns of a new width after the page has it, and must not hold the page open meanwhile. */}
+      {/* The plot is resized after the page, so hide its overflow in between. */}
       <div ref={frame} role="img" aria-label={words} className="h-60 overflow-hidden" />
       <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
         {groups.map((group, index) => (
@@ -167,12 +174,12 @@ export default function Chart({
           <span className="inline-flex items-baseline gap-1.5">
             <span className="size-2.5 shrink-0 rounded-[2px] bg-ink-muted" />
             <span>
-              {openSums(month, open).map(({ words, usd }) => (
+              {unitemizedSums(month, open).map(({ words, usd }) => (
                 <Fragment key={words}>
                   {words} <span className="figures whitespace-nowrap text-ink">{money(usd)}</span>,{' '}
                 </Fragment>
               ))}
-              {isOpenSplitBelow ? 'shown as one bar' : 'not yet itemized'}
+              {isItemizedInTable ? 'shown as one bar' : 'not yet itemized'}
             </span>
           </span>
         )}

@@ -1,8 +1,8 @@
 import type { UsageItem } from '@slipway/sdk'
-import { daysWords, monthWords } from '../../lib/months.ts'
-import type { OpenDays } from './stack.ts'
+import { daysText, monthText } from '../../lib/months.ts'
+import type { UnitemizedDays } from './stack.ts'
 
-/** The grouping of bars and tables; for a label, its key follows a colon. */
+/** The grouping of the chart and the table. A label grouping contains the key of the label. */
 export type Grouping = 'product' | 'project' | 'vm' | `label:${string}`
 
 export const readGrouping = (text = '', isWhole = false): Grouping => {
@@ -10,11 +10,11 @@ export const readGrouping = (text = '', isWhole = false): Grouping => {
   return text === 'project' && isWhole ? 'project' : 'product'
 }
 
-/** Returns how usage is asked for: the service adds up by product unless told otherwise. */
+/** Returns the `group_by` parameter; undefined for the default, by product. */
 export const groupBy = (grouping: Grouping): string | undefined =>
   grouping === 'vm' ? 'resource' : grouping.startsWith('label:') ? grouping : undefined
 
-export const groupingWords = (grouping: Grouping): string =>
+export const groupingText = (grouping: Grouping): string =>
   grouping === 'vm' ? 'VM' : grouping.startsWith('label:') ? `label ${grouping.slice(6)}` : grouping
 
 export const groupOf = (
@@ -25,21 +25,21 @@ export const groupOf = (
   if (grouping === 'product') return item.product_name
   if (grouping === 'project') return projectNames.get(item.project_id) ?? item.project_id
   if (grouping === 'vm') return item.resource_name || 'not recorded by VM'
-  return item.label_value || `no ${groupingWords(grouping)}`
+  return item.label_value || `no ${groupingText(grouping)}`
 }
 
-/** A line of the table: a group, or a sum below the groups. */
-export interface Line {
+/** A row of the table: a group, or a sum below the groups. */
+export interface UsageRow {
   key: string
   usd: number
-  /** The value for the same number of days of the previous month; null if there is none. */
+  /** The cost in the same days of the previous month; null if there is no comparison. */
   usdBefore: number | null
   quantity?: number
   unit?: UsageItem['unit']
 }
-export type GroupTotal = Required<Line> & { usdBefore: number }
+export type GroupTotal = Required<UsageRow> & { usdBefore: number }
 
-/** Returns what each group cost, the dearest first, beside what it cost the month before. */
+/** Returns the cost of each group and its cost in the previous month, the most expensive group first. */
 export function totalsOf(
   items: UsageItem[],
   before: UsageItem[],
@@ -64,12 +64,12 @@ export function totalsOf(
 export const sumUsd = (items: UsageItem[]): number =>
   items.reduce((total, item) => total + (item.usd ?? 0), 0)
 
-/** Returns what is not split yet, by the names that it has in the chart and in the table. */
-export function openSums(month: string, open: OpenDays): { words: string; usd: number }[] {
-  const { splitDays, laterUsd, today, todayUsd } = open
-  const isAnythingLater = laterUsd >= 0.005 && splitDays < today - 1
+/** Returns the sums of the days that are not itemized, with their titles. */
+export function unitemizedSums(month: string, open: UnitemizedDays): { words: string; usd: number }[] {
+  const { itemizedDays, laterUsd, today, todayUsd } = open
+  const isAnythingLater = laterUsd >= 0.005 && itemizedDays < today - 1
   return [
-    ...(isAnythingLater ? [{ words: daysWords(month, splitDays + 1, today - 1), usd: laterUsd }] : []),
+    ...(isAnythingLater ? [{ words: daysText(month, itemizedDays + 1, today - 1), usd: laterUsd }] : []),
     { words: 'Today so far', usd: todayUsd },
   ]
 }
@@ -78,30 +78,30 @@ interface Sums {
   month: string
   usd: number
   usdBefore: number
-  open: OpenDays | null
+  open: UnitemizedDays | null
 }
 
-/** Returns the lines below the groups, the last of which is the figure at the head of the page. */
-export function sumsOf({ month, usd, usdBefore, open }: Sums): Line[] {
+/** Returns the sums below the groups. The last one equals the amount at the top of the page. */
+export function sumsOf({ month, usd, usdBefore, open }: Sums): UsageRow[] {
   if (!open) return [{ key: 'Total', usd, usdBefore }]
-  const rest = openSums(month, open).map(({ words, usd }) => ({
+  const rest = unitemizedSums(month, open).map(({ words, usd }) => ({
     key: `${words}, not yet itemized`,
     usd,
     usdBefore: null,
   }))
   const all = rest.reduce((sum, each) => sum + each.usd, usd)
   return [
-    ...(open.splitDays > 0 ? [{ key: daysWords(month, 1, open.splitDays), usd, usdBefore }] : []),
+    ...(open.itemizedDays > 0 ? [{ key: daysText(month, 1, open.itemizedDays), usd, usdBefore }] : []),
     ...rest,
-    { key: `${monthWords(month)} so far`, usd: all, usdBefore: null },
+    { key: `${monthText(month)} so far`, usd: all, usdBefore: null },
   ]
 }
 
-/** More colours than this are not told apart: the rest is drawn as one. */
+/** More colors are hard to distinguish, so the remaining groups share one bar. */
 const mostBars = 7
 export const others = 'others'
 
-/** Returns the same grouping with all but the dearest groups taken together. */
+/** Returns a grouping that combines all but the most expensive groups. */
 export function withOthers(
   items: UsageItem[],
   keyOf: (item: UsageItem) => string,

@@ -6,7 +6,7 @@ import { useMe, useProject } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { localDate, money, utcDate } from '../../lib/format.ts'
-import { daysIn, daysWords, lastMonths, monthBefore, monthNow, monthWords } from '../../lib/months.ts'
+import { daysIn, daysText, lastMonths, monthBefore, monthNow, monthText } from '../../lib/months.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -17,7 +17,7 @@ import { Empty, Page } from '../../ui/page.tsx'
 import {
   type Grouping,
   groupBy,
-  groupingWords,
+  groupingText,
   groupOf,
   readGrouping,
   sumsOf,
@@ -25,9 +25,9 @@ import {
   totalsOf,
   withOthers,
 } from './grouping.ts'
-import { changeWords, Totals } from './tables.tsx'
+import { changeText, Totals } from './tables.tsx'
 
-// The code of the chart is on its way while the page reads what is drawn.
+// Load the code of the chart while the page fetches its data.
 const chart = import('./chart.tsx')
 chart.catch(() => {})
 const Chart = lazy(() => chart)
@@ -64,28 +64,28 @@ export function Usage() {
     enabled: !isWhole,
   })
   const items = usage.data?.items ?? noItems
-  // A month that is under way is held against as many days of the one before. A day is split when it is over.
+  // Days are itemized when they are over. The current month is compared with the same days of the previous month.
   const updatedAt = usage.data?.updated_at ?? ''
-  const splitDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
+  const itemizedDays = !isCurrent ? 31 : updatedAt.startsWith(month) ? Number(updatedAt.slice(8, 10)) - 1 : 0
   const before = useMemo(
-    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= splitDays),
-    [earlier.data, splitDays],
+    () => (earlier.data?.items ?? noItems).filter(({ date }) => Number(date.slice(8, 10)) <= itemizedDays),
+    [earlier.data, itemizedDays],
   )
-  const splitUsd = sumUsd(items)
+  const itemizedUsd = sumUsd(items)
   const beforeUsd = sumUsd(before)
   const current = costs.data?.as_of.startsWith(month) ? costs.data : undefined
-  const soFarUsd = isCurrent ? current?.month_to_date_usd : splitUsd
+  const soFarUsd = isCurrent ? current?.month_to_date_usd : itemizedUsd
   const open = useMemo(
     () =>
       current
         ? {
-            splitDays,
-            laterUsd: Math.max(0, current.month_to_date_usd - current.today_usd - splitUsd),
+            itemizedDays,
+            laterUsd: Math.max(0, current.month_to_date_usd - current.today_usd - itemizedUsd),
             today: Number(current.as_of.slice(8, 10)),
             todayUsd: current.today_usd,
           }
         : null,
-    [current, splitDays, splitUsd],
+    [current, itemizedDays, itemizedUsd],
   )
   const keyOf = useMemo(() => {
     const names = new Map(projects.map(({ id, name }) => [id, name]))
@@ -93,8 +93,8 @@ export function Usage() {
   }, [projects, grouping])
   const barOf = useMemo(() => withOthers(items, keyOf), [items, keyOf])
   const totals = useMemo(() => totalsOf(items, before, keyOf), [items, before, keyOf])
-  const sums = sumsOf({ month, usd: splitUsd, usdBefore: beforeUsd, open })
-  // Before a first day has been split, what the month has cost so far is known by product alone.
+  const sums = sumsOf({ month, usd: itemizedUsd, usdBefore: beforeUsd, open })
+  // Before the first day is itemized, costs are known only by product.
   const products = totals.length === 0 && grouping === 'product' ? current?.by_product : undefined
   const lines = products?.map(({ product_name: key, usd }) => ({ key, usd, usdBefore: null })) ?? totals
   const download = async () => {
@@ -123,7 +123,7 @@ export function Usage() {
             isSmall
             value={month}
             onChange={(value) => setSearch({ month: value === monthNow() ? '' : value })}
-            choices={lastMonths(12).map((value) => ({ value, label: monthWords(value) }))}
+            choices={lastMonths(12).map((value) => ({ value, label: monthText(value) }))}
           />
           <Select
             label="Scope"
@@ -155,23 +155,23 @@ export function Usage() {
                 {soFarUsd === undefined ? '…' : money(soFarUsd)}
                 <span className="text-base font-normal text-ink-muted max-sm:block">
                   {' '}
-                  in {monthWords(month)}
+                  in {monthText(month)}
                   {isCurrent && ' so far'}
                 </span>
               </p>
               {current && <p className="figures text-ink-muted">Forecast: {money(current.forecast_usd)}</p>}
-              {earlier.data && splitDays > 0 && (
+              {earlier.data && itemizedDays > 0 && (
                 <p className="figures text-ink-muted">
-                  {money(beforeUsd)} in {daysWords(monthBefore(month), 1, splitDays)}
+                  {money(beforeUsd)} in {daysText(monthBefore(month), 1, itemizedDays)}
                   {beforeUsd >= 0.005 &&
-                    ` (${changeWords(splitUsd, beforeUsd)}${isCurrent ? ' over the same days' : ''})`}
+                    ` (${changeText(itemizedUsd, beforeUsd)}${isCurrent ? ' over the same days' : ''})`}
                 </p>
               )}
             </div>
             {items.length === 0 && soFarUsd === 0 && !current?.usd_per_hour ? (
-              <Empty title={`No usage in ${monthWords(month)}${isCurrent ? ' yet' : ''}`}>
+              <Empty title={`No usage in ${monthText(month)}${isCurrent ? ' yet' : ''}`}>
                 Costs of VMs and disks appear here within moments. They are itemized by{' '}
-                {groupingWords(grouping)} at the end of each day (midnight UTC).
+                {groupingText(grouping)} at the end of each day (midnight UTC).
               </Empty>
             ) : (
               <>
@@ -180,23 +180,23 @@ export function Usage() {
                     <Chart
                       items={items}
                       groupOf={barOf}
-                      by={groupingWords(grouping)}
+                      by={groupingText(grouping)}
                       month={month}
                       days={daysIn(month)}
                       open={open}
-                      isOpenSplitBelow={products !== undefined}
+                      isItemizedInTable={products !== undefined}
                       forecastUsd={current?.forecast_usd ?? null}
                       budgetUsd={isWhole ? null : (budget.data?.monthly_usd ?? null)}
                     />
                   </Suspense>
                 </div>
                 <Totals
-                  title={`By ${groupingWords(grouping)}`}
+                  title={`By ${groupingText(grouping)}`}
                   rows={lines}
                   sums={products ? sums.slice(-1) : sums}
-                  period={monthWords(month)}
-                  periodBefore={daysWords(monthBefore(month), 1, splitDays)}
-                  hasBefore={splitDays > 0 && !products}
+                  period={monthText(month)}
+                  periodBefore={daysText(monthBefore(month), 1, itemizedDays)}
+                  hasBefore={itemizedDays > 0 && !products}
                   hasQuantities={grouping === 'product' && !products}
                 />
               </>
@@ -204,7 +204,7 @@ export function Usage() {
             <p className="text-sm text-ink-muted" title={utcDate(data.updated_at)}>
               {products
                 ? 'The table is up to date. Bars are itemized by product at the end of each day (midnight UTC).'
-                : `Each day is itemized by ${groupingWords(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
+                : `Each day is itemized by ${groupingText(grouping)} shortly after midnight UTC${data.updated_at && `, last on ${localDate(data.updated_at)}`}.`}
             </p>
           </>
         )}
@@ -215,7 +215,7 @@ export function Usage() {
 
 const noItems: UsageItem[] = []
 
-/** Offers the labels that the project's VMs and disks carry, beside product, VM and project. */
+/** Offers product, VM, project, and the label keys of the project's VMs and disks. */
 function GroupingSelect({
   projectId,
   isWhole,
@@ -246,7 +246,7 @@ function GroupingSelect({
       isSmall
       value={value}
       onChange={onChange}
-      choices={[...new Set(groupings)].map((each) => ({ value: each, label: `By ${groupingWords(each)}` }))}
+      choices={[...new Set(groupings)].map((each) => ({ value: each, label: `By ${groupingText(each)}` }))}
     />
   )
 }

@@ -1,6 +1,6 @@
 import type { UsageItem } from '@slipway/sdk'
 
-/** Returns for each group the cumulated height of its part of the stack, day by day. */
+/** Returns for each group the cumulative height of its bars by day. */
 export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => string, days: number) {
   const groups = [...new Set(items.map(groupOf))].sort()
   const totals = new Array<number>(days).fill(0)
@@ -13,29 +13,30 @@ export function stackByDay(items: UsageItem[], groupOf: (item: UsageItem) => str
   return { groups, stacks, totals }
 }
 
-/** The part of the current month that is not itemized yet: a day is itemized when it is over. */
-export interface OpenDays {
-  /** The number of days from the first that are itemized. */
-  splitDays: number
-  /** What the days after them have cost together, up to yesterday. */
+/** The days of the current month that are not itemized yet. */
+export interface UnitemizedDays {
+  /** The number of itemized days. */
+  itemizedDays: number
+  /** The total cost of the following days, up to yesterday. */
   laterUsd: number
-  /** Today, as a day of the month, and what it has cost so far. */
+  /** The current day of the month. */
   today: number
+  /** The cost of today so far. */
   todayUsd: number
 }
 
-/** Returns a bar for each day that is not split yet; days before today share evenly what they cost together. */
-export const openBars = (days: number, open: OpenDays | null): (number | null)[] =>
+/** Returns a bar for each day that is not itemized; days before today share their total evenly. */
+export const unitemizedBars = (days: number, open: UnitemizedDays | null): (number | null)[] =>
   Array.from({ length: days }, (_, index) => {
     const day = index + 1
-    if (!open || day <= open.splitDays || day > open.today) return null
-    return day === open.today ? open.todayUsd : open.laterUsd / (open.today - 1 - open.splitDays)
+    if (!open || day <= open.itemizedDays || day > open.today) return null
+    return day === open.today ? open.todayUsd : open.laterUsd / (open.today - 1 - open.itemizedDays)
   })
 
-/** Returns what is left of the forecast, spread evenly over today and the days to come. */
+/** Spreads the rest of the forecast evenly over today and the following days. */
 export function forecastBars(
   totals: number[],
-  open: OpenDays | null,
+  open: UnitemizedDays | null,
   forecastUsd: number | null,
 ): (number | null)[] {
   if (forecastUsd === null || !open) return totals.map(() => null)
@@ -45,20 +46,20 @@ export function forecastBars(
   return totals.map((_, index) => (index + 1 >= today ? left : null))
 }
 
-/** A budget that is far above what is spent would make bars too small to see: then it has no line. */
+/** A budget line far above the bars would make them too small, so it is omitted. */
 const tallestLine = 4
 
-/** Returns a day's share of the month's budget, if it can be drawn beside the bars. */
+/** Returns the daily share of the budget; null if the line is omitted. */
 export function budgetLine(budgetUsd: number | null, days: number, bars: (number | null)[]): number | null {
   if (budgetUsd === null) return null
   const share = budgetUsd / days
   return share <= tallestLine * Math.max(...bars.map((bar) => bar ?? 0)) ? share : null
 }
 
-/** There are no more steps than these on the axis. */
+/** The maximum number of steps on the axis. */
 const mostSteps = 5
 
-/** Returns the ticks of an axis that holds the tallest bar: it begins at 0 and ends at a tick. */
+/** Returns the ticks of an axis from 0 to a tick above the tallest bar. */
 export function ticksFor(tallest: number): number[] {
   if (!(tallest > 0)) return [0, 1]
   const power = 10 ** Math.floor(Math.log10(tallest / mostSteps))

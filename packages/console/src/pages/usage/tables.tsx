@@ -1,9 +1,9 @@
 import { amount, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import type { Line } from './grouping.ts'
+import type { UsageRow } from './grouping.ts'
 
-/** Shows what each group cost, what it cost before, and the sums. */
+/** The cost of each group, compared with the previous month, and the sums. */
 export function Totals({
   title,
   rows,
@@ -14,16 +14,16 @@ export function Totals({
   hasQuantities = false,
 }: {
   title: string
-  rows: Line[]
-  sums: Line[]
+  rows: UsageRow[]
+  sums: UsageRow[]
   period: string
   periodBefore: string
   /** True if there is a previous period to compare with. */
   hasBefore: boolean
-  /** Quantities of one group have one unit only where groups are products. */
+  /** Only products have quantities with a single unit. */
   hasQuantities?: boolean
 }) {
-  const before: Column<Line>[] = [
+  const before: Column<UsageRow>[] = [
     {
       key: 'before',
       title: `${periodBefore} (USD)`,
@@ -37,10 +37,10 @@ export function Totals({
       title: 'Change',
       width: '90px',
       align: 'right',
-      cell: ({ usd, usdBefore }) => usdBefore !== null && changeWords(usd, usdBefore),
+      cell: ({ usd, usdBefore }) => usdBefore !== null && changeText(usd, usdBefore),
     },
   ]
-  const columns: Column<Line>[] = [
+  const columns: Column<UsageRow>[] = [
     {
       key: 'name',
       title: title.replace(/^By (.)/, (_, first) => first.toUpperCase()),
@@ -71,8 +71,8 @@ export function Totals({
   )
 }
 
-/** Returns "+12 %", or what can be said where nothing was before. */
-export function changeWords(usd: number, before: number): string {
+/** Returns "+12%", or "new" if there was no cost before. */
+export function changeText(usd: number, before: number): string {
   if (before < 0.005) return usd < 0.005 ? '–' : 'new'
   const percent = Math.round((usd / before - 1) * 100)
   return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)}%`

@@ -1,7 +1,7 @@
 import type { Disk, VmType } from '@slipway/sdk'
 import { useState } from 'react'
 import { CreateDisk } from '../../features/create-disk.tsx'
-import { sizeWords } from '../../lib/format.ts'
+import { sizeText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CheckField, Select } from '../../ui/field.tsx'
 import type { Draft } from './draft.ts'
@@ -15,7 +15,7 @@ interface DiskPickerProps {
   onChange: (chosen: Draft['disks']) => void
 }
 
-/** Offers the disks of the location that are free or can be shared, and to make one. */
+/** Selects disks of the location that can be attached, or creates one. */
 export function DiskPicker(props: DiskPickerProps) {
   const { projectId, location, chosen, onChange } = props
   const [isCreating, setCreating] = useState(false)
@@ -60,7 +60,7 @@ function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps)
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${sizeWords(disk.size)} ${disk.type}${mustBeReadOnly ? ', read-only because it is attached to another VM' : ''}`}
+              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? ', read-only because it is attached to another VM' : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

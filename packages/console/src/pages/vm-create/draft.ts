@@ -1,17 +1,17 @@
 import type { ExpiryAction } from '@slipway/contract/states'
 import type { Disk, VmCreate } from '@slipway/sdk'
-import { keyOf, keyProblem } from '../../features/ssh-key-field.tsx'
+import { keyProblem, trimKey } from '../../features/ssh-key-field.tsx'
 import { parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
 import type { Problem } from './problem.tsx'
 import { rememberedKey } from './remembered-key.ts'
 
-/** The draft is what has been filled in so far; type and location are in the address of the page. */
+/** The values of the form. The type and the location are in the URL. */
 export interface Draft {
   name: string
-  /** A pasted key, beside the registered ones. */
+  /** A pasted key, in addition to saved keys. */
   key: string
-  /** Null until the user chooses. */
+  /** The chosen saved keys; null until the user chooses. */
   keyIds: string[] | null
   image: string
   startupScript: string
@@ -41,13 +41,13 @@ export const newDraft = (): Draft => ({
 
 type Settled = Pick<VmCreate, 'type' | 'location' | 'image'> & Pick<Draft, 'disks'> & { keyIds: string[] }
 
-/** Returns the request that makes this VM; what was left empty is left to the service. */
+/** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
 export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): VmCreate {
   const { labels } = parseLabels(draft.labels)
   return {
     name: draft.name,
     ...place,
-    ...(keyOf(draft.key) && { ssh_public_key: keyOf(draft.key) }),
+    ...(trimKey(draft.key) && { ssh_public_key: trimKey(draft.key) }),
     ...(keyIds.length > 0 && { ssh_key_ids: keyIds }),
     ...(draft.startupScript && { startup_script: draft.startupScript }),
     ...(draft.shutdownScript && { shutdown_script: draft.shutdownScript }),
@@ -65,8 +65,8 @@ export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   if (name) return { words: name, part: 'name' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { words: labels, part: 'labels' }
-  // The field says what is wrong with it.
+  // The field itself shows the details.
   if (keyProblem(draft.key)) return { words: 'Correct the SSH public key', part: 'key' }
-  const hasKey = keyOf(draft.key) !== '' || keyIds.length > 0
+  const hasKey = trimKey(draft.key) !== '' || keyIds.length > 0
   return hasKey ? null : { words: 'Choose or paste an SSH public key', part: 'key' }
 }

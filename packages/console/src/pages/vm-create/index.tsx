@@ -8,7 +8,7 @@ import { useProject, useWhyNot } from '../../api/me.ts'
 import { usePrices } from '../../api/prices.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { CardGone, useIsCardGone } from '../../features/alerts.tsx'
+import { PaymentMethodAlert, useLacksPaymentMethod } from '../../features/alerts.tsx'
 import { LabelsField } from '../../features/annotations.tsx'
 import { BillingButton } from '../../features/billing-button.tsx'
 import { parseLabels } from '../../lib/labels.ts'
@@ -22,7 +22,7 @@ import { DiskPicker } from './disk-picker.tsx'
 import { type Draft, draftProblem, newDraft, requestOf } from './draft.ts'
 import { Group } from './group.tsx'
 import { KeyPicker } from './key-picker.tsx'
-import { firstThatFits, limitProblem } from './limits.ts'
+import { defaultType, limitProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
 import { type Problem, partId } from './problem.tsx'
 import { rememberKeys, usualKeys } from './remembered-key.ts'
@@ -31,14 +31,14 @@ import { Summary } from './summary.tsx'
 import { TtlFields } from './ttl-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
 
-/** Everything about a new VM is on one page, in reading order, with the price always in sight. */
+/** The form for a new VM on one page, with the price always visible. */
 export function VmCreatePage() {
   const { id: projectId, organization_id } = useProject()
   const params = { project_id: projectId }
   const navigate = useNavigate()
   const whyNot = useWhyNot('member')
   const whyNoBilling = useWhyNot('owner')
-  const isCardGone = useIsCardGone()
+  const lacksPaymentMethod = useLacksPaymentMethod()
   const [search, setSearch] = useSearchState()
   const capacities = useQuery({ ...read('capacityList', { params }), refetchInterval: 10_000 })
   const locations = useQuery(read('locationList', { params }))
@@ -53,14 +53,14 @@ export function VmCreatePage() {
     create.reset()
     setDraft((before) => ({ ...before, ...changes }))
   }
-  /** What was refused may be granted now: the refusal goes with its cause. */
+  /** Changes the type or location, and clears the error of the previous attempt. */
   const choose = (changes: Record<string, string>) => {
     create.reset()
     setSearch(changes)
   }
 
   const limits = limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? [])
-  const type = vmType(search.type ?? '') ?? firstThatFits(capacities.data?.items ?? [], limits)
+  const type = vmType(search.type ?? '') ?? defaultType(capacities.data?.items ?? [], limits)
   const stockOf = (location: string) =>
     capacities.data?.items.find((item) => item.type === type.name && item.location === location)?.quantity
   const offered = (locations.data?.items ?? []).filter(({ name }) => stockOf(name) !== undefined)
@@ -83,12 +83,12 @@ export function VmCreatePage() {
     run: (body: VmCreate) => client.vmCreate(params, body),
     done: (body) => `${body.name} is running`,
     failed: (body) => `Could not create ${body.name}`,
-    touches: ['vmList', 'quotaList', 'capacityList'],
+    invalidates: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })
   const problem = firstProblem(
     { words: whyNot ?? '' },
-    { words: isCardGone ? 'Add a payment method first' : '' },
+    { words: lacksPaymentMethod ? 'Add a payment method first' : '' },
     { words: limitProblem(type, limits), part: 'type' },
     { words: stockOf(location) === 0 ? `${type.name} is out of stock in ${location}` : '', part: 'type' },
     draftProblem(draft, keyIds),
@@ -111,7 +111,7 @@ export function VmCreatePage() {
   const places = isApiError(create.error) ? create.error.availableLocations : []
   return (
     <Page title="Create VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
-      <CardGone action={<BillingButton reason={whyNoBilling} />} />
+      <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
       {broken && !(capacities.data && locations.data) ? (
         <ErrorState
           error={broken}
@@ -188,7 +188,7 @@ export function VmCreatePage() {
               </div>
               <CheckField
                 label="Deletion protection"
-                hint="Nobody can delete it while this is on."
+                hint="It cannot be deleted while this is on."
                 isChecked={draft.isProtected}
                 onChange={(isProtected) => change({ isProtected })}
               />
@@ -211,7 +211,7 @@ export function VmCreatePage() {
             gpuLimit={limits.find(({ name }) => name === gpuQuota(type.family))}
             vmLimit={limits.find(({ name }) => name === 'vms')}
             stock={stockOf(location)}
-            otherPlaces={
+            otherLocations={
               places.length > 0
                 ? places
                 : offered

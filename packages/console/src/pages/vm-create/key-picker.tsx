@@ -12,7 +12,7 @@ interface KeyPickerProps {
   onPaste: (key: string) => void
 }
 
-/** Several keys of the project can be put in, and one that is pasted. */
+/** Selects saved SSH keys, and takes one pasted key. */
 export function KeyPicker({ registered, chosen, onChoose, pasted, onPaste }: KeyPickerProps) {
   const projectId = useProjectId()
   const manage = (

@@ -4,7 +4,7 @@ import type { Limit } from '../../lib/limits.ts'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
 
-/** Returns which limit forbids one more VM of a type; empty when none does. */
+/** Returns the quota that does not allow another VM of the type, as text; empty if there is none. */
 export function limitProblem(type: VmType, limits: Limit[]): string {
   const exceeded = limits.find(
     ({ name, used, max }) =>
@@ -15,8 +15,8 @@ export function limitProblem(type: VmType, limits: Limit[]): string {
   return `The ${exceeded.of} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
 }
 
-/** Unavailable choices are not offered while another one is available. */
-export function firstThatFits(capacities: Capacity[], limits: Limit[]): VmType {
+/** Returns the default type: the first one that is in stock and within the quotas. */
+export function defaultType(capacities: Capacity[], limits: Limit[]): VmType {
   const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!
   const hasStock = ({ name }: VmType) =>
     capacities.some(({ type, quantity }) => type === name && quantity > 0)

@@ -1,4 +1,4 @@
-/** The parts of the form that something can be wrong with. */
+/** The parts of the form that can have a problem. */
 type Part = 'type' | 'name' | 'key' | 'labels'
 
 /** A problem that must be fixed before the request can be sent, and its field in the form. */

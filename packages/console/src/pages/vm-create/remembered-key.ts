@@ -1,12 +1,12 @@
 import type { SshKey } from '@slipway/sdk'
-import { keyOf } from '../../features/ssh-key-field.tsx'
+import { trimKey } from '../../features/ssh-key-field.tsx'
 
 const pastedKey = 'slipway-ssh-key'
 const chosenKeys = 'slipway-ssh-key-ids'
 
 export const rememberedKey = (): string => localStorage.getItem(pastedKey) ?? ''
 
-/** Returns the keys to begin with: those of the last VM, or the only one that there is. */
+/** Returns the preselected keys: those of the last VM, or the only saved key. */
 export function usualKeys(registered: SshKey[]): string[] {
   const last = (localStorage.getItem(chosenKeys) ?? '').split(',')
   const known = registered.map(({ id }) => id).filter((id) => last.includes(id))
@@ -15,6 +15,6 @@ export function usualKeys(registered: SshKey[]): string[] {
 }
 
 export function rememberKeys(pasted: string, chosen: string[]): void {
-  localStorage.setItem(pastedKey, keyOf(pasted))
+  localStorage.setItem(pastedKey, trimKey(pasted))
   localStorage.setItem(chosenKeys, chosen.join(','))
 }

@@ -1,23 +1,23 @@
 import { hoursPerMonth } from '@slipway/contract/vm-types'
 import { isApiError, type VmCreate, type VmType } from '@slipway/sdk'
 import { useProjectId } from '../../api/me.ts'
-import { curlLine, shellQuote } from '../../lib/command-lines.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import { labelText } from '../../lib/labels.ts'
 import type { Limit } from '../../lib/limits.ts'
+import { curlCommand, shellQuote } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
-import { CommandLines } from '../../ui/command-lines.tsx'
+import { CommandLines } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
+import { Sentence } from '../../ui/no-break.tsx'
 import { UsageBar } from '../../ui/page.tsx'
-import { Sentence } from '../../ui/token.tsx'
 import { type Problem, ProblemLink } from './problem.tsx'
 
 interface SummaryProps {
   request: VmCreate
-  /** The registered keys that are put in, by the names that the command line knows them by. */
+  /** The names of the chosen saved keys, for the CLI command. */
   keyNames: string[]
   type: VmType
-  /** Null while it is unknown, or where no price is set. */
+  /** Null if the price is not loaded or not set. */
   usdPerHour: number | null
   problem: Problem | null
   isBusy: boolean
@@ -25,11 +25,11 @@ interface SummaryProps {
   gpuLimit: Limit | undefined
   vmLimit: Limit | undefined
   stock: number | undefined
-  otherPlaces: string[]
+  otherLocations: string[]
   onMove: (location: string) => void
 }
 
-/** The summary never scrolls away: costs, quota, the same from a terminal, and the one button. */
+/** The summary that stays visible: cost, quota usage, the CLI and curl commands, and the create button. */
 export function Summary(props: SummaryProps) {
   const {
     request,
@@ -42,12 +42,12 @@ export function Summary(props: SummaryProps) {
     gpuLimit,
     vmLimit,
     stock,
-    otherPlaces,
+    otherLocations,
     onMove,
   } = props
   const projectId = useProjectId()
   const { type: typeName, location } = request
-  const moves = <Moves places={otherPlaces} onMove={onMove} />
+  const moves = <OtherLocations places={otherLocations} onMove={onMove} />
   const button = (more: string) => (
     <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={more}>
       {isBusy ? 'Creating…' : 'Create VM'}
@@ -93,11 +93,11 @@ export function Summary(props: SummaryProps) {
           </p>
         )}
         <CommandLines
-          cli={cliLine(request, keyNames)}
-          curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, request)}
+          cli={cliCommand(request, keyNames)}
+          curl={curlCommand('POST', `/v0.1/projects/${projectId}/vms`, request)}
         />
       </aside>
-      {/* Where the summary stands below the form, price and button stay at the lower edge. */}
+      {/* On narrow screens the summary is below the form, so the price and the button stay at the bottom edge. */}
       <div className="sticky bottom-[var(--toast-space,0px)] -mx-6 flex items-center justify-between gap-4 border-t border-line bg-surface px-6 py-3 max-md:-mx-4 max-md:px-4 lg:hidden">
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
@@ -118,7 +118,7 @@ function LimitBar({ limit: { name, of, used, max }, more }: { limit: Limit; more
 
 const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'
 
-function Moves({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
+function OtherLocations({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
   if (places.length === 0)
     return <p className="text-ink-muted">This type is out of stock in every location. Choose another type.</p>
   return (
@@ -132,7 +132,7 @@ function Moves({ places, onMove }: { places: string[]; onMove: (location: string
   )
 }
 
-function cliLine(request: VmCreate, keyNames: string[]): string {
+function cliCommand(request: VmCreate, keyNames: string[]): string {
   const name = shellQuote(request.name || 'NAME')
   const parts = [
     `slipway vm create ${name}`,

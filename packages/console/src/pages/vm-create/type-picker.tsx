@@ -11,7 +11,7 @@ interface TypePickerProps {
   capacities: Capacity[]
 }
 
-/** Each type is a card, grouped by GPU. A type that fits nowhere stays in sight and says so. */
+/** A card for each type, grouped by GPU model. Types that are out of stock stay visible. */
 export function TypePicker({ value, onChange, prices, capacities }: TypePickerProps) {
   const offered = familyNames.filter((family) => capacities.some(({ type }) => type.startsWith(`${family}.`)))
   return (
@@ -44,7 +44,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
       <div className="grid grid-cols-[repeat(auto-fill,minmax(148px,1fr))] gap-2">
         {types.map((type) => {
           const price = prices.find(({ product_name }) => product_name === type.name)
-          const stock = stockWords(capacities.filter((item) => item.type === type.name))
+          const stock = stockText(capacities.filter((item) => item.type === type.name))
           return (
             <label
               key={type.name}
@@ -75,8 +75,8 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
   )
 }
 
-/** Returns how many there are and where: "7 in us-east1-a", or "9 in 2 locations" with each of them in the detail. */
-function stockWords(capacities: Capacity[]): { words: string; detail: string; isThere: boolean } {
+/** Returns the stock as text: "7 in us-east1-a", or "9 in 2 locations" with the locations in `detail`. */
+function stockText(capacities: Capacity[]): { words: string; detail: string; isThere: boolean } {
   const places = capacities.filter(({ quantity }) => quantity > 0)
   const sum = places.reduce((sum, { quantity }) => sum + quantity, 0)
   const where = places.length === 1 ? places[0]!.location : plural(places.length, 'location')

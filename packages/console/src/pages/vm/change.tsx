@@ -6,14 +6,14 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
 import { usd } from '../../lib/format.ts'
-import { stateWord } from '../../lib/state-words.ts'
+import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
-import { FormDialog, submitting } from '../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { SelectField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 
-/** Offers what can be changed of a VM later on. */
+/** The expiry and the type of an existing VM. */
 export function ChangeVm({ vm }: { vm: Vm }) {
   const [open, setOpen] = useState<'type' | 'ttl' | ''>('')
   const whyNot = useWhyNot('member')
@@ -25,13 +25,13 @@ export function ChangeVm({ vm }: { vm: Vm }) {
   return (
     <Section title="Settings">
       <div className="card divide-y divide-line">
-        <Line
+        <SettingRow
           text="Stop or delete the VM automatically after a time."
           action="Set expiry"
           reason={whyNot}
           onClick={() => setOpen('ttl')}
         />
-        <Line
+        <SettingRow
           text="Change to a larger or smaller type with the same GPU model."
           action="Change type"
           reason={whyNotType}
@@ -44,15 +44,15 @@ export function ChangeVm({ vm }: { vm: Vm }) {
   )
 }
 
-interface LineProps {
+interface SettingRowProps {
   text: string
   action: string
   reason: string | undefined
   onClick: () => void
 }
 
-/** The reason for a disabled button is visible text, because users do not hover over it. */
-function Line({ text, action, reason, onClick }: LineProps) {
+/** Shows the reason of a disabled button as text, because users do not hover over it. */
+function SettingRow({ text, action, reason, onClick }: SettingRowProps) {
   return (
     <div className="flex items-center justify-between gap-4 px-4 py-2.5">
       <div>
@@ -76,7 +76,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
     done: () => `Changed the type of ${vm.name} to ${type}`,
     failed: () => `Could not change the type of ${vm.name}`,
-    touches: ['vmGet', 'vmList'],
+    invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
   return (
@@ -85,7 +85,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       onClose={onClose}
       title={`Change type of ${vm.name}`}
       action="Change type"
-      {...submitting(change, undefined, onClose)}
+      {...submitProps(change, undefined, onClose)}
     >
       <SelectField
         label="Type"
@@ -123,7 +123,7 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       ),
     done: () => `${vm.name} expires in ${hours} h`,
     failed: () => `Could not set the expiry of ${vm.name}`,
-    touches: ['vmGet', 'vmList'],
+    invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
   return (
@@ -132,7 +132,7 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       onClose={onClose}
       title={`Set expiry of ${vm.name}`}
       action="Set expiry"
-      {...submitting(change, undefined, onClose)}
+      {...submitProps(change, undefined, onClose)}
     >
       <SelectField label="Expires in" value={hours} onChange={setHours} choices={ttlChoices} />
       <SelectField

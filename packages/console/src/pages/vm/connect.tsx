@@ -1,16 +1,16 @@
 import type { Vm } from '@slipway/sdk'
 import { isSimulatedAddress, publicAddressOf } from '../../lib/addresses.ts'
-import { sshLines } from '../../lib/guest-lines.ts'
-import { PasteLines } from '../../ui/command-lines.tsx'
+import { sshCommands } from '../../lib/guest-commands.ts'
+import { CommandTabs } from '../../ui/commands.tsx'
 
 /** Shows how to reach the VM, or why it cannot be reached. */
 export function Connect({ vm }: { vm: Vm }) {
-  const why = whyUnreachable(vm)
+  const why = noSshReason(vm)
   if (why) return <p className="card flex min-h-11 items-center px-4 py-2 text-ink-muted">{why}</p>
-  return <PasteLines label="Connect" lines={sshLines(vm)} />
+  return <CommandTabs label="Connect" lines={sshCommands(vm)} />
 }
 
-function whyUnreachable(vm: Vm): string {
+function noSshReason(vm: Vm): string {
   const address = publicAddressOf(vm)
   if (isSimulatedAddress(address)) return 'This simulated VM has no SSH.'
   if (vm.ssh_destination) return ''

@@ -4,7 +4,7 @@ import { useQuery } from '../../api/use-query.ts'
 
 const shownLines = 6
 
-/** Shows what a VM that has crashed wrote last: mostly it says why. */
+/** The last lines of the serial log of a crashed VM, which usually contain the cause. */
 export function CrashLog({ vm }: { vm: Vm }) {
   const isCrashed = vm.state === 'STATE_CRASHED'
   const log = useQuery({

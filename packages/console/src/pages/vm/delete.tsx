@@ -3,13 +3,13 @@ import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
-import { whyProtected } from '../../features/annotations.tsx'
+import { protectionReason } from '../../features/annotations.tsx'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { Confirm, submitting } from '../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 
-/** Stands beside the other actions of a VM, and asks for its name before anything is lost. */
+/** The delete button of a VM, with a dialog that asks for the name of the VM. */
 export function DeleteVm({ vm }: { vm: Vm }) {
   const [isAsking, setAsking] = useState(false)
   const whyNot = useWhyNot('member')
@@ -18,7 +18,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     run: () => client.vmDelete({ project_id: vm.project_id, vm_id: vm.id }),
     done: () => `Deleted ${vm.name}`,
     failed: () => `Could not delete ${vm.name}`,
-    touches: ['vmGet', 'vmList', 'quotaList'],
+    invalidates: ['vmGet', 'vmList', 'quotaList'],
     showsErrors: true,
   })
   const dataDisks = vm.disks.filter(({ attachment_type }) => attachment_type === 'data')
@@ -31,7 +31,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
         reason={
           whyNot ??
           (vm.state === 'STATE_DELETING' ? 'The VM is being deleted.' : undefined) ??
-          whyProtected(vm)
+          protectionReason(vm)
         }
         onClick={() => setAsking(true)}
       >
@@ -43,7 +43,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
           onClose={() => setAsking(false)}
           title={`Delete ${vm.name}`}
           action="Delete VM"
-          {...submitting(remove, undefined, () => setAsking(false))}
+          {...submitProps(remove, undefined, () => setAsking(false))}
           nameToType={vm.name}
         >
           <p>

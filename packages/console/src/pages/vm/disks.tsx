@@ -4,8 +4,8 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { AttachToVm, MountDialog } from '../../features/attach-disk.tsx'
-import { sizeWords } from '../../lib/format.ts'
-import { stateWord } from '../../lib/state-words.ts'
+import { sizeText } from '../../lib/format.ts'
+import { stateWord } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -24,7 +24,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
     run: (disk: VmDisk) => client.vmDetachDisks(target, { detach_disks: [disk.id] }),
     done: (disk) => `Detached ${disk.name}`,
     failed: (disk) => `Could not detach ${disk.name}`,
-    touches: ['vmGet', 'diskList'],
+    invalidates: ['vmGet', 'diskList'],
   })
   const reason =
     forbidden ??
@@ -40,7 +40,7 @@ export function VmDisks({ vm }: { vm: Vm }) {
       cell: (disk) => (disk.attachment_type === 'os' ? 'OS' : 'data'),
     },
     { key: 'type', title: 'Type', width: 'minmax(120px, 1fr)', cell: (disk) => disk.type },
-    { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeWords(disk.size) },
+    { key: 'size', title: 'Size', width: '100px', align: 'right', cell: (disk) => sizeText(disk.size) },
     { key: 'mode', title: 'Mode', width: '110px', cell: (disk) => disk.mode },
     actionColumn(
       '240px',

@@ -4,9 +4,9 @@ import { publicAddressOf } from '../../lib/addresses.ts'
 import { count, money, usd } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Facts } from '../../ui/page.tsx'
-import { Age, Until, When } from '../../ui/time.tsx'
+import { Age, Timestamp, Until } from '../../ui/time.tsx'
 
-/** Shows what the VM is, what it costs, and how long it has been up and will be. */
+/** The hardware, price, cost, uptime and expiry of a VM. */
 export function VmFacts({ vm }: { vm: Vm }) {
   const type = vmType(vm.type)
   return (
@@ -14,7 +14,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
       items={[
         ['Type', vm.type],
         ['GPUs', type ? `${type.gpuCount} × ${type.gpuModel}` : '–'],
-        ['Machine', type ? machineWords(type) : '–'],
+        ['Machine', type ? machineText(type) : '–'],
         ['Location', vm.location],
         ['Image', vm.image],
         ['Public address', publicAddressOf(vm) ? <Copyable key="ip" text={publicAddressOf(vm)} /> : 'none'],
@@ -23,19 +23,19 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['Cost so far', <VmCost key="cost" vm={vm} />],
         [
           'Uptime',
-          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isComing(vm) ? 'starting' : 'stopped',
+          vm.started_at ? <Age key="up" iso={vm.started_at} /> : isStarting(vm) ? 'starting' : 'stopped',
         ],
         ['Expires', <VmEnd key="ends" vm={vm} />],
-        ['Created', <When key="created" iso={vm.created_at} />],
-        ['Updated', <When key="changed" iso={vm.updated_at} />],
+        ['Created', <Timestamp key="created" iso={vm.created_at} />],
+        ['Updated', <Timestamp key="changed" iso={vm.updated_at} />],
       ]}
     />
   )
 }
 
-const isComing = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
+const isStarting = ({ state }: Vm) => state === 'STATE_CREATING' || state === 'STATE_STARTING'
 
-function machineWords({ cpuCores, memoryGb, nvmeGb }: VmType): string {
+function machineText({ cpuCores, memoryGb, nvmeGb }: VmType): string {
   const scratch = nvmeGb > 0 ? `, ${count(nvmeGb)} GB scratch` : ''
   return `${cpuCores} cores, ${count(memoryGb)} GB memory${scratch}`
 }

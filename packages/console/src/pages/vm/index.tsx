@@ -3,10 +3,10 @@ import { useParams } from '@tanstack/react-router'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { AlertsOf } from '../../features/alerts.tsx'
+import { ResourceAlerts } from '../../features/alerts.tsx'
 import { EditVm, VmAnnotations } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
-import { VmActions, whenVmActions } from '../../features/vm-actions.tsx'
+import { disabledActionReasons, VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -14,9 +14,9 @@ import { ChangeVm } from './change.tsx'
 import { Connect } from './connect.tsx'
 import { CrashLog } from './crash-log.tsx'
 import { DeleteVm } from './delete.tsx'
+import { DeletedVmPage } from './deleted.tsx'
 import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
-import { GonePage } from './gone.tsx'
 import { Interfaces } from './interfaces.tsx'
 import { LatestOperation } from './latest-operation.tsx'
 import { SerialLog } from './serial-log.tsx'
@@ -25,25 +25,25 @@ export function VmPage() {
   const projectId = useProjectId()
   const { vmId = '' } = useParams({ strict: false })
   const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: vmId } }))
-  const isGone = isApiError(vm.error) && vm.error.code === 'not_found'
-  if (isGone) return <GonePage projectId={projectId} vmId={vmId} last={vm.data} />
+  const isDeleted = isApiError(vm.error) && vm.error.code === 'not_found'
+  if (isDeleted) return <DeletedVmPage projectId={projectId} vmId={vmId} last={vm.data} />
   if (!vm.data)
     return (
       <Page title="VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
         {vm.error ? <ErrorState error={vm.error} onRetry={() => vm.refetch()} /> : <Skeleton rows={10} />}
       </Page>
     )
-  return <LivingPage vm={vm.data} />
+  return <ExistingVmPage vm={vm.data} />
 }
 
-function LivingPage({ vm }: { vm: Vm }) {
+function ExistingVmPage({ vm }: { vm: Vm }) {
   const projectId = vm.project_id
   const whyNot = useWhyNot('member')
   return (
     <Page
       title={vm.name}
       trail={[['VMs', `/projects/${projectId}/vms`]]}
-      reasons={whyNot ? [whyNot] : whenVmActions(vm)}
+      reasons={whyNot ? [whyNot] : disabledActionReasons(vm)}
       aside={
         <>
           <StateBadge state={vm.state} since={vm.updated_at} />
@@ -59,7 +59,7 @@ function LivingPage({ vm }: { vm: Vm }) {
     >
       <VmAnnotations vm={vm} />
       <Connect vm={vm} />
-      <AlertsOf resourceId={vm.id} detail={<CrashLog vm={vm} />} />
+      <ResourceAlerts resourceId={vm.id} detail={<CrashLog vm={vm} />} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
       <VmFacts vm={vm} />
       <VmDisks vm={vm} />

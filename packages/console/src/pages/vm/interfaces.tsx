@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { readAll } from '../../api/read.ts'
 import { useEndpointNames } from '../../api/resource-names.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { rulesOf, sentenceOf } from '../../lib/firewall-sentence.ts'
+import { rulesOfInterface, ruleText } from '../../lib/firewall-text.ts'
 import { Copyable } from '../../ui/copy.tsx'
 import { Section } from '../../ui/page.tsx'
 
@@ -23,7 +23,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
     >
       {vm.network_interfaces.map((nic) => {
         const ip = nic.ips[0]
-        const applying = rulesOf(rules.data ?? [], vm, nic)
+        const applying = rulesOfInterface(rules.data ?? [], vm, nic)
         return (
           <div key={nic.id} className="card px-4 py-3">
             <dl className="grid grid-cols-2 gap-x-4 gap-y-2 md:grid-cols-3 lg:grid-cols-5">
@@ -47,7 +47,7 @@ export function Interfaces({ vm }: { vm: Vm }) {
                     {rule.direction === 'ingress' ? 'inbound' : 'outbound'}
                   </span>
                   <span className="flex min-w-0 flex-wrap items-baseline gap-x-2">
-                    <span>{sentenceOf(rule, nameOf)}</span>
+                    <span>{ruleText(rule, nameOf)}</span>
                     <span className="truncate text-sm text-ink-muted">{rule.name}</span>
                   </span>
                 </li>

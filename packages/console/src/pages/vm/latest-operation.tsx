@@ -3,7 +3,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Steps } from '../../features/steps.tsx'
 
-/** Shows the steps of an operation while it runs. A failure stays in sight until the next operation. */
+/** Shows the steps of the running operation. A failed operation stays visible until the next one. */
 export function LatestOperation({
   projectId,
   resourceId,

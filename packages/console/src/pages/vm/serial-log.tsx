@@ -8,7 +8,7 @@ import { Section } from '../../ui/page.tsx'
 const pollMs = 1_500
 const mostChars = 400_000
 
-/** The log follows the serial console; scrolling up pauses it, scrolling to the end goes on. */
+/** Follows the serial console. Scrolling up pauses, scrolling to the end resumes. */
 export function SerialLog({ vm }: { vm: Vm }) {
   const { text, error } = useSerialLog(vm.project_id, vm.id)
   const [isFollowing, setFollowing] = useState(true)
@@ -34,7 +34,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
       {error && !text ? (
         <ErrorNote error={error} />
       ) : (
-        // Its height is that of thirteen lines, so that none is cut at its upper edge.
+        // The height is a multiple of the line height, so that no line is cut off.
         <div className="card overflow-hidden py-3">
           <pre
             ref={frame}

@@ -1,6 +1,6 @@
 import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
 import { useState } from 'react'
-import { touch } from '../../api/actions.ts'
+import { invalidate } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { plural } from '../../lib/format.ts'
 import { showToast } from '../../lib/toasts.ts'
@@ -8,7 +8,7 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 
-/** Several VMs are stopped or deleted at once; each may be refused on its own. */
+/** Stops or deletes the selected VMs. Each request can fail on its own. */
 export function BulkActions({
   vms,
   projectId,
@@ -41,7 +41,7 @@ export function BulkActions({
     setBusy(false)
     setWanted('')
     onDone()
-    await touch(['vmList'])
+    await invalidate(['vmList'])
     const refused = results.filter((result) => result.status === 'rejected')
     if (refused[0])
       showToast({

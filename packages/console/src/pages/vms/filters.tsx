@@ -1,6 +1,6 @@
 import { type Vm, vmStates } from '@slipway/sdk'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
-import { stateWord } from '../../lib/state-words.ts'
+import { stateWord } from '../../lib/states.ts'
 import { FilterInput, Select } from '../../ui/field.tsx'
 
 export function matches(

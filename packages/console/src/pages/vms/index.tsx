@@ -9,18 +9,18 @@ import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { CreateVmButton } from '../../features/create-vm-button.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
-import { curlLine } from '../../lib/command-lines.ts'
 import { count, plural, usd } from '../../lib/format.ts'
-import { stateWord } from '../../lib/state-words.ts'
+import { curlCommand } from '../../lib/shell.ts'
+import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
-import { Token } from '../../ui/token.tsx'
 import { BulkActions } from './bulk-actions.tsx'
 import { Filters, matches } from './filters.tsx'
 
@@ -49,7 +49,7 @@ export function Vms() {
               title="No VMs yet"
               action={create}
               cli="slipway vm create train-7 --type a100.1x --location us-east1-a"
-              curl={curlLine('POST', `/v0.1/projects/${projectId}/vms`, {
+              curl={curlCommand('POST', `/v0.1/projects/${projectId}/vms`, {
                 name: 'train-7',
                 type: 'a100.1x',
                 location: 'us-east1-a',
@@ -73,7 +73,7 @@ export function Vms() {
                   <Filters vms={data} search={search} setSearch={setSearch} />
                 )}
                 <span className="figures text-ink-muted md:ml-auto">
-                  {totalWords(rows, data.length, usdPerHour)}
+                  {totalText(rows, data.length, usdPerHour)}
                 </span>
               </div>
               <Table
@@ -107,8 +107,8 @@ export function Vms() {
   )
 }
 
-/** Returns what the rows that are shown cost together: "2 of 3 VMs: 1 running · 0.90 USD/h without disks". */
-function totalWords(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
+/** Returns the total of the visible rows: "2 of 3 VMs: 1 running · 0.90 USD/h without disks". */
+function totalText(rows: Vm[], all: number, usdPerHour: UsdPerHour): string {
   const running = rows.filter((vm) => vm.state === 'STATE_RUNNING').length
   const total = rows.reduce((sum, vm) => sum + (usdPerHour(vm) ?? 0), 0)
   const shown = rows.length === all ? plural(all, 'VM') : `${count(rows.length)} of ${plural(all, 'VM')}`
@@ -159,7 +159,7 @@ const columnsFor = (
     width: 'minmax(112px, 0.8fr)',
     isFoldable: true,
     sortBy: (vm) => vm.location,
-    cell: (vm) => <Token>{vm.location}</Token>,
+    cell: (vm) => <NoBreak>{vm.location}</NoBreak>,
   },
   {
     key: 'address',
@@ -204,7 +204,7 @@ function PickableLabels({ labels }: Pick<Vm, 'labels'>) {
 
 type UsdPerHour = (vm: Vm) => number | null
 
-/** A VM costs only in some of its states. Its price may have changed since its row was read. */
+/** Returns the current price of a VM; 0 in states that are not billed. */
 function useUsdPerHour(projectId: string): UsdPerHour {
   const priceOf = usePriceOf(projectId)
   return useCallback(

@@ -3,12 +3,12 @@ import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { GpuCells, GpuHints, gpuLook } from '../../../features/fleet/gpu-cells.tsx'
+import { GpuCells, GpuHints, gpuStyles } from '../../../features/fleet/gpu-cells.tsx'
 import { hostOrder } from '../../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
-import { curlLine } from '../../../lib/command-lines.ts'
-import { hostLook, stateWord } from '../../../lib/state-words.ts'
+import { curlCommand } from '../../../lib/shell.ts'
+import { hostState, stateWord } from '../../../lib/states.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
@@ -16,7 +16,7 @@ import { Empty } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { RegisterHost } from './register-host.tsx'
 
-/** Each location is a band, each host a tile, each GPU a cell in its NUMA half. */
+/** The map of the fleet: a band for each location, a tile for each host, a cell for each GPU. */
 export function FleetMap() {
   const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
@@ -57,7 +57,10 @@ export function FleetMap() {
                 title="No hosts yet"
                 action={<RegisterHost />}
                 cli="slipway admin host create gpu-host-1 --location us-east1-a"
-                curl={curlLine('POST', '/v0.1/admin/hosts', { name: 'gpu-host-1', location: 'us-east1-a' })}
+                curl={curlCommand('POST', '/v0.1/admin/hosts', {
+                  name: 'gpu-host-1',
+                  location: 'us-east1-a',
+                })}
               >
                 A host belongs to a location of the server’s slipway.toml. Its GPUs appear after its first
                 report.
@@ -130,7 +133,7 @@ function group(hosts: Host[], wanted: string) {
 function Legend() {
   return (
     <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
-      {Object.entries(gpuLook).map(([state, look]) => (
+      {Object.entries(gpuStyles).map(([state, look]) => (
         <span key={state} className="inline-flex items-center gap-1.5">
           <span className={`size-3 rounded-[2px] border ${look}`} />
           {stateWord(state)}
@@ -141,7 +144,7 @@ function Legend() {
 }
 
 function HostTile({ host }: { host: Host }) {
-  const look = hostLook(host)
+  const look = hostState(host)
   return (
     <Link
       to="/fleet/hosts/$hostId"

@@ -5,11 +5,11 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { Button } from '../../../ui/button.tsx'
-import { FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 
-const nameWords = 'Enter a name with lower-case letters, digits, . and -'
+const nameText = 'Enter a name with lower-case letters, digits, . and -'
 
 export function RegisterHost() {
   const [isOpen, setOpen] = useState(false)
@@ -31,7 +31,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
   const [gpuCount, setGpuCount] = useState('8')
   const location = locations.data?.items.find((each) => each.name === place) ?? locations.data?.items[0]
   const hasName = /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name)
-  const reason = !location ? 'Loading locations' : hasName ? undefined : nameWords
+  const reason = !location ? 'Loading locations' : hasName ? undefined : nameText
   const isSimulated = location?.engine === 'simulated'
   const create = useAction({
     run: () =>
@@ -41,7 +41,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
         ...(isSimulated && { gpus: { model, count: Number(gpuCount) } }),
       }),
     done: () => `Registered ${name}`,
-    touches: ['adminHostList', 'adminCapacityList'],
+    invalidates: ['adminHostList', 'adminCapacityList'],
     showsErrors: true,
   })
   return (
@@ -50,7 +50,7 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="Register host"
       action="Register host"
-      {...submitting(create, undefined, onClose)}
+      {...submitProps(create, undefined, onClose)}
       reason={reason}
     >
       <TextField label="Name" value={name} onChange={setName} autoFocus />

@@ -8,7 +8,7 @@ import { Button, IconButton } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { NameList } from './name-list.tsx'
 
-/** Holds a list of places (blocks, addresses, VMs, subnets or networks) and what is being typed as one more. */
+/** The state of a list of endpoints (CIDR blocks, addresses, VMs, subnets or networks) and of the text field below it. */
 export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
   const [chosen, setChosen] = useState(given)
   const [text, setText] = useState('')
@@ -25,7 +25,7 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
     names: named.map(({ name }) => name),
     problem:
       typed === null ? 'Enter an IP address, a CIDR block, or the name of a VM, subnet or network.' : '',
-    /** What was typed counts, whether or not it was added. */
+    /** The list, including a valid text that was not added yet. */
     all: typed ? [...chosen, typed] : chosen,
     add: () => {
       if (!typed) return
@@ -35,7 +35,7 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
   }
 }
 
-/** Undefined where nothing is typed, null where it means nothing. */
+/** Returns undefined for an empty text, and null for an invalid one. */
 function endpointOf(
   text: string,
   named: { id: string; name: string }[],
@@ -51,7 +51,7 @@ interface EndpointFieldProps {
   label: string
   projectId: string
   endpoints: ReturnType<typeof useEndpoints>
-  /** What can be typed. */
+  /** Describes the accepted values. */
   placeholder: string
 }
 

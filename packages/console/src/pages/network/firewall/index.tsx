@@ -7,10 +7,10 @@ import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
-import { curlLine } from '../../../lib/command-lines.ts'
-import { sentenceOf } from '../../../lib/firewall-sentence.ts'
+import { ruleText } from '../../../lib/firewall-text.ts'
+import { curlCommand } from '../../../lib/shell.ts'
 import { Button, RowButton } from '../../../ui/button.tsx'
-import { Confirm, submitting } from '../../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../../ui/dialog.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../../ui/page.tsx'
@@ -18,7 +18,7 @@ import { StateBadge } from '../../../ui/state.tsx'
 import { RuleEditor } from './rule-editor.tsx'
 import { Tester } from './tester.tsx'
 
-/** Shows rules as sentences, with an editor that says what a rule does and a tester that says which rule decides. */
+/** Shows the rules as text, with an editor and a tester that names the decisive rule. */
 export function Firewall() {
   const projectId = useProjectId()
   const rules = useQuery(readAll('firewallRuleList', { project_id: projectId }))
@@ -50,7 +50,7 @@ export function Firewall() {
                   title="No rules yet"
                   action={create}
                   cli="slipway firewall allow ssh"
-                  curl={curlLine('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
+                  curl={curlCommand('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
                 >
                   Inbound and outbound traffic is denied unless a rule allows it. Deny rules win.
                 </Empty>
@@ -107,7 +107,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
     run: (rule: FirewallRule) => client.firewallRuleDelete({ project_id: projectId, rule_id: rule.id }),
     done: (rule) => `Deleted rule ${rule.name}`,
     failed: (rule) => `Could not delete rule ${rule.name}`,
-    touches: ['firewallRuleList'],
+    invalidates: ['firewallRuleList'],
     showsErrors: true,
   })
   return (
@@ -123,7 +123,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           >
             <span className="min-w-0 flex-1 basis-72">
               <span className={`block ${rule.action === 'deny' ? 'text-red-text' : ''}`}>
-                {sentenceOf(rule, nameOf)}
+                {ruleText(rule, nameOf)}
               </span>
               <span className="block text-sm text-ink-muted">{rule.name}</span>
             </span>
@@ -147,10 +147,10 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           onClose={() => setDeleting(null)}
           title={`Delete rule ${deleting.name}`}
           action="Delete rule"
-          {...submitting(remove, deleting, () => setDeleting(null))}
+          {...submitProps(remove, deleting, () => setDeleting(null))}
         >
           <p>
-            This rule no longer applies: “{sentenceOf(deleting, nameOf)}”. Connections that depend on it are
+            This rule no longer applies: “{ruleText(deleting, nameOf)}”. Connections that depend on it are
             interrupted.
           </p>
         </Confirm>

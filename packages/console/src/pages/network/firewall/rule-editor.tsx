@@ -6,9 +6,9 @@ import { client } from '../../../api/client.ts'
 import { readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { sentenceOf } from '../../../lib/firewall-sentence.ts'
+import { ruleText } from '../../../lib/firewall-text.ts'
 import { nameProblem } from '../../../lib/names.ts'
-import { FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { EndpointField, useEndpoints } from './endpoint-field.tsx'
@@ -17,10 +17,10 @@ type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
 const protocols: Protocol[] = ['tcp', 'udp', 'icmp']
 
-const farPlaces = 'anywhere, IP, CIDR or VM name'
-const ownPlaces = 'every VM, IP, CIDR or VM name'
+const remotePlaceholder = 'anywhere, IP, CIDR or VM name'
+const localPlaceholder = 'every VM, IP, CIDR or VM name'
 
-/** Splits "22, 3000-8080" as people write it. */
+/** Splits a text such as "22, 3000-8080". */
 const portsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
 interface RuleEditorProps {
@@ -62,7 +62,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           ),
     done: () => `Rule ${name} is active`,
     failed: () => `Could not apply rule ${name}`,
-    touches: ['firewallRuleList'],
+    invalidates: ['firewallRuleList'],
     showsErrors: true,
   })
   const problem =
@@ -71,7 +71,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     (sources.problem || destinations.problem ? 'Correct the source or destination' : '') ||
     (sources.all.length === 0 || destinations.all.length === 0 ? 'Choose source and destination' : '') ||
     (vpc_network_id === '' ? 'Loading networks' : '')
-  const isSaid = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
+  const isComplete = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
   const isOpenToAll =
     action === 'allow' &&
     direction === 'ingress' &&
@@ -84,15 +84,15 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       onClose={onClose}
       title={rule ? `Edit ${rule.name}` : 'Create rule'}
       action={rule ? 'Save rule' : 'Create rule'}
-      {...submitting(save, undefined, onClose)}
+      {...submitProps(save, undefined, onClose)}
       reason={problem || undefined}
     >
       <p
         aria-live="polite"
         className="rounded-md border border-accent/40 bg-accent-soft px-3 py-2 font-medium"
       >
-        {isSaid
-          ? `${sentenceOf({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
+        {isComplete
+          ? `${ruleText({ action, direction, vpc_network_id, ...parts }, nameOf)}.`
           : 'Choose source and destination to preview the rule.'}
       </p>
       {isOpenToAll && (
@@ -169,13 +169,13 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           label="Source"
           projectId={projectId}
           endpoints={sources}
-          placeholder={direction === 'ingress' ? farPlaces : ownPlaces}
+          placeholder={direction === 'ingress' ? remotePlaceholder : localPlaceholder}
         />
         <EndpointField
           label="Destination"
           projectId={projectId}
           endpoints={destinations}
-          placeholder={direction === 'ingress' ? ownPlaces : farPlaces}
+          placeholder={direction === 'ingress' ? localPlaceholder : remotePlaceholder}
         />
       </div>
     </FormDialog>

@@ -13,7 +13,7 @@ import { NameList } from './name-list.tsx'
 
 type Packet = RouteBody<'firewallRuleTest'>
 
-/** The service itself says whether a packet would pass. */
+/** Tests a connection. The service decides, so the result matches the rules that it applies. */
 export function Tester({
   projectId,
   rules,

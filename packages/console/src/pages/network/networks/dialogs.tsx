@@ -5,7 +5,7 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { nameProblem } from '../../../lib/names.ts'
-import { Confirm, FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
 interface DialogProps {
@@ -19,7 +19,7 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
   const create = useAction({
     run: () => client.networkCreate({ project_id: projectId }, { name, cidr: cidr.trim() }),
     done: () => `Created network ${name}`,
-    touches: ['networkList', 'subnetList'],
+    invalidates: ['networkList', 'subnetList'],
     showsErrors: true,
   })
   return (
@@ -28,7 +28,7 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
       onClose={onClose}
       title="Create network"
       action="Create network"
-      {...submitting(create, undefined, onClose)}
+      {...submitProps(create, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Enter a name'}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
@@ -56,7 +56,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
         { name, cidr: cidr.trim(), vpc_network_id: network.id, location },
       ),
     done: () => `Created subnet ${name}`,
-    touches: ['networkList', 'subnetList'],
+    invalidates: ['networkList', 'subnetList'],
     showsErrors: true,
   })
   return (
@@ -65,7 +65,7 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
       onClose={onClose}
       title={`Add a subnet to ${network.name}`}
       action="Add subnet"
-      {...submitting(create, undefined, onClose)}
+      {...submitProps(create, undefined, onClose)}
       reason={name && cidr ? nameProblem(name) || undefined : 'Enter a name and a CIDR block'}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
@@ -99,7 +99,7 @@ export function DeleteDialog({
         ? client.networkDelete({ project_id: projectId, network_id: network.id })
         : client.subnetDelete({ project_id: projectId, subnet_id: subnet!.id }),
     done: () => `Deleted ${what}`,
-    touches: ['networkList', 'subnetList', 'firewallRuleList'],
+    invalidates: ['networkList', 'subnetList', 'firewallRuleList'],
     showsErrors: true,
   })
   return (
@@ -108,7 +108,7 @@ export function DeleteDialog({
       onClose={onClose}
       title={`Delete ${what}`}
       action={network ? 'Delete network' : 'Delete subnet'}
-      {...submitting(remove, undefined, onClose)}
+      {...submitProps(remove, undefined, onClose)}
     >
       <p>Firewall rules that refer to it no longer match any traffic.</p>
     </Confirm>

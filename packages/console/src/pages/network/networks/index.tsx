@@ -4,15 +4,15 @@ import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { NetworkTabs } from '../../../features/page-tabs.tsx'
-import { curlLine } from '../../../lib/command-lines.ts'
 import { plural } from '../../../lib/format.ts'
+import { curlCommand } from '../../../lib/shell.ts'
 import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Icon } from '../../../ui/icon.tsx'
+import { NoBreak } from '../../../ui/no-break.tsx'
 import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
-import { Token } from '../../../ui/token.tsx'
 import { DeleteDialog, NetworkDialog, SubnetDialog } from './dialogs.tsx'
 
 type Open =
@@ -55,7 +55,7 @@ export function Networks() {
           title="No networks yet"
           action={create}
           cli="slipway network create lab --cidr 10.20.0.0/16"
-          curl={curlLine('POST', `/v0.1/projects/${projectId}/vpc/networks`, {
+          curl={curlCommand('POST', `/v0.1/projects/${projectId}/vpc/networks`, {
             name: 'lab',
             cidr: '10.20.0.0/16',
           })}
@@ -113,7 +113,7 @@ export function Networks() {
                     key: 'location',
                     title: 'Location',
                     width: 'minmax(120px, 1fr)',
-                    cell: (subnet) => <Token>{subnet.location}</Token>,
+                    cell: (subnet) => <NoBreak>{subnet.location}</NoBreak>,
                   },
                   {
                     key: 'use',

@@ -5,7 +5,7 @@ import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { Secret } from '../../../features/webhooks/secret.tsx'
 import { Button } from '../../../ui/button.tsx'
-import { Confirm, submitting } from '../../../ui/dialog.tsx'
+import { Confirm, submitProps } from '../../../ui/dialog.tsx'
 
 export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const projectId = useProjectId()
@@ -17,13 +17,13 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const test = useAction({
     run: () => client.webhookTest(target),
     done: () => 'Queued a test event',
-    touches: ['webhookDeliveryList'],
+    invalidates: ['webhookDeliveryList'],
   })
   const toggle = useAction({
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
     done: () => (isActive ? 'Webhook paused' : 'Webhook resumed'),
     about: webhook.id,
-    touches: ['webhookList'],
+    invalidates: ['webhookList'],
   })
   const rotate = useAction({
     run: () => client.webhookRotateSecret(target),
@@ -32,7 +32,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const remove = useAction({
     run: () => client.webhookDelete(target),
     done: () => 'Webhook deleted',
-    touches: ['webhookList'],
+    invalidates: ['webhookList'],
     showsErrors: true,
   })
   return (
@@ -59,7 +59,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
         onClose={() => setDeleting(false)}
         title="Delete webhook"
         action="Delete webhook"
-        {...submitting(remove, undefined, () => history.back())}
+        {...submitProps(remove, undefined, () => history.back())}
       >
         <p>Slipway sends no more events to {webhook.url}. Pending deliveries are dropped.</p>
       </Confirm>

@@ -5,18 +5,18 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { webhookPollMs } from '../../../features/webhooks/state.tsx'
-import { eventTypeWords, resourceWords, shortId } from '../../../lib/format.ts'
+import { eventTypeText, resourceText, shortId } from '../../../lib/format.ts'
 import { actionColumn } from '../../../ui/action-column.tsx'
 import { Button, RowButton } from '../../../ui/button.tsx'
 import { ErrorState } from '../../../ui/error.tsx'
 import { Skeleton } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
-import { Until, When } from '../../../ui/time.tsx'
+import { Timestamp, Until } from '../../../ui/time.tsx'
 
 const isUnderWay = ({ state }: WebhookDelivery) => state === 'pending'
 
-/** Shows what a webhook has been sent, what it answered, and when the rest is tried. */
+/** The deliveries of a webhook, with the last response and the next attempt. */
 export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPaused: boolean }) {
   const projectId = useProjectId()
   const target = { project_id: projectId, webhook_id: webhookId }
@@ -32,18 +32,18 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
     done: () => 'Delivery queued again',
-    touches: ['webhookDeliveryList'],
+    invalidates: ['webhookDeliveryList'],
   })
   if (deliveries.error && !deliveries.data)
     return <ErrorState error={deliveries.error} onRetry={() => deliveries.refetch()} />
   if (!deliveries.data) return <Skeleton rows={4} />
   const rows = deliveries.data.pages.flatMap((page) => page.items)
   const actions = actionColumn('100px', (delivery: WebhookDelivery) =>
-    // A second delivery of an event that is queued would arrive twice.
+    // A replay of a pending delivery would arrive twice.
     isUnderWay(delivery) ? null : (
       <RowButton
         verb="Replay"
-        name={`${eventTypeWords(delivery.event_type)} ${delivery.resource_name}`}
+        name={`${eventTypeText(delivery.event_type)} ${delivery.resource_name}`}
         reason={whyNot}
         isBusy={replay.isPending && replay.variables?.id === delivery.id}
         onClick={() => replay.mutate(delivery)}
@@ -61,7 +61,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       key: 'event',
       title: 'Event',
       width: 'minmax(150px, 1fr)',
-      cell: ({ event_type }) => <span title={event_type}>{eventTypeWords(event_type)}</span>,
+      cell: ({ event_type }) => <span title={event_type}>{eventTypeText(event_type)}</span>,
     },
     {
       key: 'on',
@@ -94,7 +94,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
       title: 'Time',
       width: '170px',
       align: 'right',
-      cell: ({ created_at }) => <When iso={created_at} hasSeconds />,
+      cell: ({ created_at }) => <Timestamp iso={created_at} hasSeconds />,
     },
     ...(rows.every(isUnderWay) ? [] : [actions]),
   ]
@@ -128,11 +128,11 @@ interface SubjectProps {
   projectId: string
 }
 
-/** Shows what the event is about; VMs have a page, even those that are gone. */
+/** Names the resource of the event. VMs are links, because deleted VMs have a page too. */
 function Subject({ delivery, webhookId, projectId }: SubjectProps) {
   const { resource_type, resource_id, resource_name } = delivery
   if (resource_id === webhookId) return 'this webhook'
-  const words = `${resourceWords(resource_type)} ${resource_name || `…${shortId(resource_id)}`}`
+  const words = `${resourceText(resource_type)} ${resource_name || `…${shortId(resource_id)}`}`
   if (resource_type !== 'vm') return <span title={resource_id}>{words}</span>
   return (
     <Link
@@ -145,7 +145,7 @@ function Subject({ delivery, webhookId, projectId }: SubjectProps) {
   )
 }
 
-/** A delivery that has failed and is tried again is trouble, unlike one that only waits for its turn. */
+/** A pending delivery that has already failed is shown as retrying. */
 const stateOf = ({ state, error, response_status }: WebhookDelivery): string =>
   state === 'pending' && (error !== '' || response_status !== 0) ? 'retrying' : state
 

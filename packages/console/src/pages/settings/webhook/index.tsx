@@ -3,14 +3,14 @@ import { useProjectId } from '../../../api/me.ts'
 import { readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { WebhookState, webhookPollMs } from '../../../features/webhooks/state.tsx'
-import { eventSelectorWords } from '../../../lib/event-kinds.ts'
+import { eventSelectorText } from '../../../lib/event-kinds.ts'
 import { Copyable, CopyButton } from '../../../ui/copy.tsx'
 import { Facts, Page, Section } from '../../../ui/page.tsx'
-import { When } from '../../../ui/time.tsx'
+import { Timestamp } from '../../../ui/time.tsx'
 import { WebhookActions } from './actions.tsx'
 import { Deliveries } from './deliveries.tsx'
 
-/** Shows what one webhook has delivered, and what it has not. */
+/** A webhook and its deliveries. */
 export function WebhookPage() {
   const projectId = useProjectId()
   const { webhookId = '' } = useParams({ strict: false })
@@ -39,8 +39,8 @@ export function WebhookPage() {
                 <CopyButton text={webhook.url} label="Copy the URL" />
               </span>,
             ],
-            ['Events', eventSelectorWords(webhook.event_types)],
-            ['Created', <When key="created" iso={webhook.created_at} />],
+            ['Events', eventSelectorText(webhook.event_types)],
+            ['Created', <Timestamp key="created" iso={webhook.created_at} />],
             ['ID', <Copyable key="id" text={webhook.id} />],
           ]}
         />

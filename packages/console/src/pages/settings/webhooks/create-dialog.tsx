@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
-import { FormDialog, submitting } from '../../../ui/dialog.tsx'
+import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from './event-types-field.tsx'
 
@@ -19,7 +19,7 @@ export function CreateDialog({
   const create = useAction({
     run: () => client.webhookCreate({ project_id: projectId }, { url: url.trim(), event_types }),
     done: () => 'Webhook created',
-    touches: ['webhookList'],
+    invalidates: ['webhookList'],
     showsErrors: true,
   })
   return (
@@ -29,7 +29,7 @@ export function CreateDialog({
       onClose={onClose}
       title="Create webhook"
       action="Create webhook"
-      {...submitting(create, undefined, (webhook) => {
+      {...submitProps(create, undefined, (webhook) => {
         onClose()
         onCreated(webhook.secret)
       })}

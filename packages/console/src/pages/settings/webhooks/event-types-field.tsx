@@ -1,6 +1,6 @@
 import { useId, useState } from 'react'
-import { eventSelectorWords, projectEventKinds } from '../../../lib/event-kinds.ts'
-import { eventTypeWords, plural } from '../../../lib/format.ts'
+import { eventSelectorText, projectEventKinds } from '../../../lib/event-kinds.ts'
+import { eventTypeText, plural } from '../../../lib/format.ts'
 import { CheckField } from '../../../ui/field.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 
@@ -9,7 +9,7 @@ interface Chosen {
   onChange: (value: string[]) => void
 }
 
-/** Chooses among the events that there are; a whole kind is chosen as `vm.*`, and what it gets later belongs to it. */
+/** Selects event types. A whole kind is stored as `vm.*`, which includes types that are added later. */
 export function EventTypesField({ value, onChange }: Chosen) {
   return (
     <fieldset>
@@ -17,7 +17,7 @@ export function EventTypesField({ value, onChange }: Chosen) {
       <p className="mb-2 text-sm text-ink-muted">
         {value.length === 0
           ? 'All events. Select some to receive only those.'
-          : `Only: ${eventSelectorWords(value)}.`}
+          : `Only: ${eventSelectorText(value)}.`}
       </p>
       <div className="divide-y divide-line rounded-md border border-line px-3">
         {projectEventKinds.map((each) => (
@@ -63,7 +63,7 @@ function Kind({ kind, words, types, value, onChange }: Chosen & (typeof projectE
         {types.map((type) => (
           <CheckField
             key={type}
-            label={<span title={type}>{eventTypeWords(type)}</span>}
+            label={<span title={type}>{eventTypeText(type)}</span>}
             isChecked={chosen.includes(type)}
             onChange={(isChosen) =>
               onChange([

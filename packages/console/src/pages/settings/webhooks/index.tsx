@@ -6,14 +6,14 @@ import { useQuery } from '../../../api/use-query.ts'
 import { SettingsTabs } from '../../../features/page-tabs.tsx'
 import { Secret } from '../../../features/webhooks/secret.tsx'
 import { WebhookState, webhookPollMs } from '../../../features/webhooks/state.tsx'
-import { curlLine } from '../../../lib/command-lines.ts'
-import { eventSelectorWords } from '../../../lib/event-kinds.ts'
+import { eventSelectorText } from '../../../lib/event-kinds.ts'
+import { curlCommand } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
-import { whenColumn } from '../../../ui/time-column.tsx'
+import { timestampColumn } from '../../../ui/time-column.tsx'
 import { CreateDialog } from './create-dialog.tsx'
 
 export function Webhooks() {
@@ -45,7 +45,7 @@ export function Webhooks() {
               title="No webhooks yet"
               action={create}
               cli="slipway webhook create https://hooks.example.com/slipway"
-              curl={curlLine('POST', `/v0.1/projects/${projectId}/webhooks`, {
+              curl={curlCommand('POST', `/v0.1/projects/${projectId}/webhooks`, {
                 url: 'https://hooks.example.com/slipway',
               })}
             >
@@ -76,7 +76,7 @@ export function Webhooks() {
                   key: 'types',
                   title: 'Events',
                   width: 'minmax(120px, 1.5fr)',
-                  cell: (webhook) => eventSelectorWords(webhook.event_types),
+                  cell: (webhook) => eventSelectorText(webhook.event_types),
                 },
                 {
                   key: 'state',
@@ -84,7 +84,7 @@ export function Webhooks() {
                   width: 'minmax(200px, 1.2fr)',
                   cell: (webhook) => <WebhookState webhook={webhook} />,
                 },
-                { ...whenColumn('Created', 'created_at'), isFoldable: true },
+                { ...timestampColumn('Created', 'created_at'), isFoldable: true },
               ]}
             />
           )

@@ -7,18 +7,18 @@ import { Icon } from '../ui/icon.tsx'
 import { AddSshKey } from './add-ssh-key.tsx'
 import { BillingButton } from './billing-button.tsx'
 
-const hiddenKey = (organizationId: string) => `slipway-first-steps-hidden-${organizationId}`
+const hiddenKey = (organizationId: string) => `slipway-getting-started-hidden-${organizationId}`
 
 interface Step {
   words: string
   note?: string
   isDone: boolean
-  /** The button that does it, once it can be done. */
-  way: ReactNode
+  /** The button for this step, if the step is possible. */
+  action: ReactNode
 }
 
-/** Leads a new organization from a key to a VM with a budget, and is gone when all of it is done. */
-export function FirstSteps({ hasCard }: { hasCard: boolean }) {
+/** The getting-started list of a new organization. It disappears when all steps are done. */
+export function GettingStarted({ hasCard }: { hasCard: boolean }) {
   const { id: projectId, organization_id } = useProject()
   const params = { project_id: projectId }
   const [isHidden, setHidden] = useState(() => localStorage.getItem(hiddenKey(organization_id)) !== null)
@@ -33,13 +33,13 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
   const hasKey = keys.data.length > 0 || hasVm
   const hasBudget = typeof budget.data?.monthly_usd === 'number'
   if ((hasVm && hasBudget) || (hasVm && isHidden)) return null
-  // Beside these steps the overview has a button that stands out already.
+  // The overview already has a primary button.
   const kindOf = (isNext: boolean) => (isNext && !hasCard ? 'primary' : 'plain')
   const steps: Step[] = [
     {
       words: 'Add your SSH key',
       isDone: hasKey,
-      way: (
+      action: (
         <Button kind={kindOf(!hasKey)} reason={whyNoKey} onClick={() => setAddingKey(true)}>
           Add SSH key
         </Button>
@@ -49,12 +49,12 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
       words: 'Add a payment method',
       note: 'Billing opens in a new tab. This page updates automatically after you add a card.',
       isDone: hasCard,
-      way: <BillingButton kind={kindOf(hasKey)} reason={whyNoCard} />,
+      action: <BillingButton kind={kindOf(hasKey)} reason={whyNoCard} />,
     },
     {
       words: 'Create a VM (about a minute)',
       isDone: hasVm,
-      way: hasCard && (
+      action: hasCard && (
         <ButtonLink to="/projects/$projectId/vms/new" params={{ projectId }}>
           Create VM
         </ButtonLink>
@@ -63,7 +63,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
     {
       words: 'Set a budget to get alerts about unexpected costs',
       isDone: hasBudget,
-      way: hasCard && (
+      action: hasCard && (
         <ButtonLink to="/projects/$projectId/settings/billing" params={{ projectId }}>
           Set a budget
         </ButtonLink>
@@ -89,7 +89,7 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
         </div>
       )}
       <ol className="divide-y divide-line">
-        {steps.map(({ words, note, isDone, way }, index) => (
+        {steps.map(({ words, note, isDone, action }, index) => (
           <li key={words} className="flex gap-3 px-4 py-2">
             <span className="flex h-8 items-center">
               <span
@@ -99,11 +99,11 @@ export function FirstSteps({ hasCard }: { hasCard: boolean }) {
               </span>
             </span>
             <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-4 gap-y-1">
-              <span className={`flex-[1_1_200px] py-1.5 ${isDone || !way ? 'text-ink-muted' : ''}`}>
+              <span className={`flex-[1_1_200px] py-1.5 ${isDone || !action ? 'text-ink-muted' : ''}`}>
                 {words}
                 {note && !isDone && <span className="block text-sm text-ink-muted">{note}</span>}
               </span>
-              {!isDone && way}
+              {!isDone && action}
             </span>
           </li>
         ))}

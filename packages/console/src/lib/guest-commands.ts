@@ -1,17 +1,17 @@
 import { parseSshDestination } from '@slipway/contract/names'
 import type { Disk, Vm } from '@slipway/sdk'
-import { shellQuote } from './command-lines.ts'
+import { shellQuote } from './shell.ts'
 
 type AttachedDisk = Pick<Vm['disks'][number], 'name' | 'type' | 'serial_number' | 'mode'>
 
-/** Returns what makes an attached disk usable inside the VM. Only a disk that is empty is given a file system. */
-export function mountLines({ name, type, serial_number, mode }: AttachedDisk): string {
+/** Returns the commands that mount an attached disk in the VM. They format the disk only if it is empty. */
+export function mountCommands({ name, type, serial_number, mode }: AttachedDisk): string {
   const place = `/mnt/${name}`
   const options = mode === 'read-only' ? '-o ro ' : ''
   if (type === ('shared-volume' satisfies Disk['type']))
     return `sudo mkdir -p ${place}\nsudo mount -t virtiofs ${options}${serial_number} ${place}`
   return [
-    // Incus puts a prefix before it.
+    // Incus adds a prefix to the serial number.
     `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serial_number}$/ {print $1}')`,
     ...(mode === 'read-only' ? [] : ['sudo blkid "$disk" || sudo mkfs.ext4 "$disk"']),
     `sudo mkdir -p ${place}`,
@@ -19,8 +19,8 @@ export function mountLines({ name, type, serial_number, mode }: AttachedDisk): s
   ].join('\n')
 }
 
-/** Returns commands for the user's terminal; empty if the VM has no SSH. */
-export function sshLines({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
+/** Returns connection commands for the user's terminal by title; empty if the VM has no SSH. */
+export function sshCommands({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {
   const destination = parseSshDestination(ssh_destination)
   if (!destination) return []
   const { user, host, port } = destination

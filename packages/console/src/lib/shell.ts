@@ -1,5 +1,5 @@
-/** Returns a request as curl would send it. */
-export function curlLine(method: string, path: string, body?: unknown): string {
+/** Returns the curl command for a request. */
+export function curlCommand(method: string, path: string, body?: unknown): string {
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
   const key = path.startsWith('/v0.1/admin/') ? 'SLIPWAY_OPERATOR_KEY' : 'SLIPWAY_ACCESS_KEY'
   lines.push(`  -H "Authorization: Bearer $${key}"`)

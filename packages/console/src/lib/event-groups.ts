@@ -1,16 +1,16 @@
 import type { Event } from '@slipway/sdk'
-import type { Tone } from './state-words.ts'
+import type { Tone } from './states.ts'
 
-/** One thing that happened: what an operation did may have been told by several events. */
-export interface Happening<One extends Event = Event> {
-  /** Says how it ended or, while it is under way, how far it is. */
+/** The events of one operation, or a single event without an operation. */
+export interface EventGroup<One extends Event = Event> {
+  /** The event that shows the result or, while the operation runs, its progress. */
   event: One
-  /** The newest first. */
+  /** Newest first. */
   events: One[]
 }
 
-/** Joins the events of one operation into one happening. Takes and returns the newest first. */
-export function happeningsOf<One extends Event>(events: One[]): Happening<One>[] {
+/** Groups events by operation. The input and the result are sorted with the newest first. */
+export function groupEvents<One extends Event>(events: One[]): EventGroup<One>[] {
   const byOperation = new Map<string, One[]>()
   const groups: One[][] = []
   for (const event of events) {
@@ -29,8 +29,8 @@ export function happeningsOf<One extends Event>(events: One[]): Happening<One>[]
   }))
 }
 
-/** Returns how long it took, from the first event to the last that are known; 0 for a single one. */
-export const tookMs = ({ events }: Happening): number =>
+/** Returns the time from the first to the last event; 0 for a single event. */
+export const durationOfGroup = ({ events }: EventGroup): number =>
   Date.parse(events[0]!.created_at) - Date.parse(events.at(-1)!.created_at)
 
 const tones: [Tone, RegExp][] = [
@@ -40,5 +40,5 @@ const tones: [Tone, RegExp][] = [
   ['busy', /(creat|start|stopp|resett|delet|updat|resiz|attach|detach)ing/],
 ]
 
-/** Returns the colour of an event: trouble is seen before it is read. */
+/** Returns the tone, which selects the color of an event. */
 export const eventTone = (type: string): Tone => tones.find(([, words]) => words.test(type))?.[0] ?? 'idle'

@@ -1,7 +1,7 @@
 import { type RefObject, useLayoutEffect } from 'react'
 
-/** Marks the sides at which something that scrolls goes on beyond its frame, on the element around it. */
-export function useCutEdges(frame: RefObject<HTMLElement | null>): void {
+/** Sets `data-cut` on the parent of a scrolling element to the sides where its content is cut off. */
+export function useScrollEdges(frame: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     const inner = frame.current
     const outer = inner?.parentElement

@@ -1,10 +1,10 @@
 import { ApiError } from '@slipway/sdk'
 import { useSyncExternalStore } from 'react'
 
-/** The browser knows when it is offline; an unreachable service is a different state. */
+/** True if the browser has no network. The service can also be unreachable while the browser is online. */
 export const isOffline = (): boolean => !navigator.onLine
 
-export function onLineChange(listener: () => void): () => void {
+export function onConnectionChange(listener: () => void): () => void {
   addEventListener('online', listener)
   addEventListener('offline', listener)
   return () => {
@@ -13,10 +13,10 @@ export function onLineChange(listener: () => void): () => void {
   }
 }
 
-export const useIsOffline = (): boolean => useSyncExternalStore(onLineChange, isOffline)
+export const useIsOffline = (): boolean => useSyncExternalStore(onConnectionChange, isOffline)
 
-/** Refuses a change at once while there is no line: what is not sent now is never sent later. */
-export const fetchNowOrNever: typeof fetch = (input, init) => {
+/** Rejects changes while the browser is offline, so that they are never sent later. */
+export const fetchUnlessOffline: typeof fetch = (input, init) => {
   if (isOffline() && init?.method !== 'GET')
     throw new ApiError({ code: 'offline', message: 'You are offline. The request was not sent.' })
   return fetch(input, init)

@@ -13,13 +13,13 @@ import {
   vmRequest,
 } from '../support/browser.ts'
 
-describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', () => {
+describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
   const scene = useConsole('Danger')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
-  test('what is done offline is refused at once and never sent later', async () => {
+  test('a change that is made offline fails immediately and is never sent later', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'stays-up', 'a40.1x', project_id)
@@ -28,14 +28,15 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     const sent: string[] = []
     page.on('request', (request) => request.method() === 'PATCH' && sent.push(request.url()))
     await page.context().setOffline(true)
-    await page.getByText('You are offline.').waitFor()
+    const banner = page.getByText('You are offline. Showing last known data.')
+    await banner.waitFor()
     await page.getByRole('banner').getByText('Offline', { exact: true }).waitFor()
     await main().getByText('stays-up').first().waitFor()
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
     await result(page, 'You are offline. The request was not sent.').waitFor()
     await page.context().setOffline(false)
-    await page.getByText('You are offline.').waitFor({ state: 'detached' })
+    await banner.waitFor({ state: 'detached' })
     await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
     expect(sent).toEqual([])
     expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
@@ -43,7 +44,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     })
   })
 
-  test('several VMs are deleted after their number was typed', async () => {
+  test('several VMs are deleted only after their number is typed', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     for (const name of ['one', 'two']) await createVm(service, name, 'a40.1x', project_id)
@@ -60,7 +61,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     await result(page, 'Deleted 2 VMs').waitFor()
   })
 
-  test('a secret that is shown once is not lost by Escape', async () => {
+  test('Escape asks before it closes the dialog of a new secret', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/keys')
     await page.getByRole('button', { name: 'Create key' }).first().click()
@@ -74,7 +75,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     await dialog().waitFor({ state: 'detached' })
   })
 
-  test('an invitation is sent again, and nobody becomes an owner without a question', async () => {
+  test('an invitation can be sent again, and making a member an owner needs a confirmation', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/members')
     await page.getByRole('button', { name: 'Invite member' }).click()
@@ -96,7 +97,7 @@ describe.skipIf(isBrowserMissing)('what cannot be taken back, in the console', (
     expect(await page.getByLabel('Role of grace@danger.example').inputValue()).toBe('member')
   })
 
-  test('a suspended organization is told so, and an operator who suspends it what will happen', async () => {
+  test('suspending an organization explains the effect, and its members see that it is suspended', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await service.asOwner.vmCreate(

@@ -3,25 +3,25 @@ import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { EventTable } from '../../features/event-table.tsx'
-import { curlLine } from '../../lib/command-lines.ts'
 import { money } from '../../lib/format.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { Mark } from '../../ui/state.tsx'
-import { When } from '../../ui/time.tsx'
+import { Timestamp } from '../../ui/time.tsx'
 import { LatestOperation } from './latest-operation.tsx'
 
-interface GoneProps {
+interface DeletedVmProps {
   projectId: string
   vmId: string
-  /** What was read of it while it was there. */
+  /** The VM as it was last read before its deletion. */
   last: Vm | undefined
 }
 
-/** The VM has gone; what it was and what happened to it can still be read. */
-export function GonePage({ projectId, vmId, last }: GoneProps) {
+/** The page of a VM that no longer exists: its data, cost and events. */
+export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
   const trail: [string, string][] = [['VMs', `/projects/${projectId}/vms`]]
   const operations = useQuery(readAll('operationList', { project_id: projectId, resource_id: vmId }))
   const cost = useQuery(read('projectResourceCost', { params: { project_id: projectId, resource_id: vmId } }))
@@ -32,10 +32,10 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
       </Page>
     )
   const known = operations.data ?? []
-  if (!last && known.length === 0) return <NeverSeen projectId={projectId} vmId={vmId} trail={trail} />
+  if (!last && known.length === 0) return <UnknownVm projectId={projectId} vmId={vmId} trail={trail} />
   const created = known.find((operation) => nameOf(operation) === 'CREATE')
   const deleted = known.find((operation) => nameOf(operation) === 'DELETE')
-  // Each operation that succeeded kept the VM as it left it, the newest of them first in the list.
+  // The result of each successful operation contains the VM; the list has the newest operation first.
   const records = [created?.metadata.request, ...known.map(({ result }) => result).toReversed(), last]
   const { name, type, location, image } = Object.assign({}, ...records.map(textsOf)) as Texts
   return (
@@ -79,8 +79,8 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
           ['Location', location ?? '–'],
           ['Image', image ?? '–'],
           ['ID', <Copyable key="id" text={vmId} />],
-          ['Created', <When key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
-          ['Deleted', <When key="deleted" iso={deleted?.completed_at ?? ''} />],
+          ['Created', <Timestamp key="created" iso={last?.created_at ?? created?.started_at ?? ''} />],
+          ['Deleted', <Timestamp key="deleted" iso={deleted?.completed_at ?? ''} />],
           ['Total cost', cost.data ? `${money(cost.data.usd)} without data disks` : '–'],
         ]}
       />
@@ -92,13 +92,13 @@ export function GonePage({ projectId, vmId, last }: GoneProps) {
   )
 }
 
-interface NeverSeenProps {
+interface UnknownVmProps {
   projectId: string
   vmId: string
   trail: [string, string][]
 }
 
-function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
+function UnknownVm({ projectId, vmId, trail }: UnknownVmProps) {
   return (
     <Page title="VM" trail={trail} aside={<Copyable text={vmId} />}>
       <Empty
@@ -109,7 +109,7 @@ function NeverSeen({ projectId, vmId, trail }: NeverSeenProps) {
           </ButtonLink>
         }
         cli="slipway vm list"
-        curl={curlLine('GET', `/v0.1/projects/${projectId}/vms`)}
+        curl={curlCommand('GET', `/v0.1/projects/${projectId}/vms`)}
       >
         It may be in another project, or it was deleted more than 90 days ago.
       </Empty>
@@ -122,7 +122,7 @@ const nameOf = ({ metadata }: Operation) => metadata.operation_name
 const textKeys = ['name', 'type', 'location', 'image'] as const
 type Texts = Partial<Pick<Vm, (typeof textKeys)[number]>>
 
-/** Returns what a record of a VM, or the request for it, says of these. */
+/** Returns the members of a VM, or of the request that created it, that the page shows. */
 const textsOf = (record: object | null | undefined): Texts =>
   Object.fromEntries(
     Object.entries(record ?? {}).filter(([key]) => (textKeys as readonly string[]).includes(key)),

@@ -1,13 +1,13 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Opens a line to the service that can be cut, or go silent. */
-export async function openLine(serviceUrl: string) {
+/** Starts a proxy to the service whose connections can be cut or made silent. */
+export async function openFaultyProxy(serviceUrl: string) {
   const { port: servicePort } = new URL(serviceUrl)
   const sockets = new Set<Socket>()
   let isSilent = false
   let isCut = false
   const server = createServer((near) => {
-    // The port stays reserved while the connection is cut.
+    // The port stays open while connections are cut.
     if (isCut) return near.resetAndDestroy()
     const far = connect(Number(servicePort), '127.0.0.1')
     for (const [from, to] of [
@@ -26,7 +26,7 @@ export async function openLine(serviceUrl: string) {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  /** Every connection breaks off, and no new one comes through. */
+  /** Closes every connection and refuses new ones. */
   const cut = () => {
     isCut = true
     for (const socket of sockets) socket.destroy()

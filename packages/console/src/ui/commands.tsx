@@ -1,14 +1,14 @@
 import { Tabs } from '@base-ui/react/tabs'
 import { useRef } from 'react'
 import { CopyButton } from './copy.tsx'
-import { useCutEdges } from './cut-edges.ts'
+import { useScrollEdges } from './scroll-edges.ts'
 
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
 
-/** Shows how to do the same from a terminal. */
+/** The CLI and curl commands that do the same as the page. */
 export const CommandLines = ({ cli, curl }: { cli: string; curl: string }) => (
-  <PasteLines
+  <CommandTabs
     label="Command line"
     lines={[
       ['CLI', cli],
@@ -17,10 +17,10 @@ export const CommandLines = ({ cli, curl }: { cli: string; curl: string }) => (
   />
 )
 
-/** Shows lines to paste, each under its own tab, with a button that copies those in sight. */
-export function PasteLines({ label, lines }: { label: string; lines: [name: string, text: string][] }) {
+/** Shows commands in tabs, with a copy button. */
+export function CommandTabs({ label, lines }: { label: string; lines: [name: string, text: string][] }) {
   const list = useRef<HTMLDivElement>(null)
-  useCutEdges(list)
+  useScrollEdges(list)
   return (
     <Tabs.Root
       defaultValue={lines[0]?.[0]}
@@ -49,7 +49,7 @@ export function PasteLines({ label, lines }: { label: string; lines: [name: stri
           <pre tabIndex={0} className="mono overflow-x-auto whitespace-pre">
             {text}
           </pre>
-          {/* The button stands in the row of the tabs, so that the command has the whole width. */}
+          {/* The button is in the row of the tabs, so that the command has the full width. */}
           <span className="absolute -top-8 right-2">
             <CopyButton text={text} label="Copy the command" />
           </span>

@@ -19,14 +19,14 @@ function monthsAgo(number: number): string {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - number, 1)).toISOString().slice(0, 7)
 }
 
-describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
+describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
   const scene = useConsole('Money')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const trouble = () => main().getByRole('region', { name: 'Alerts' })
   const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
-  test('a VM says what it has, what it costs, how long it has been up and when it ends', async () => {
+  test('the page of a VM shows hardware, price, cost, uptime and expiry', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'priced', 'a40.2x', project_id)
@@ -50,7 +50,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await fact('Cost so far')
       .getByText(/^5\.4\d USD$/)
       .waitFor()
-    // Its network has it, too, further below.
+    // The network section shows the address as well.
     await fact('Public address')
       .first()
       .getByText(/^198\.18\./)
@@ -59,7 +59,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await screenshot(page, 'vm-money-light')
   })
 
-  test('a change of type shows the price of both', async () => {
+  test('the dialog for a new type shows both prices', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'growing', 'a40.1x', project_id)
@@ -73,7 +73,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await dialog().getByText('a40.4x, 3.60 USD/h').waitFor()
   })
 
-  test('a deletion that has failed 21 times is shown as trouble by the name of the VM', async () => {
+  test('a deletion that failed 21 times is an alert with the name of the VM', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     await service.sql(
@@ -102,7 +102,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await service.sql('DELETE FROM simulated_faults')
   })
 
-  test('what happened is one line with its seconds, however many events told of it', async () => {
+  test('the events of one operation are one row, with the time in seconds', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'told-once', 'a40.1x', project_id)
@@ -123,7 +123,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
       .waitFor()
   })
 
-  test('usage is shown by VM and by label, beside the month before, with the budget as a line', async () => {
+  test('usage is grouped by VM or label and compared with the previous month and the budget', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const spend = (month: string, name: string, team: string, hours: number) =>
@@ -168,7 +168,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await page.waitForURL((url) => !url.searchParams.has('by'))
   })
 
-  test('whoever has not signed in sees types, prices and stock', async () => {
+  test('visitors see types, prices and availability without signing in', async () => {
     const visitor = await openTab(await scene.browser.newContext())
     await visitor.page.goto(`${scene.service.url}/`)
     await visitor.page.getByRole('link', { name: 'Types, prices and availability' }).click()
@@ -183,7 +183,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     await visitor.page.context().close()
   })
 
-  test('a declined card and a due invoice are said on the overview, in billing, and to operators', async () => {
+  test('a declined card and an unpaid invoice are shown on the overview, in billing and to operators', async () => {
     const { service } = scene
     const { project_id, organization_id } = service
     await service.sql(`UPDATE organizations SET payment_state = 'declined' WHERE id = $1`, [organization_id])
@@ -243,7 +243,7 @@ describe.skipIf(isBrowserMissing)('money and trouble in the console', () => {
     expect(operator.complaints).toEqual([])
   })
 
-  test('an operator finds a tenant’s VM by search, on its host and among all VMs, and what was done to it', async () => {
+  test('an operator finds a tenant’s VM by search, on its host, in the VM list and in the audit log', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'somebodys', 'a100.1x', project_id)

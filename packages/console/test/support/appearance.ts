@@ -4,12 +4,12 @@ import { root } from '@slipway/testing/root.ts'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 
-/** No test reads the screenshots, and to take them is a fifth of the browser's work. */
+/** Screenshots are optional: no test reads them, and they take a fifth of the browser's time. */
 const takesScreenshots = Boolean(process.env.SLIPWAY_SCREENSHOTS)
 const screenshots = join(root, 'artifacts')
 export const wide = { width: 1280, height: 860 }
 
-/** Returns everything that axe finds, by all of its rules but those of AAA and those that it has given up, in words. */
+/** Returns the violations of all axe rules except AAA and deprecated ones, as text. */
 async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
   const violations = await page.evaluate(
@@ -23,7 +23,7 @@ async function findingsOf(page: Page, part: string, isOnlyColour: boolean): Prom
         runOnly: { type: 'rule', values: rules.map(({ ruleId }) => ruleId) },
         resultTypes: ['violations'],
         preload: false,
-        // To find a selector for each element takes as long as to look at it.
+        // Selectors take as long as the checks themselves.
         selectors: false,
       })
       return violations.map(({ id, nodes }) => ({
@@ -42,7 +42,7 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await capture(page, name)
 }
 
-/** Takes the page as it is drawn, which is half the work of Playwright's own screenshots. */
+/** Captures the page as it is rendered, which takes half the time of Playwright's screenshots. */
 async function capture(page: Page, name: string): Promise<void> {
   if (!takesScreenshots) return
   const session = await page.context().newCDPSession(page)
@@ -52,13 +52,13 @@ async function capture(page: Page, name: string): Promise<void> {
   writeFileSync(join(screenshots, `${name}.png`), Buffer.from(data, 'base64'))
 }
 
-/** Returns what axe says of the page, or of a part of it, in each theme. */
+/** Returns the axe violations of the page, or of a part of it, in both themes. */
 export async function inBothThemes(page: Page, name: string, part = 'html'): Promise<string[]> {
   const findings: string[] = []
   for (const theme of ['light', 'dark']) {
     await setTheme(page, theme)
     await drawn(page)
-    // Between the themes nothing but the colours differs.
+    // The themes differ only in colors.
     const found = await findingsOf(page, part, theme === 'dark')
     findings.push(...found.map((finding) => `${name} ${theme}: ${finding}`))
     await capture(page, `${name}-${theme}`)
@@ -67,10 +67,7 @@ export async function inBothThemes(page: Page, name: string, part = 'html'): Pro
   return findings
 }
 
-/**
- * Waits until the page holds still: what a new size or theme changes by observers and listeners comes some frames later,
- * and the end of a transition later still.
- */
+/** Waits until observers, listeners and transitions have finished after a change of size or theme. */
 const drawn = (page: Page) =>
   page.evaluate(async () => {
     const isMoving = () =>
@@ -89,14 +86,14 @@ export const setTheme = (page: Page, theme: string) =>
     document.documentElement.dataset.theme = wanted
   }, theme)
 
-/** Returns what is too wide for a narrow screen. */
+/** Returns a finding if the page is too wide for a narrow screen. */
 export async function onNarrowScreen(page: Page, name: string): Promise<string[]> {
   await page.setViewportSize({ width: 390, height: 1600 })
   const overflowOf = () => {
     const content = document.querySelector('#content') ?? document.documentElement
     return content.scrollWidth - content.clientWidth
   }
-  // Some parts learn of the new width only after the page has it.
+  // Some parts are resized after the page.
   await page.waitForFunction(`(${overflowOf})() <= 0`, undefined, { timeout: 5_000 }).catch(() => {})
   const overflow = await page.evaluate(overflowOf)
   await screenshot(page, `${name}-narrow`)
@@ -104,7 +101,7 @@ export async function onNarrowScreen(page: Page, name: string): Promise<string[]
   return overflow > 0 ? [`${name} narrow: ${overflow} px too wide`] : []
 }
 
-/** Returns what of an open dialog or menu cannot be seen on a phone. */
+/** Returns a finding if an open dialog or menu does not fit on a phone. */
 export async function openOnNarrowScreen(page: Page, name: string, part: string): Promise<string[]> {
   const width = 390
   await page.setViewportSize({ width, height: 844 })

@@ -1,7 +1,7 @@
 export type Tone = 'good' | 'busy' | 'idle' | 'held' | 'warn' | 'bad'
 
-/** Each state that a record can be in has a tone and a word. */
-export const stateLooks: Record<string, [Tone, string]> = {
+/** The tone and the word of each state. */
+export const stateStyles: Record<string, [Tone, string]> = {
   STATE_RUNNING: ['good', 'running'],
   STATE_CREATING: ['busy', 'creating'],
   STATE_STARTING: ['busy', 'starting'],
@@ -52,8 +52,8 @@ export const stateLooks: Record<string, [Tone, string]> = {
   stuck: ['bad', 'stuck'],
 }
 
-/** A host that is up may be closed for new VMs. */
-export const hostLook = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
+/** A host that is up can be cordoned, which the API shows as not schedulable. */
+export const hostState = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
   state === 'up' && !schedulable ? 'cordoned' : state
 
-export const stateWord = (state: string): string => stateLooks[state]?.[1] ?? state
+export const stateWord = (state: string): string => stateStyles[state]?.[1] ?? state

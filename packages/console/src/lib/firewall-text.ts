@@ -14,8 +14,8 @@ type RuleParts = Pick<
 >
 type Endpoint = Partial<FirewallEndpoint>
 
-/** Returns "Allow tcp 22 from anywhere to every VM". `nameOf` returns the words for a VM, subnet or network. */
-export function sentenceOf(rule: RuleParts, nameOf: (id: string) => string): string {
+/** Returns a rule as text: "Allow tcp 22 from anywhere to every VM". `nameOf` names a VM, subnet or network. */
+export function ruleText(rule: RuleParts, nameOf: (id: string) => string): string {
   const isIn = rule.direction === 'ingress'
   const verb = rule.action === 'allow' ? 'Allow' : 'Deny'
   const ports = rule.destination_ports?.length ? ` ${list(rule.destination_ports)}` : ''
@@ -40,8 +40,8 @@ function list(words: string[]): string {
   return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
-/** Returns the rules that a VM's interface is subject to, by the side of the rule on which the VM stands. */
-export function rulesOf(
+/** Returns the rules that apply to an interface of a VM. */
+export function rulesOfInterface(
   rules: FirewallRule[],
   vm: Vm,
   nic: Vm['network_interfaces'][number],

@@ -1,6 +1,6 @@
 import { type ApiErrorCode, isApiError } from '@slipway/sdk'
 
-/** This says what to do about an error, where the message does not say so already. */
+/** What the user can do about an error, if the message does not say it. */
 const advice: Partial<Record<ApiErrorCode, string>> = {
   not_found: 'It may have been deleted, or it is in another project.',
   permission_denied: 'Ask an owner of the organization for a higher role.',
@@ -15,19 +15,19 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   unexpected_answer: 'A proxy may have answered, or the server has another version.',
 }
 
-/** Some messages of the service are meant for programs; people at this page get these words instead. */
+/** Replaces messages of the API that are written for programs. */
 const rewording: Partial<Record<ApiErrorCode, string>> = {
   payment_method_required: 'The organization has no valid payment method.',
 }
 
-interface ErrorWords {
+interface ErrorText {
   message: string
   advice: string
   requestId: string
 }
 
-/** Returns an error in words for people at this page, with what they can do about it. */
-export function errorWords(error: Error): ErrorWords {
+/** Returns the message of an error for users, with advice. */
+export function errorText(error: Error): ErrorText {
   if (!isApiError(error)) return { message: error.message, advice: 'Reload the page.', requestId: '' }
   const fields = error.details
     .map(({ field, message }) => `${field.replace(/^\//, '')} ${message}`)

@@ -14,7 +14,7 @@ import {
 } from '../support/browser.ts'
 import type { Service } from '../support/service.ts'
 
-describe.skipIf(isBrowserMissing)('what is said of things, and how they are used', () => {
+describe.skipIf(isBrowserMissing)('resources and controls of the console', () => {
   const scene = useConsole('Craft')
   let service: Service
   let page: Page
@@ -35,7 +35,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await service.asOwner.wait({ project_id }, operation)
   }
 
-  test('a VM is renamed, described, labelled and protected, and then cannot be deleted', async () => {
+  test('a VM gets a name, description, labels and deletion protection, which disables deletion', async () => {
     const vm = await createVm(service, 'plain', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
     await main().getByRole('button', { name: 'Edit name, labels and protection' }).click()
@@ -55,7 +55,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await reason.waitFor()
     await page.mouse.move(0, 0)
     await reason.waitFor({ state: 'detached' })
-    // A finger never hovers: it only presses.
+    // Touch screens have no hover, so a press also shows the reason.
     await remove.dispatchEvent('click')
     await reason.waitFor()
     expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
@@ -65,7 +65,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     })
   })
 
-  test('lists are narrowed by a selector, which a label fills in', async () => {
+  test('a click on a label filters the list by this label', async () => {
     const vms = [
       { ...vmRequest('trainer', 'a40.1x'), labels: { team: 'ml' } },
       { ...vmRequest('tester', 'a40.1x'), labels: { team: 'qa' } },
@@ -88,11 +88,11 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(await row(/datasets/).count()).toBe(0)
   })
 
-  test('a filter keeps every key, however fast one types, and what was chosen beside it', async () => {
+  test('a filter keeps every character of fast typing, and the other filters', async () => {
     await createVm(service, 'trainer', 'a40.1x', project_id)
     await open('/vms')
     await main().getByLabel('Filter by name, address or ID').focus()
-    // All within one task, in which no page can be drawn.
+    // All characters in one task, without a render in between.
     await page.evaluate(() => {
       for (const key of 'trainer') document.execCommand('insertText', false, key)
     })
@@ -109,7 +109,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(await main().getByLabel('Filter by name, address or ID').inputValue()).toBe('')
   })
 
-  test('the end of a long name is read in every list, where names mostly differ', async () => {
+  test('long names are not cut off in lists', async () => {
     const name = `gateway-${'production-'.repeat(4)}replica-17`
     await createVm(service, name, 'a40.1x', project_id)
     for (const path of ['/vms', '/events', '/operations']) {
@@ -122,7 +122,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     }
   })
 
-  test('a tenant reads that an operator stopped a VM, and not which one', async () => {
+  test('a tenant sees that an operator stopped a VM, but not which operator', async () => {
     const { id } = await createVm(service, 'trainer', 'a40.1x', project_id)
     await service.operator.adminVmStop({ vm_id: id })
     await open('/events')
@@ -132,14 +132,14 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       .waitFor()
   })
 
-  test('the page of a VM that was never there names the id that was asked for', async () => {
+  test('the page of a VM that never existed shows the requested ID', async () => {
     const id = '00000000-0000-7000-8000-000000000000'
     await open(`/vms/${id}`)
     await main().getByText('This project has no VM with this ID').waitFor()
     await main().getByText(id, { exact: true }).waitFor()
   })
 
-  test('tabs hold still as one goes from one to the next', async () => {
+  test('tabs keep their position when the page changes', async () => {
     await open('/settings/keys')
     const tabs = page.getByRole('navigation', { name: 'Settings' }).getByRole('link')
     const places = () => tabs.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().x))
@@ -148,7 +148,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(before.length).toBeGreaterThan(3)
     await tabs.filter({ hasText: 'Members' }).click()
     await tabs.and(page.locator('[aria-current=page]')).filter({ hasText: 'Members' }).waitFor()
-    // The tab is current before its page replaces the one before.
+    // The tab is current before its page is rendered.
     await main().getByText('can see all of its projects').waitFor()
     expect(await places()).toEqual(before)
   })
@@ -184,7 +184,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await main().getByRole('row', { name: /^ci/ }).waitFor({ state: 'detached' })
   })
 
-  test('where no disk is free, attaching offers to make one, and then says how to mount it', async () => {
+  test('attaching a disk offers to create one, and then shows the mount commands', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
     await main().getByRole('button', { name: 'Attach disk' }).click()
@@ -202,7 +202,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
   })
 
-  test('a disk shows what it costs and is attached from the list', async () => {
+  test('the list of disks shows prices and can attach a disk', async () => {
     await createVm(service, 'trainer', 'a40.1x', project_id)
     await createDisk('datasets', { size: '1000GiB' })
     const { items } = await service.asOwner.priceList({ project_id })
@@ -217,7 +217,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await row.getByRole('link', { name: 'trainer' }).waitFor()
   })
 
-  test('a disk is made while a VM is being created, and comes with it', async () => {
+  test('a disk that is created in the form for a VM is attached to it', async () => {
     await open('/vms/new')
     await main().getByRole('button', { name: 'Create a disk' }).click()
     await dialog().getByLabel('Name').fill('datasets')
@@ -229,7 +229,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('table', { name: 'Disks' }).getByText('datasets').waitFor()
   })
 
-  test('on a phone, price and button of a creation stay in sight, however far one has scrolled', async () => {
+  test('the price and the create button stay visible on a phone', async () => {
     await page.setViewportSize({ width: 390, height: 844 })
     await open('/vms/new')
     await page.getByLabel('SSH public key').fill(sshKey)
@@ -245,7 +245,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('heading', { level: 1, name: /-/ }).waitFor()
   })
 
-  test('the menu of many projects opens below its button, marks the one that is open, and finds another', async () => {
+  test('the project menu opens below its button, marks the current project and finds another', async () => {
     await open('/disks')
     const { name } = await service.asOwner.projectGet({ project_id })
     const button = page.getByRole('button', { name: /^Project/ })
@@ -261,7 +261,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     await page.getByRole('heading', { level: 1, name: 'default' }).waitFor()
   })
 
-  test('a button that cannot be used is easy to read and easy to tell from one that can', async () => {
+  test('a disabled button is readable and differs from an enabled one', async () => {
     await open('/settings/billing')
     const save = main().getByRole('button', { name: 'Save budget' })
     for (const theme of ['light', 'dark']) {
@@ -271,17 +271,17 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
       const element = await save.elementHandle()
       await main().getByLabel('Monthly limit (USD)').fill('a lot')
       const off = await save.evaluate(lookOf)
-      // Another element in its place would not have the focus that this one had.
+      // The element must stay the same to keep the focus.
       expect(await save.evaluate((now, before) => now === before, element), theme).toBe(true)
       expect(off.contrast, theme).toBeGreaterThanOrEqual(4.5)
       expect(Math.abs(off.brightness - live.brightness), theme).toBeGreaterThan(0.1)
     }
   })
 
-  test('a question about what cannot be undone has the focus on Cancel', async () => {
+  test('a confirmation of a destructive action has the focus on Cancel', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await open(`/vms/${vm.id}`)
-    // Why something cannot be done is read without pointing at it.
+    // The reason is visible without hovering over the button.
     await main().getByText('To change the type, stop the VM first. It is running.').waitFor()
     for (const action of ['Stop', 'Delete VM']) {
       const { y } = (await main().getByRole('button', { name: action }).boundingBox())!
@@ -295,7 +295,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect((await service.asOwner.vmGet({ project_id, vm_id: vm.id })).state).toBe('STATE_RUNNING')
   })
 
-  test('a button copies what stands beside it', async () => {
+  test('a copy button copies the value beside it', async () => {
     const { url } = service
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
     await createVm(service, 'trainer', 'a40.1x', project_id)
@@ -312,16 +312,16 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(address)
   })
 
-  test('what a toast covers can be scrolled clear of it', async () => {
+  test('content under a toast can be scrolled into view', async () => {
     const vm = await createVm(service, 'trainer', 'a40.1x', project_id)
     await page.setViewportSize({ width: 1280, height: 500 })
     await open(`/vms/${vm.id}`)
     await main().getByRole('button', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop VM' }).click()
     await result('Stopped trainer').waitFor()
-    // The pointer keeps the toast from going.
+    // The toast stays open under the pointer.
     await result('Stopped trainer').hover()
-    // What is read again meanwhile may make the page longer.
+    // Refetched data can make the page longer.
     const covered = async () => {
       await main().evaluate((element) => element.scrollTo(0, element.scrollHeight))
       const toast = (await page.getByRole('region', { name: /notification/i }).boundingBox())!
@@ -332,7 +332,7 @@ describe.skipIf(isBrowserMissing)('what is said of things, and how they are used
   })
 })
 
-/** Runs in the page: how bright a button is, and how well its words stand out from it. */
+/** Runs in the page. Returns the brightness of a button and the contrast of its text. */
 function lookOf(button: Element): { brightness: number; contrast: number } {
   const brightnessOf = (colour: string) => {
     const brush = document.createElement('canvas').getContext('2d')!
@@ -350,7 +350,7 @@ function lookOf(button: Element): { brightness: number; contrast: number } {
   return { brightness: ground, contrast }
 }
 
-/** Makes a key as `ssh-keygen -t ed25519` does. */
+/** Returns a new public key in the format of `ssh-keygen -t ed25519`. */
 function anotherKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)

@@ -11,14 +11,14 @@ import {
   visit,
 } from '../support/browser.ts'
 
-describe.skipIf(isBrowserMissing)('what the console says', () => {
+describe.skipIf(isBrowserMissing)('the content of the console', () => {
   const scene = useConsole('Truth')
   const main = () => scene.page.getByRole('main')
   const dialog = () => modalOf(scene.page)
   const summary = () => scene.page.getByRole('complementary', { name: 'Summary' })
   const open = (projectId: string, path: string) => visit(scene.page, `/projects/${projectId}${path}`)
 
-  test('a type beyond a quota is not offered first, and the summary says which quota it is', async () => {
+  test('a type beyond a quota is not preselected, and the summary names the quota', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a100_gpus', max: 0 }] })
@@ -32,14 +32,14 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .check({ force: true })
     const create = summary().getByRole('button', { name: 'Create VM' })
     expect(await create.isEnabled()).toBe(false)
-    // The reason links to the page that fixes it.
+    // The reason links to the field.
     await summary()
       .getByRole('button', { name: /is too low: 0 of 0 used/ })
       .click()
     await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'vm-type')
   })
 
-  test('a quota says whose it is, and of two the one is shown that is met first', async () => {
+  test('the tighter limit of project and organization is shown, with its owner', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     await service.operator.adminQuotaSet({ project_id, items: [{ name: 'a40_gpus', max: 1 }] })
@@ -58,7 +58,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     expect(await after('VMs (organization)')).toBe(used + 1)
   })
 
-  test('each type says where it is in stock, and all of them leave room for the locations', async () => {
+  test('each type shows its stock, and the locations are visible without scrolling', async () => {
     const { service, page } = scene
     await page.setViewportSize({ width: 1440, height: 900 })
     await open(takeProject(service), '/vms/new')
@@ -72,7 +72,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     expect(box.y + box.height).toBeLessThan(900)
   })
 
-  test('the events of a webhook are chosen from those that there are', async () => {
+  test('the events of a webhook are selected from the existing types', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await open(project_id, '/settings/webhooks')
@@ -100,7 +100,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .waitFor()
   })
 
-  test('a filter stands in the address by the word that stands on the page', async () => {
+  test('filters in the URL use the same words as the page', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'found', 'a40.1x', project_id)
@@ -114,7 +114,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await main().getByText('No operations.').waitFor()
   })
 
-  test('hundreds of rows neither overlap nor leave gaps when the window becomes narrow and wide again', async () => {
+  test('hundreds of rows have no gaps or overlaps after the width of the window changes', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'model', 'a40.1x', project_id)
@@ -134,7 +134,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     const table = main().getByRole('table')
     const edges = () => table.getAttribute('data-cut')
     await expect.poll(edges).toBe('')
-    // Where there is no room for all columns, the less important ones stand below the name.
+    // Less important columns move below the name if there is no room.
     await page.setViewportSize({ width: 768, height: 860 })
     const titles = () => table.getByRole('columnheader').allTextContents()
     await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'USD/h'])
@@ -170,7 +170,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await expect.poll(() => offered.count()).toBe(1)
   })
 
-  /** How far each row in sight begins from the end of the one before it, where it is not right behind it. */
+  /** Returns the gaps and overlaps between consecutive visible rows, in pixels. */
   const gapsBetweenRows = () =>
     scene.page.evaluate(() => {
       const boxes = [...document.querySelectorAll('[role=rowgroup] > [role=row]')]
@@ -181,7 +181,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
         .filter((gap) => Math.abs(gap) > 1)
     })
 
-  test('the name of a location is never broken at a hyphen', async () => {
+  test('names of locations do not break at hyphens', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'placed', 'a40.1x', project_id)
@@ -199,7 +199,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     }
   })
 
-  /** The locations in sight, outside of names and commands, that begin on one line and end on another. */
+  /** Returns visible texts in which the name of a location spans two lines; ignores commands. */
   const brokenLocations = () =>
     scene.page.evaluate(() => {
       const broken: string[] = []
@@ -217,7 +217,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       return broken
     })
 
-  test('what today has cost so far is a bar of its own', async () => {
+  test('the cost of today is a separate bar', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     await createVm(service, 'costly', 'a40.1x', project_id)
@@ -225,13 +225,13 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await main()
       .getByText(/^Today so far \d+\.\d\d USD, shown as one bar$/)
       .waitFor()
-    // Products are known at once.
+    // Costs by product are known immediately.
     await main()
       .getByRole('table', { name: 'By product' })
       .getByRole('row', { name: /^a40\.1x \d+\.\d\d$/ })
       .waitFor()
     await settled(page)
-    // Beside a table that is split nothing says that it is not.
+    // The table is itemized, so the page must not say otherwise.
     expect(await main().getByText('not yet itemized').count()).toBe(0)
     await screenshot(page, 'usage-first-day-light')
     await main().getByLabel('Group by').selectOption('By VM')
@@ -240,7 +240,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
       .waitFor()
   })
 
-  test('what needs someone is counted on every page, said on the overview, and leads to its place', async () => {
+  test('alerts are counted in the header, shown on the overview, and link to the resource', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const vm = await createVm(service, 'fallen', 'a40.1x', project_id)
@@ -252,12 +252,12 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await screenshot(page, 'alerts-light')
     await page.getByRole('menuitem', { name: /fallen/ }).click()
     await page.getByRole('heading', { level: 1, name: 'fallen' }).waitFor()
-    // What it wrote last stands with the notice.
+    // The alert contains the last lines of the serial log.
     const notice = main().getByRole('region', { name: 'Alerts' })
     await notice.getByText(/Cloud-init finished\nfallen login:/).waitFor()
   })
 
-  test('search finds a VM of another project, and acts upon one of this', async () => {
+  test('search finds a VM of another project, and can stop a VM of this project', async () => {
     const { service, page } = scene
     const [here, there] = [takeProject(service), takeProject(service)]
     await createVm(service, 'near-by', 'a40.1x', here)
@@ -285,7 +285,7 @@ describe.skipIf(isBrowserMissing)('what the console says', () => {
     await dialog().waitFor({ state: 'detached' })
   })
 
-  test('the list of VMs is sorted by a click on a title, and the address keeps it', async () => {
+  test('a click on a column title sorts the list of VMs and is kept in the URL', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     for (const name of ['vm-10', 'vm-9']) await createVm(service, name, 'a40.1x', project_id)

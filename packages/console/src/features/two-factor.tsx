@@ -13,8 +13,8 @@ import { SecretDialog } from '../ui/secret.tsx'
 const secretOf = (uri: string): string => new URL(uri).searchParams.get('secret') ?? ''
 const inGroups = (secret: string): string => secret.replace(/(.{4})(?=.)/g, '$1 ')
 
-/** Sets a second factor up in two steps, or removes it. */
-export function SecondFactor() {
+/** Turns two-factor authentication on in two steps, or off. */
+export function TwoFactor() {
   const { caller } = useMe()
   const [password, setPassword] = useState('')
   const [uri, setUri] = useState('')
@@ -28,13 +28,13 @@ export function SecondFactor() {
   const confirm = useAction({
     run: () => client.authTotpConfirm({ code: code.trim() }),
     done: () => 'Two-factor authentication is on',
-    touches: ['authSessionList', 'rootGet'],
+    invalidates: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
   const remove = useAction({
     run: () => client.authTotpRemove({ code: code.trim() }),
     done: () => 'Two-factor authentication is off',
-    touches: ['authSessionList', 'rootGet'],
+    invalidates: ['authSessionList', 'rootGet'],
     showsErrors: true,
   })
   const submit = (event: FormEvent) => {

@@ -1,0 +1,13 @@
+import type { ReactNode } from 'react'
+
+/** Keeps a name on one line if it fits, because browsers break lines at hyphens. */
+export const NoBreak = ({ children }: { children: ReactNode }) => (
+  <span className="inline-block max-w-full">{children}</span>
+)
+
+/** Shows a sentence without line breaks inside names such as ap-south1-a. */
+export const Sentence = ({ text }: { text: string }) =>
+  text.split(/(\s+)/).map((part, index) =>
+    // biome-ignore lint/suspicious/noArrayIndexKey: words have no identity but their place
+    part.includes('-') ? <NoBreak key={index}>{part}</NoBreak> : part,
+  )
