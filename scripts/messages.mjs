@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
+import { consoleTexts } from './console-texts.mjs'
 import { root } from './install.mjs'
+import { textsOf } from './source-texts.mjs'
 
 const sourcesOf = (folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -19,41 +21,28 @@ const failureMakers = {
   NotFound: { message: 0 },
   invalidField: { code: 'invalid_argument', message: 1, prefix: 0 },
 }
-const textAttributes = ['alt', 'aria-label', 'description', 'hint', 'label', 'placeholder', 'title', 'text']
+/** Functions of the command line that ask a question or print a note, with the position of their text. */
+const commandLineTexts = {
+  askText: 1,
+  askSecret: 1,
+  askChoice: 1,
+  askYes: 1,
+  confirmLoss: 1,
+  'cli.note': 0,
+  'cli.say': 0,
+}
 const shown = (text) => text.replace(/\s+/g, ' ').trim()
-
-/** The texts that an expression can have; what is known only at run time stands in braces. */
-function textsOf(node) {
-  if (ts.isStringLiteralLike(node)) return [node.text]
-  if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return textsOf(node.expression)
-  if (ts.isConditionalExpression(node)) return [...textsOf(node.whenTrue), ...textsOf(node.whenFalse)]
-  if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.PlusToken)
-    return textsOf(node.left).flatMap((left) => textsOf(node.right).map((right) => left + right))
-  if (ts.isTemplateExpression(node))
-    return node.templateSpans.reduce(
-      (texts, { expression, literal }) =>
-        texts.flatMap((text) => partsOf(expression).map((part) => text + part + literal.text)),
-      [node.head.text],
-    )
-  return [`{${shown(node.getText())}}`]
-}
-
-/** A choice between fixed texts inside a message makes one message each; everything else is a value. */
-function partsOf(expression) {
-  const texts = textsOf(expression)
-  return texts.length === 1 || texts.length > 4 ? [`{${shown(expression.getText())}}`] : texts
-}
-
 const hasWords = (text) => /[A-Za-z]{2}/.test(text.replace(/\{[^}]*\}/g, ''))
 
 function* messagesOf(file, node) {
   const from = (position) => node.arguments?.[position]
   if (ts.isNewExpression(node) || ts.isCallExpression(node)) {
-    const callee = node.expression.getText().split('.').at(-1)
+    const name = node.expression.getText()
+    const callee = name.split('.').at(-1)
     const maker =
       failureMakers[callee] ??
       (/Error$/.test(callee) && ts.isNewExpression(node) ? { message: 0 } : undefined)
-    const isLog = /\blog\.(info|warn|error)$/.test(node.expression.getText())
+    const isLog = /\blog\.(info|warn|error)$/.test(name)
     const message = isLog ? (from(1) ?? from(0)) : maker && from(maker.message)
     if (message && !ts.isSpreadElement(message)) {
       const code =
@@ -61,16 +50,11 @@ function* messagesOf(file, node) {
       const prefix = maker?.prefix === undefined ? '' : `${textsOf(from(maker.prefix))[0]}: `
       const group = isLog ? 'log' : (maker.group ?? (code ? 'failure' : 'error'))
       const detail = isLog ? callee : code || callee
-      for (const text of textsOf(message))
-        if (hasWords(text)) yield { group, text: prefix + text, detail, file }
+      for (const text of textsOf(message)) yield { group, text: prefix + text, detail, file }
     }
-  }
-  if (ts.isJsxText(node) && hasWords(node.text))
-    yield { group: 'console', text: node.text, detail: 'text', file }
-  if (ts.isJsxAttribute(node) && node.initializer && textAttributes.includes(node.name.getText())) {
-    const value = ts.isJsxExpression(node.initializer) ? node.initializer.expression : node.initializer
-    for (const text of value ? textsOf(value) : [])
-      if (hasWords(text)) yield { group: 'console', text, detail: node.name.getText(), file }
+    const prompt = file.startsWith('packages/cli/') && commandLineTexts[name]
+    if (typeof prompt === 'number' && from(prompt))
+      for (const text of textsOf(from(prompt))) yield { group: 'prompt', text, detail: callee, file }
   }
   for (const child of node.getChildren()) yield* messagesOf(file, child)
 }
@@ -87,8 +71,20 @@ const sections = {
     'kind',
     'The command line, the configuration, the engines and the embedded PostgreSQL report these.',
   ],
-  console: ['Console', 'kind', 'Texts of pages, labels and hints.'],
+  prompt: [
+    'Prompts and notes of the command line',
+    'function',
+    'Questions at a terminal, and notes beside the output.',
+  ],
+  console: [
+    'Console',
+    'kind',
+    'Texts of pages, labels, hints, dialogs and toasts, and the words for states.',
+  ],
 }
+
+const head = (column) =>
+  column ? `| message | ${column} | file |\n| --- | --- | --- |` : '| message | file |\n| --- | --- |'
 
 export function messages() {
   const found = ['contract', 'server', 'sdk', 'cli', 'console']
@@ -100,17 +96,22 @@ export function messages() {
         ts.ScriptTarget.Latest,
         true,
       )
-      return [...messagesOf(file, source)]
+      const texts = file.startsWith('packages/console/') ? consoleTexts(source) : []
+      return [...messagesOf(file, source), ...[...texts].map((text) => ({ group: 'console', ...text, file }))]
     })
   const parts = Object.entries(sections).map(([group, [title, column, text]]) => {
-    const rows = found
-      .filter((message) => message.group === group)
-      .map(
-        ({ text, detail, file }) =>
-          `| ${shown(text).replaceAll('|', '\\|')} | ${detail} | ${file.replace(/^packages\/(.*)\/src\//, '$1/')} |`,
-      )
-    const unique = [...new Set(rows)]
-    return `## ${title}\n\n${text} There are ${unique.length}.\n\n| message | ${column} | file |\n| --- | --- | --- |\n${unique.join('\n')}\n`
+    const filesByText = new Map()
+    for (const { text, detail, file } of found.filter((message) => message.group === group)) {
+      if (!hasWords(text)) continue
+      const key = shown(text).replaceAll('|', '\\|') + (group === 'console' ? '' : ` | ${detail}`)
+      const files = filesByText.get(key) ?? new Set()
+      filesByText.set(key, files.add(file.replace(/^packages\/(.*)\/src\//, '$1/')))
+    }
+    const rows = [...filesByText].map(([key, [first, ...others]]) => {
+      const more = others.length === 0 ? '' : ` and ${others.length} more`
+      return `| ${key} | ${first}${more} |`
+    })
+    return `## ${title}\n\n${text} There are ${rows.length}.\n\n${head(column)}\n${rows.join('\n')}\n`
   })
   return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their language can be read in\none sitting. \`node scripts/generate.mjs\` makes it from the sources, and \`npm run check\` compares it. A value that is known only at run time is in\nbraces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
 }
