@@ -8,7 +8,7 @@ const textNames =
 const tones = ['good', 'busy', 'idle', 'held', 'warn', 'bad']
 /** A capital letter and more than one word. Commands and class names do not look like this. */
 const isSentence = (text) => /^["“{]?[A-Z][\w’'-]*[:.]? \S/.test(text)
-const isTitle = (text) => /^[A-Z][\w ]+$/.test(text) && /[a-z]|^[A-Z]{2,3}$/.test(text)
+const isTitle = (text) => /^[A-Z][\w ]+$/.test(text) && /[a-z]|^(CLI|SSH|ID|URL)$/.test(text)
 
 /** The results of an expression: those of its branches and, for a function, of its `return` statements. */
 function resultsOf(node) {
@@ -77,5 +77,6 @@ export function* consoleTexts(node, isInText = false) {
 }
 
 function* described(nodes, detail) {
-  for (const node of nodes) for (const text of textsOf(node)) yield { text, detail }
+  const isConstant = (text) => /^[A-Z_]{4,}$/.test(text)
+  for (const node of nodes) for (const text of textsOf(node)) if (!isConstant(text)) yield { text, detail }
 }

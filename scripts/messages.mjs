@@ -76,11 +76,7 @@ const sections = {
     'function',
     'Questions at a terminal, and notes beside the output.',
   ],
-  console: [
-    'Console',
-    'kind',
-    'Texts of pages, labels, hints, dialogs and toasts, and the words for states.',
-  ],
+  console: ['Console', '', 'Texts of pages, labels, hints, dialogs and toasts, and the words for states.'],
 }
 
 const head = (column) =>

@@ -35,10 +35,6 @@ const refused = [
 const openers =
   /^(Of|Whom|Whose|Whoever|As|By|So|The same (for|of|in|into|with|once|as a)|Else|Nor|Those|Gone|Whether|Such|Not)\b/
 
-/** Accepted for now, as `file: text`. The list may only become shorter. */
-const allowedFile = 'scripts/words-allowed.txt'
-const mostAllowed = 31
-
 const tracked = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
@@ -91,19 +87,10 @@ function paragraphsOf(text) {
   return plain.split('\n').map((line, at) => ({ first: at + 1, text: line.replace(/^[\s>#*|-]+/, '') }))
 }
 
-const allowed = new Set(
-  readFileSync(join(root, allowedFile), 'utf8')
-    .split('\n')
-    .filter((line) => line && !line.startsWith('#')),
-)
-const used = new Set()
 const problems = []
 
-function report(file, first, text, what) {
-  const entry = `${file}: ${text.slice(0, 60)}`
-  if (allowed.has(entry)) used.add(entry)
-  else problems.push(`${file}:${first}: ${what}\n    ${text.slice(0, 150)}`)
-}
+const report = (file, first, text, what) =>
+  problems.push(`${file}:${first}: ${what}\n    ${text.slice(0, 150)}`)
 
 for (const file of tracked) {
   if (!isProse(file) && !isCode(file)) continue
@@ -124,9 +111,6 @@ for (const file of tracked) {
     }
   }
 }
-for (const entry of allowed) if (!used.has(entry)) problems.push(`${allowedFile}: no longer needed: ${entry}`)
-if (allowed.size > mostAllowed)
-  problems.push(`${allowedFile}: ${allowed.size} entries, at most ${mostAllowed}`)
 if (problems.length > 0) {
   console.error(problems.join('\n'))
   console.error(`${problems.length} phrases that readers stumble over. Rules: CONTRIBUTING.md, "Language".`)

@@ -15,7 +15,7 @@ import { eventually } from '../src/eventually.ts'
 import { startProgram } from '../src/program.ts'
 import { root } from '../src/root.ts'
 
-/** A checkout that has scripts and a CLI of its own and shares the rest, so that a build of it disturbs nobody. */
+/** A checkout that has scripts and a CLI of its own and shares the rest, so that its build does not affect other tests. */
 const checkout = mkdtempSync(join(tmpdir(), 'slipway-build-'))
 afterAll(() => rmSync(checkout, { recursive: true }))
 cpSync(join(root, 'scripts'), join(checkout, 'scripts'), { recursive: true })

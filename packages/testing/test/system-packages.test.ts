@@ -23,7 +23,7 @@ exit 100
   writeFileSync(join(programs, 'apt-get'), apt)
   chmodSync(join(programs, 'apt-get'), 0o755)
   const script = pathToFileURL(join(root, 'scripts/system-packages.mjs')).href
-  // Of the suites in that file alone, so that nothing else is missing.
+  // Check only the packages of one test file, so that nothing else is missing.
   const code = `const { ensureSystemPackages } = await import('${script}')
     console.log(JSON.stringify(ensureSystemPackages('cli/test/terminal.test.ts')))`
   const args = ['--input-type=module', '-e', code]

@@ -8,7 +8,7 @@ import type { Engine, HostReport, VmSpec } from '../../src/engines/engine.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
-/** As root, VMs are isolated; as another user, the host record says what is missing. Both cases are tested. */
+/** VMs are isolated if the server runs as root. Otherwise the host record says what is missing. Both cases are tested. */
 const isRoot = process.getuid?.() === 0
 const signal = AbortSignal.timeout(600_000)
 const call = (generation = 1) => ({ generation, signal })

@@ -22,7 +22,7 @@ test(
     const creations = specs.map((spec) => inTheEnd(() => worker.ensureVm(spec, wanted, cluster.at(1))))
     await eventually(async () => (await others[0]!.instances()).length > 0, patienceMs)
     await leader.kill()
-    // Somebody else leads and answers; firewalls wait for the member.
+    // Another member becomes the leader and responds; firewalls wait for the killed member.
     await eventually(
       async () => (await cluster.bench.leader(others[0]).catch(() => leader)) !== leader,
       patienceMs,
@@ -82,7 +82,7 @@ test(
     await cluster.engine.cordonHost('m3', true, cluster.signal)
     expect(await read()).toMatchObject({ roles: before.roles, config: { 'scheduler.instance': 'manual' } })
     expect(await cordoned()).toBe(true)
-    // What names its member goes there all the same: a VM that is on it can be started.
+    // Requests with a target member ignore the cordon: a VM on this member can be started.
     const spec = cluster.specOn('m3')
     expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
       power: 'running',

@@ -34,7 +34,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
     const [first, lost, third] = specs as [VmSpec, VmSpec, VmSpec]
     const guestPid = await second!.pidOf(`vm-${lost.id}`)
     await second!.kill()
-    // Nobody answers for the guest, which lives on, and its silence is not taken for its end.
+    // The member does not respond for the guest, which still runs and must not count as stopped.
     process.kill(guestPid, 0)
     await expect(cluster.engine.inspectVm(lost, cluster.signal)).rejects.toMatchObject({
       kind: 'unavailable',

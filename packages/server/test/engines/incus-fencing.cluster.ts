@@ -153,11 +153,11 @@ test('a worker that hears events late, or never, sees what happened all the same
     return false
   }, within.timeout)
   expect(heard).toEqual([])
-  // Lost for good: whoever listens again is told that anything may have changed.
+  // After lost events, a new listener is notified that everything may have changed.
   relay.drop()
   await eventually(() => heard.includes(spec.id), within.timeout)
   await deaf.removeVm(spec, at(2))
-  // Of a VM that is gone by the time they come.
+  // These events arrive after the VM was removed.
   await eventually(() => relay.heldCount > 0)
   heard.length = 0
   relay.release()

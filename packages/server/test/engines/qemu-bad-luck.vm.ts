@@ -93,7 +93,7 @@ async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
     )?.pid
   const keeper = (await pidOf('/bin/sh'))!
   process.kill(keeper, 'SIGSTOP')
-  // As when the guest powers off, QEMU ends with 0.
+  // QEMU exits with 0, like after a power-off by the guest.
   process.kill((await pidOf('qemu-system'))!, 'SIGTERM')
   while (await pidOf('qemu-system')) await sleep(20)
   return { spec, keeper }
@@ -104,7 +104,7 @@ test(
   WITHIN,
   async () => {
     const { spec, keeper } = await poweredOffUnnoted()
-    // An engine that is closed goes no rounds: whoever reads the VM's files there is the look.
+    // A closed engine does not check its VMs, so only another engine that reads the VM's files can notice.
     const other = await bench.open({ location: 'local-b' })
     let otherHost = ''
     for await (const report of other.inventory(signal)) otherHost = report.name
@@ -152,7 +152,7 @@ test('the qemu engine pulls the plug on a guest that does not shut down in time'
   await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
-  // Its time is up as soon as somebody looks after it who waits no longer.
+  // An engine with a shorter limit ends the shutdown at its next check.
   await opened({ shutdownLimitMs: 1 })
   while ((await engine.inspectVm(spec, signal))?.power !== 'off') await sleep(100)
   await engine.removeVm(spec, call(3))

@@ -51,7 +51,7 @@ const about = (row: { is_removed: boolean } | undefined, highest = 0, note: Know
   note: async (generation) => row && note(generation),
 })
 
-/** Whether the engine itself would do it: a fault that refuses nothing any more would be too easy to notice. */
+/** Returns whether the engine would accept the call. A mutant that accepts everything would be too easy to detect. */
 function isAccepted(method: Changing, { highest, isThere, isRemoved }: Known, call: Call): boolean {
   if (call.generation < highest) return false
   if (method === 'ensureVm' || method === 'ensureDisk') return !isRemoved
@@ -139,7 +139,7 @@ const ensuring =
   ): Mutation =>
   ({ engine }) => ({ ensureVm: (spec, wanted, call) => ensureVm(engine, spec, wanted, call) })
 
-/** The end of a change is told as soon as it is under way, which the inventory shows at its next look. */
+/** Reports the end of a change as soon as it starts; the next inventory shows that it still runs. */
 function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: VmStatus['power']): Mutation {
   return (subject) => {
     const { engine, publicAddress } = subject
@@ -264,7 +264,7 @@ export const mutations: Record<string, Mutation> = {
 }
 
 const reads = ['inspectVm', 'inspectDisk', 'serialLog']
-/** After so many looks at it, what was told early is done. */
+/** The number of reads after which a change that was reported early is complete. */
 const readsUntilDone = 4
 
 /** The engine with the methods of the mutation in place of its own. */

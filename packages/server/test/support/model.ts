@@ -103,7 +103,7 @@ export class Lane {
     expect(vms.items.map(({ id, name, type, state }) => ({ id, name, type, state })).sort(byId)).toEqual(
       [...this.#vms].map(([id, { name, type, state }]) => ({ id, name, type, state })).sort(byId),
     )
-    // By itself each is told as in the list, but for what it costs, which grows.
+    // A single read equals the list, except for the cost, which grows.
     for (const { cost_usd: _, ...listed } of vms.items) {
       const params = { project_id: this.#place.projectId, vm_id: listed.id }
       expect(await this.#service.ok('vmGet', { token: this.#place.token, params })).toMatchObject(listed)

@@ -11,10 +11,10 @@ export interface PlanNode {
   Plans?: PlanNode[]
 }
 
-/** More rows than one thing of a tenant has: who reads so many to find a few looks at what does not concern it. */
+/** More rows than one resource of a tenant has. A plan that filters this number of rows reads unrelated rows. */
 const manyRows = 20_000
 
-/** More rows than a page has: who reads so many to sort out a page of them reads all that a project or a tenant has. */
+/** More rows than a page. A plan that sorts this number of rows reads all rows of a project or a tenant. */
 const moreThanPage = 120
 
 /** These read all of their input before they give the first row. */
@@ -31,7 +31,7 @@ export function growthOf(
   tables: Readonly<Record<string, number>> = grownTables,
 ): string[] {
   const found: string[] = []
-  /** `isCut`: whoever asks stops after a page. */
+  /** `isCut`: the parent node stops after one page. */
   function look(node: PlanNode, isCut: boolean): void {
     const { 'Node Type': kind, 'Relation Name': table = '', 'Index Name': index = '', Filter = '' } = node
     const isGrown = tables[table] !== undefined

@@ -1,4 +1,4 @@
-// What somebody writes who has just installed the SDK: make a VM and a disk, join them, see what happened, clear away.
+// A first program with the SDK: create a VM and a disk, attach it, list the events, and delete both.
 import { ApiError, createClient, type Disk, type Vm } from '@slipway/sdk'
 
 const { SLIPWAY_API_URL = '', SLIPWAY_ACCESS_KEY = '', SLIPWAY_PROJECT = '' } = process.env

@@ -15,7 +15,7 @@ const PACKAGES = [
 ]
 const FILES = {
   'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
-  // Without it cloud-init asks for a locale that nobody has generated, and ends in an error.
+  // Without this file, cloud-init fails because it requests a locale that does not exist.
   'etc/default/locale': 'LANG=C.UTF-8\n',
 }
 

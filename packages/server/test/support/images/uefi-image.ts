@@ -13,7 +13,7 @@ const EFI_NAMES = {
 }
 
 export interface UefiImage {
-  /** Of an unpacked system: it has the stub of `systemd-boot-efi`. */
+  /** The directory of an unpacked system that contains the stub of `systemd-boot-efi`. */
   systemDir: string
   kernel: string
   initrd: string

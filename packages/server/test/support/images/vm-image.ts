@@ -32,7 +32,7 @@ for item in proc sys dev; do /bin/busybox mount --move /$item /new/$item; done
 exec /bin/busybox switch_root /new /sbin/init
 `
 
-/** The guest of containers, and before it starts, the seed of a VM; the power button is heard, too. */
+/** The files of the container guest, plus the seed of a VM, which runs first, and support for the power button. */
 const files = {
   ...guestFiles,
   'etc/inittab': `::sysinit:/etc/slipway/seed

@@ -74,7 +74,7 @@ export class ClusterBench {
     return { ...this.#template, id: randomUUID(), host, network }
   }
 
-  /** Of the members that answer. */
+  /** Returns the reports of the members that respond. */
   async reports(): Promise<Map<string, HostReport>> {
     const found = new Map<string, HostReport>()
     for await (const report of this.engine.inventory(this.signal))

@@ -1,6 +1,6 @@
 import { createServer, connect as dial, type Server, type Socket } from 'node:net'
 
-/** Stands between a worker and the socket of its Incus: calls pass, and what Incus tells of by itself is kept back. */
+/** A proxy between a worker and the socket of its Incus. Calls pass; events are held back. */
 export class EventRelay {
   readonly path: string
   readonly #server: Server

@@ -36,7 +36,7 @@ async function ovnPrograms(): Promise<string> {
   }
 }
 
-/** Of the first member, which has the databases of OVN. */
+/** The address and ports of the first member, which runs the databases of OVN. */
 const central = { address: '198.51.100.1', northPort: 6641, southPort: 6642 }
 
 /**
@@ -89,7 +89,7 @@ export class OvnBench {
       const create = ['network', 'create', 'uplink', '--type=physical']
       for (const member of bench.members) {
         await bench.addPort(member, 'up1')
-        // No program computes what network cards would: whoever sends into the switch does it himself.
+        // There is no network card that computes checksums, so disable offloading.
         await withoutOffload([`--net=/run/netns/${member.namespace}`], 'up1')
         await first!.cli(...create, '--target', member.name, 'parent=up1')
       }

@@ -64,14 +64,14 @@ export class IncusStandIn {
     return this.#listeners.size
   }
 
-  /** Tells everybody who listens. */
+  /** Sends an event to all listeners. */
   tell(event: unknown): void {
     const text = Buffer.from(JSON.stringify(event))
     const head = text.length < 126 ? [0x81, text.length] : [0x81, 126, text.length >> 8, text.length & 0xff]
     for (const socket of this.#listeners) socket.write(Buffer.concat([Buffer.from(head), text]))
   }
 
-  /** Those who listened hear nothing any more. */
+  /** Closes the connections of all listeners. */
   hangUp(): void {
     for (const socket of this.#listeners) socket.destroy()
     this.#listeners.clear()
@@ -115,7 +115,7 @@ export class IncusStandIn {
       `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
     )
     socket.on('error', () => {})
-    // Whoever says goodbye is let go.
+    // Confirm a close frame.
     socket.on('data', (frame: Buffer) => (frame[0]! & 0x0f) === 8 && socket.end(Buffer.from([0x88, 0])))
     socket.on('close', () => this.#listeners.delete(socket))
     this.#listeners.add(socket)

@@ -66,7 +66,7 @@ export class VmBench {
     return this.bench.members[0]!
   }
 
-  /** Of QEMU, by their command lines. */
+  /** Returns the command lines of the QEMU processes. */
   async guestProcesses(): Promise<string[]> {
     const { stdout } = await exec('ip', ['netns', 'pids', this.member.namespace])
     const lines = stdout

@@ -16,7 +16,7 @@ function findObstacle(): string {
  * Incus wants vhost_vsock, by which it would speak to an agent in the guest; our guests have none. Where the kernel does
  * not have it, this stands in for what the daemon asks at its start: a `modprobe` that agrees, a device that can be
  * opened, and a socket at its standard input that is handed out wherever one for vsock is made. Binding it, listening
- * and giving a guest its number succeed without being done, and nobody ever connects. Only the daemon and what it starts
+ * and giving a guest its number succeed without being done, and no client ever connects. Only the daemon and what it starts
  * see any of this.
  */
 const standIn = String.raw`
