@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a dark page never flashes white. A file of its own: no inline script is allowed.
+// Runs before the first paint, so that a dark page does not flash white. It is a separate file because inline scripts are not allowed.
 ;(() => {
   let choice = 'system'
   try {

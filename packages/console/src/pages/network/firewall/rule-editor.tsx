@@ -151,7 +151,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             value={ports}
             onChange={setPorts}
             placeholder="all"
-            hint="For example 22, 3000-8080. Empty means all."
+            hint="Example: 22, 3000-8080"
             isMono
           />
           <TextField
@@ -159,7 +159,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             value={sourcePorts}
             onChange={setSourcePorts}
             placeholder="all"
-            hint="Usually empty, which means all."
+            hint="Usually empty"
             isMono
           />
         </div>
