@@ -53,7 +53,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
           <p className="mt-1">
             <b className="font-medium text-ink">Will be kept:</b>{' '}
             {dataDisks.length === 0
-              ? 'nothing, because no data disk is attached.'
+              ? 'nothing (no data disks).'
               : `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}.`}
           </p>
         </Confirm>

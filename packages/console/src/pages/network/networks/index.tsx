@@ -66,7 +66,8 @@ export function Networks() {
       ) : (
         networks.data.map((network) => {
           const own = subnets.data.filter(({ vpc_network_id }) => vpc_network_id === network.id)
-          const whyNotNetwork = own.length > 0 ? 'To delete the network, delete its subnets first.' : undefined
+          const whyNotNetwork =
+            own.length > 0 ? 'To delete the network, delete its subnets first.' : undefined
           return (
             <Section
               key={network.id}
