@@ -12,6 +12,7 @@ interface Cut {
 export class Wire {
   readonly #databaseUrl: URL
   readonly #sockets = new Set<Socket>()
+  readonly #silent = new WeakSet<Socket>()
   readonly #server = createServer((near) => this.#join(near))
   #isStalled = false
   #cut: Cut | undefined
@@ -61,10 +62,20 @@ export class Wire {
     for (const socket of this.#sockets) socket.pause()
   }
 
-  /** What was held back arrives now. */
+  /** The existing connections stay open but never carry anything again, as if their peer had lost power. New ones work. */
+  silence(): void {
+    this.#isStalled = false
+    for (const socket of this.#sockets) {
+      socket.pause()
+      socket.removeAllListeners('data')
+      this.#silent.add(socket)
+    }
+  }
+
+  /** What was held back arrives now, except on connections that were silenced. */
   flow(): void {
     this.#isStalled = false
-    for (const socket of this.#sockets) socket.resume()
+    for (const socket of this.#sockets) if (!this.#silent.has(socket)) socket.resume()
   }
 
   #join(near: Socket): void {

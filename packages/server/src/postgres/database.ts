@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
 import { isRetryable } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
 import { type QueryResult, queryOf } from './prepared.ts'
@@ -13,6 +14,10 @@ export type * from './queryable.ts'
 // 64-bit counts and generations stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
+/** How long a statement may go without a response. With the time for a new connection it stays below 30 seconds. */
+const defaultResponseMs = 20_000
+/** PostgreSQL ends a statement before this process gives up its connection. */
+const statementShare = 0.9
 const mostAttempts = 8
 /** Doubles with every further attempt. */
 const longestFirstPauseMs = 4
@@ -21,6 +26,8 @@ export interface DatabaseOptions {
   url: string
   poolSize: number
   applicationName?: string
+  /** After this time without a response to a statement, its connection is broken. */
+  responseMs?: number
   /** Receives the signals of committed transactions. */
   signals?: Pick<Signals, 'send'>
   onError?: (error: Error) => void
@@ -36,21 +43,21 @@ export class Database implements Queryable {
   constructor(options: DatabaseOptions) {
     this.url = options.url
     this.#signals = options.signals
+    const { responseMs = defaultResponseMs } = options
     this.pool = new pg.Pool({
+      ...connectionOptions,
       connectionString: options.url,
       max: options.poolSize,
       application_name: options.applicationName ?? 'slipway',
       // Statements that a transaction sends without waiting in between go to the database in one piece, in order.
       pipeline: true,
       stream: () => new JoinedSocket(),
-      connectionTimeoutMillis: 8_000,
       // A new connection has no prepared statements, so the first requests after a quiet time should find an old one.
       // Networks drop silent connections after four minutes or more.
       idleTimeoutMillis: 120_000,
       // A process that hangs in the middle of a transaction must not keep its locks.
       // Statements have generic plans, which are the ones that tests check against a large store.
-      options:
-        '-c statement_timeout=25000 -c idle_in_transaction_session_timeout=8000 -c timezone=UTC -c plan_cache_mode=force_generic_plan',
+      options: `-c statement_timeout=${statementShare * responseMs} -c idle_in_transaction_session_timeout=8000 ${sessionKeepAlive} -c timezone=UTC -c plan_cache_mode=force_generic_plan`,
     })
     this.pool.on('error', (error) => {
       // The pool adds its client to the error, with details that must not be logged.
@@ -61,6 +68,9 @@ export class Database implements Queryable {
     // A connection that breaks in a transaction fails the running statement, and also emits an error event, which would
     // end the process without a listener.
     this.pool.on('connect', (client) => client.on('error', () => {}))
+    const watch = new ResponseWatch(responseMs)
+    this.pool.on('connect', (client) => watch.add(client))
+    this.pool.on('remove', (client) => watch.remove(client))
   }
 
   query(config: pg.QueryConfig): Promise<QueryResult> {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { packageRoot } from '../package-root.ts'
+import { connectionOptions, sessionKeepAlive } from './connections.ts'
 
 /** A server whose newest migration is older than this cannot work with the schema of this version. */
 const minCompatibleVersion = 100
@@ -30,7 +31,7 @@ export function migrations(): Migration[] {
 
 /** Brings the schema up to date, each migration in a transaction of its own; refuses a schema that it cannot upgrade. */
 export async function migrate(url: string, known: Migration[] = migrations()): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({ ...connectionOptions, connectionString: url, options: sessionKeepAlive })
   client.on('error', () => {})
   await client.connect()
   try {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
+import { breakConnection, connectionOptions, sessionKeepAlive } from './connections.ts'
 
 /**
  * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
@@ -16,6 +17,10 @@ const coalesceMs = 20
 /** A notification may have 8,000 bytes; an id has 36. */
 const subjectsPerNotice = 200
 const reconnectMs = 500
+/** A listener only reads, so it would not notice a dead connection. It sends a statement this often, and expects a response by the next one. */
+const heartbeatMs = 5_000
+/** How long the end of the connection may take. */
+const closeMs = 1_000
 const notify = { name: 'notify', text: 'SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice' }
 
 /** PostgreSQL cuts off longer names. */
@@ -52,8 +57,12 @@ export class Signals {
 
   async open(): Promise<void> {
     const client = new pg.Client({
+      ...connectionOptions,
       connectionString: this.#url,
       application_name: connectionName(this.#servedUrl),
+      // A heartbeat may be sent while a notification is.
+      pipeline: true,
+      options: sessionKeepAlive,
     })
     client.on('error', () => this.#reconnect(client))
     client.on('end', () => this.#reconnect(client))
@@ -61,6 +70,7 @@ export class Signals {
       if (processId !== this.#backendPid) this.#hear(payload ?? '')
     })
     await client.connect()
+    keepBeating(client)
     const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
     this.#backendPid = rows[0].pid
     await client.query(`LISTEN ${channel}`)
@@ -96,7 +106,14 @@ export class Signals {
     this.#isClosed = true
     clearTimeout(this.#sending)
     clearTimeout(this.#hearing)
-    await this.#client?.end().catch(() => {})
+    const client = this.#client
+    if (!client) return
+    const limit = setTimeout(
+      () => breakConnection(client, 'PostgreSQL did not close the connection'),
+      closeMs,
+    )
+    await client.end().catch(() => {})
+    clearTimeout(limit)
   }
 
   /** Signals that come while a notification is being sent go with the next one. */
@@ -133,6 +150,22 @@ export class Signals {
     // This timer keeps the process alive: a worker without connections has nothing else that does.
     setTimeout(attempt, reconnectMs)
   }
+}
+
+/** Breaks the connection when a heartbeat has no response by the time of the next one. */
+function keepBeating(client: pg.Client): void {
+  let isAnswered = true
+  const timer = setInterval(() => {
+    if (!isAnswered) return breakConnection(client, 'PostgreSQL did not respond to a heartbeat')
+    isAnswered = false
+    client.query('SELECT').then(
+      () => {
+        isAnswered = true
+      },
+      () => {},
+    )
+  }, heartbeatMs).unref()
+  client.once('end', () => clearInterval(timer))
 }
 
 /** Signals that wait to be sent or passed on together: the subjects of each topic, or undefined for any subject. */

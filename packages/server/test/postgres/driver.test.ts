@@ -9,8 +9,8 @@ import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
 import { ask } from '../../src/postgres/prepared.ts'
 
-// store/prepared.ts and store/joined-socket.ts use parts of the driver that it does not document. A new version of the
-// driver is taken over by reading these two files again, and then changing the version here.
+// prepared.ts, joined-socket.ts and connections.ts in src/postgres use parts of the driver that it does not document. A new
+// version of the driver is taken over by reading these files again, and then changing the version here.
 const knownVersion = '8.23.1'
 
 test('the driver is pinned to the version whose private parts are known', () => {
@@ -38,6 +38,13 @@ test('the driver has every private part that prepared statements use', async () 
     expect(Reflect.get(pg.Query.prototype, method), `Query.${method}`).toBeTypeOf('function')
   for (const method of ['handleError', 'handleReadyForQuery', 'handleEmptyQuery'])
     expect(Reflect.get(pg.Query.prototype, method), `Query.${method}`).toBeTypeOf('function')
+  // A response is due while the client is not ready.
+  const isReady = () => Reflect.get(client, 'readyForQuery')
+  expect(isReady()).toBe(true)
+  const asked = ask(client, { text: 'SELECT 1' })
+  expect(isReady()).toBe(false)
+  await asked
+  expect(isReady()).toBe(true)
   // The driver itself notes what a connection has prepared.
   await ask(client, { name: 'noted', text: 'SELECT 1' })
   expect(connection).toMatchObject({ parsedStatements: { noted: 'SELECT 1' }, submittedNamedStatements: {} })

@@ -1,0 +1,111 @@
+import { createDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { Wire } from '@slipway/testing/wire.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import {
+  Database,
+  type DatabaseOptions,
+  isDatabaseUnavailable,
+  UnknownOutcome,
+} from '../../src/postgres/database.ts'
+import { Signals } from '../../src/postgres/signals.ts'
+
+const one = { text: 'SELECT 1 AS one' }
+
+async function openWire() {
+  const store = await createDatabase()
+  const wire = new Wire(store.url)
+  await wire.mend()
+  onTestFinished(async () => {
+    await wire.cut()
+    await store.drop()
+  })
+  return { wire, store }
+}
+
+/** A database with idle connections, each of which gives up after 400 ms. */
+async function withIdleConnections(options: Partial<DatabaseOptions> = {}) {
+  const { wire } = await openWire()
+  const database = new Database({ url: wire.url, poolSize: 4, responseMs: 400, ...options })
+  onTestFinished(() => database.close())
+  await Promise.all(Array.from({ length: 4 }, () => database.query(one)))
+  return { wire, database }
+}
+
+test('a statement on a connection that fell silent fails, and the next one has a new connection', async () => {
+  const { wire, database } = await withIdleConnections()
+  wire.silence()
+  const error = await database.query(one).catch((reason) => reason)
+  expect(isDatabaseUnavailable(error)).toBe(true)
+  expect((await database.query(one)).rows).toEqual([{ one: 1 }])
+})
+
+test('one overdue response also ends the idle connections that are as silent', async () => {
+  const lost: Error[] = []
+  const { wire, database } = await withIdleConnections({ onError: (error) => lost.push(error) })
+  wire.silence()
+  await expect(database.query(one)).rejects.toThrow('did not respond')
+  await eventually(() => lost.length === 3)
+  const all = await Promise.all(Array.from({ length: 4 }, () => database.query(one)))
+  expect(all.map(({ rows }) => rows[0].one)).toEqual([1, 1, 1, 1])
+})
+
+test('a connection that falls silent before its commit fails the transaction, and at the commit leaves it unknown', async () => {
+  const { wire, database } = await withIdleConnections()
+  const before = database.transaction(async (tx) => {
+    await tx.query(one)
+    wire.silence()
+    await tx.query(one)
+  })
+  await expect(before).rejects.not.toBeInstanceOf(UnknownOutcome)
+  const atCommit = database.transaction(async (tx) => {
+    await tx.query(one)
+    wire.silence()
+  })
+  await expect(atCommit).rejects.toBeInstanceOf(UnknownOutcome)
+})
+
+test('a database that closes while its connections are silent does not keep them open', async () => {
+  const { wire } = await openWire()
+  const database = new Database({ url: wire.url, poolSize: 1, responseMs: 400 })
+  await database.query(one)
+  const removed = new Promise((resolve) => database.pool.once('remove', resolve))
+  wire.silence()
+  await database.close()
+  await removed
+})
+
+test('a statement that takes longer than the limit is ended by PostgreSQL, and its connection stays', async () => {
+  const { database } = await withIdleConnections({ poolSize: 1 })
+  const slow = database.transaction(async (tx) => tx.query({ text: 'SELECT pg_sleep(60)' }))
+  await expect(slow).rejects.toThrow('statement timeout')
+  await expect(database.query(one)).resolves.toBeDefined()
+})
+
+test('a listener whose connection fell silent connects again, and hears the next signal', async () => {
+  const { wire, store } = await openWire()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const [listener, sender] = [new Signals(wire.url), new Signals(store.url)]
+  onTestFinished(async () => void (await Promise.all([listener.close(), sender.close()])))
+  await Promise.all([listener.open(), sender.open()])
+  wire.silence()
+  // One heartbeat is sent, and is overdue when the next one is due.
+  vi.advanceTimersByTime(10_000)
+  let heard = 0
+  listener.on('events', () => heard++)
+  await eventually(() => heard > 0)
+  const byConnecting = heard
+  await eventually(() => {
+    sender.send('events')
+    return heard > byConnecting
+  })
+})
+
+test('a listener with a silent connection closes', async () => {
+  const { wire } = await openWire()
+  const listener = new Signals(wire.url)
+  await listener.open()
+  wire.silence()
+  await listener.close()
+})
