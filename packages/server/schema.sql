@@ -1494,3 +1494,11 @@ CREATE TABLE simulated_faults (
   CONSTRAINT simulated_faults_pkey PRIMARY KEY (id),
   CONSTRAINT simulated_faults_kind_check CHECK (kind = ANY (ARRAY['fail'::text, 'reject'::text, 'lie'::text, 'forget'::text, 'delay'::text]))
 );
+
+-- One row, which a readiness check writes: a database that answers reads may still refuse writes.
+CREATE TABLE readiness (
+  is_only boolean DEFAULT true NOT NULL,
+  checked_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT readiness_pkey PRIMARY KEY (is_only),
+  CONSTRAINT readiness_is_only_check CHECK (is_only)
+);

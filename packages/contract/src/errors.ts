@@ -52,7 +52,8 @@ export const errorMeaning: Record<ErrorCode, string> = {
   idempotency_key_reused: 'The `Idempotency-Key` was already used with a different request.',
   rate_limited: 'Too many requests; `Retry-After` says when to try again.',
   internal_error: 'An error in the service. It is safe to retry with the same `Idempotency-Key`.',
-  unavailable: 'The database or an engine is temporarily unavailable. It is safe to retry.',
+  unavailable:
+    'The database or an engine is temporarily unavailable. It is safe to retry with the same `Idempotency-Key`. If `details.outcome` is `unknown`, the request may have taken effect.',
 }
 
 export const ApiErrorBody = record(
@@ -62,10 +63,19 @@ export const ApiErrorBody = record(
     message: Type.String({ description: 'What is wrong and what to do about it.' }),
     request_id: Type.String(),
     details: Type.Optional(
-      Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
-        description:
-          'Errors of single fields. `field` is a JSON pointer into the body, or the name of a parameter.',
-      }),
+      Type.Union([
+        Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
+          description:
+            'Errors of single fields. `field` is a JSON pointer into the body, or the name of a parameter.',
+        }),
+        Type.Object(
+          { outcome: Type.Literal('unknown') },
+          {
+            description:
+              'With `unavailable`: it is unknown whether the request took effect. Send it again with the same `Idempotency-Key`.',
+          },
+        ),
+      ]),
     ),
     available_locations: Type.Optional(
       Type.Array(Type.String(), {

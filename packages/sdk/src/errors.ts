@@ -12,7 +12,8 @@ export interface ApiErrorParts {
   message: string
   status?: number
   requestId?: string
-  details?: NonNullable<ApiErrorBody['details']>
+  details?: { field: string; message: string }[]
+  isOutcomeUnknown?: boolean
   availableLocations?: string[]
   needsTotp?: boolean
   retryAfterMs?: number | undefined
@@ -41,6 +42,11 @@ export class ApiError extends Error {
   readonly requestId: string
   /** Field errors of an `invalid_argument`. */
   readonly details: { field: string; message: string }[]
+  /**
+   * The request may have taken effect: the service lost its database during the commit. Calls repeat the request with its
+   * idempotency key by themselves; if it still fails, call again with the same `idempotencyKey`.
+   */
+  readonly isOutcomeUnknown: boolean
   /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
   /** The password is correct, but the code of the second factor is missing. */
@@ -57,6 +63,7 @@ export class ApiError extends Error {
     this.status = parts.status ?? 0
     this.requestId = parts.requestId ?? ''
     this.details = parts.details ?? []
+    this.isOutcomeUnknown = parts.isOutcomeUnknown ?? false
     this.availableLocations = parts.availableLocations ?? []
     this.needsTotp = parts.needsTotp ?? false
     this.retryAfterMs = parts.retryAfterMs
@@ -83,7 +90,9 @@ export async function errorOfResponse(response: Response): Promise<ApiError> {
     status,
     requestId,
     retryAfterMs,
-    ...(body.details && { details: body.details }),
+    ...(Array.isArray(body.details)
+      ? { details: body.details }
+      : { isOutcomeUnknown: body.details !== undefined }),
     needsTotp: body.error_description === 'totp_required',
     ...(body.available_locations && { availableLocations: body.available_locations }),
   })

@@ -85,6 +85,18 @@ test('a write is tried again under one idempotency key, a new one for each call'
   expect(server.requests[0]?.body).toBe('{"action":"STOP"}')
 })
 
+test('a write with an unknown outcome is sent again under its key, and in the end says that it is unknown', async () => {
+  const unknown = answer(503, {
+    ...{ code: 'unavailable', message: 'It is unknown.', request_id: 'r-1' },
+    details: { outcome: 'unknown' },
+  })
+  const { server, client } = await speakWith([unknown, unknown], { retries: 1 })
+  const error = await failureOf(client.vmDelete({ project_id, vm_id }))
+  expect(error).toMatchObject({ code: 'unavailable', isOutcomeUnknown: true, details: [] })
+  const [first, second] = server.requests.map((request) => request.headers['idempotency-key'])
+  expect(second).toBe(first)
+})
+
 test("a caller's own idempotency key is kept", async () => {
   const { server, client } = await speakWith([answer(200, { operation: {} })])
   await client.vmDelete({ project_id, vm_id }, { idempotencyKey: 'job-7' })

@@ -70,6 +70,7 @@ export function errorRecord(thrown: unknown): Record<string, unknown> {
       message,
       request_id: error.requestId,
       ...(error.details.length > 0 && { details: error.details }),
+      ...(error.isOutcomeUnknown && { details: { outcome: 'unknown' } }),
       ...(error.availableLocations.length > 0 && { available_locations: error.availableLocations }),
       ...(error.operation && { operation_id: error.operation.operation_id }),
     }

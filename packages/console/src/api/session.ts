@@ -104,7 +104,7 @@ async function send(method: string, body?: SignIn): Promise<Response> {
     message: answer.message ?? `Slipway responded with status ${response.status}.`,
     status: response.status,
     requestId: answer.request_id ?? response.headers.get('x-request-id') ?? '',
-    details: answer.details ?? [],
+    details: Array.isArray(answer.details) ? answer.details : [],
     needsTotp: answer.error_description === 'totp_required',
   })
 }

@@ -5,10 +5,15 @@ export interface FieldProblem {
   message: string
 }
 
+/** Says that the service does not know whether the request took effect. */
+export interface UnknownEffect {
+  outcome: 'unknown'
+}
+
 /** The one expected kind of error. `message` is for the caller and says what to do; `cause` is only logged. */
 export class Failure extends Error {
   readonly code: FailureCode
-  readonly details: FieldProblem[] | undefined
+  readonly details: FieldProblem[] | UnknownEffect | undefined
   /** Members that this code adds to the response, such as `available_locations`. */
   readonly extra: Record<string, unknown>
   readonly retryAfterSeconds: number | undefined
@@ -17,7 +22,7 @@ export class Failure extends Error {
     code: FailureCode,
     message: string,
     more: {
-      details?: FieldProblem[]
+      details?: FieldProblem[] | UnknownEffect
       extra?: Record<string, unknown>
       retryAfterSeconds?: number
       cause?: unknown
@@ -41,7 +46,7 @@ export function invalidField(field: string, message: string): Failure {
 
 /** Returns the failure of a body that is a member of another body, with field paths that begin with the member. */
 export function asMember(member: string, failure: unknown): unknown {
-  if (!(failure instanceof Failure) || !failure.details) return failure
+  if (!(failure instanceof Failure) || !Array.isArray(failure.details)) return failure
   const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))
   return new Failure(failure.code, failure.message, { details, extra: failure.extra })
 }

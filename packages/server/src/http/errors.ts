@@ -1,13 +1,25 @@
 import { type ErrorCode, errorStatus } from '@slipway/contract'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
-import { isDatabaseUnavailable, isRetryable, sqlState } from '../postgres/database.ts'
+import {
+  isDatabaseUnavailable,
+  isRetryable,
+  sqlState,
+  UnknownOutcome,
+  unavailableReason,
+} from '../postgres/database.ts'
 
 /** Turns any error into the failure that the client sees, without internal details. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
+  if (error instanceof UnknownOutcome)
+    return new Failure(
+      'unavailable',
+      'The connection to the database was lost during the commit, so it is unknown whether the request took effect. Send it again with the same Idempotency-Key; if it had none, first check whether it took effect.',
+      { details: { outcome: 'unknown' }, cause: error },
+    )
   if (isDatabaseUnavailable(error))
-    return new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause: error })
+    return new Failure('unavailable', `${unavailableReason(error)} Try again.`, { cause: error })
   if (isRetryable(error))
     return new Failure('unavailable', 'Conflict with a concurrent request. Try again.', { cause: error })
   // Class 22 is a value that PostgreSQL cannot convert, such as one from a forged page token.

@@ -1,11 +1,17 @@
 import { timingSafeEqual } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import { hashSecret } from '../domain/secret.ts'
+import { unavailableReason } from '../postgres/database.ts'
+import { writeToDatabase } from '../postgres/ping.ts'
 import type { Services } from '../services.ts'
 import { listEngineStates } from '../store/fleet/locations.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimiter } from './rate-limit.ts'
+
+/** A readiness check is answered within two seconds. */
+const readyMs = 1_800
 
 /** For load balancers and monitoring. Only /metrics needs a token, except from loopback. */
 export function mountHealth(
@@ -20,11 +26,19 @@ export function mountHealth(
   app.get('/healthz', async () => ({ status: 'ok' }))
 
   // An engine that is unavailable affects its location, not the API.
+  const findEngines = whileRunning(async () => {
+    await writeToDatabase(services.database)
+    return listEngineStates(services.database)
+  })
   app.get('/readyz', limited, async () => {
+    const late = new AbortController()
     try {
-      return { status: 'ready', engines: await listEngineStates(services.database) }
+      const engines = await Promise.race([findEngines(), failAfter(readyMs, late.signal)])
+      return { status: 'ready', engines }
     } catch (cause) {
-      throw new Failure('unavailable', 'The database is temporarily unavailable. Try again.', { cause })
+      throw new Failure('unavailable', `${unavailableReason(cause)} Try again.`, { cause })
+    } finally {
+      late.abort()
     }
   })
 
@@ -38,6 +52,22 @@ export function mountHealth(
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })
+}
+
+/** Callers that ask while `find` is running share its result, so that checks do not pile up while the database is silent. */
+function whileRunning<T>(find: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined
+  return () => {
+    running ??= find().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}
+
+async function failAfter(ms: number, signal: AbortSignal): Promise<never> {
+  await delay(ms, undefined, { signal })
+  throw new Error(`the database did not respond within ${ms} ms`)
 }
 
 /** A request with a forwarding header came through a proxy on this machine, possibly from another one. */

@@ -30,12 +30,24 @@ export function violatedConstraint(error: unknown): string | undefined {
     : undefined
 }
 
+/** States in which PostgreSQL runs but cannot serve, and what the caller is told about each. */
+const unavailableStates = new Map([
+  ['25006', 'The database is read-only.'],
+  ['25P03', 'The database ended a transaction that was idle for too long.'],
+  ['53100', 'The disk of the database is full.'],
+  ['57014', 'The database did not finish a statement in time.'],
+])
+
+/** Returns the sentence that says why the database is unavailable. */
+export const unavailableReason = (error: unknown): string =>
+  unavailableStates.get(sqlState(error) ?? '') ?? 'The database is temporarily unavailable.'
+
 /** Returns whether the database is unavailable, as opposed to rejecting the statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof UnknownOutcome) return true
   const code = sqlState(error)
   if (code !== undefined) {
-    if (/^(08|57P0|53)/.test(code)) return true
+    if (/^(08|57P0|53)/.test(code) || unavailableStates.has(code)) return true
     if (/^(ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)/.test(code)) return true
   }
   return (

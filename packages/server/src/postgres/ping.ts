@@ -7,3 +7,8 @@ const ping = statement<{ now: Date }>('ping', 'SELECT slipway_now() AS now')
 export async function pingDatabase(db: Queryable): Promise<Date> {
   return (await ping.one(db))!.now
 }
+
+const tryWrite = statement('readiness_write', 'UPDATE readiness SET checked_at = slipway_now()')
+
+/** Throws if the database does not accept writes: it may answer reads while it is read-only or its disk is full. */
+export const writeToDatabase = (db: Queryable): Promise<number> => tryWrite.run(db)

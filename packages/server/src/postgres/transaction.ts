@@ -1,4 +1,4 @@
-import type pg from 'pg'
+import pg from 'pg'
 import { isDatabaseUnavailable, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
 import { ask, type QueryResult } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
@@ -130,7 +130,10 @@ export class Transaction implements Tx {
         this.#broken = reason
       })
     await Promise.all(this.#unawaited)
-    return error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
+    const reason = error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
+    // After a failover, for example, only a new connection reaches the server that accepts writes.
+    if (reason instanceof Error && isDatabaseUnavailable(reason)) this.#broken ??= reason
+    return reason
   }
 
   /** Releases the connection once its reads have ended. */
@@ -161,7 +164,9 @@ export class Transaction implements Tx {
 
 async function commit(client: pg.PoolClient): Promise<void> {
   const { command } = await client.query('COMMIT').catch((error) => {
-    throw isDatabaseUnavailable(error)
+    // An error in reply to COMMIT, unlike the end of the session, says that the transaction was rolled back.
+    const isRolledBack = error instanceof pg.DatabaseError && error.severity === 'ERROR'
+    throw isDatabaseUnavailable(error) && !isRolledBack
       ? new UnknownOutcome('the connection broke at the commit', { cause: error })
       : error
   })
