@@ -11,11 +11,16 @@ CREATE TABLE schema_versions (
 );
 
 -- One row: how far the time of the service differs from the time of the database. Tests and local services change
--- it; leases, deadlines, expiry and usage intervals follow.
+-- shift and frozen_at; leases, deadlines, expiry and usage intervals follow. The other columns keep the time from
+-- going back with PostgreSQL's clock: one process records it about every second.
 CREATE TABLE clock (
   is_only boolean DEFAULT true NOT NULL,
   shift interval DEFAULT '00:00:00'::interval NOT NULL,
   frozen_at timestamp with time zone,
+  ahead interval DEFAULT '00:00:00'::interval NOT NULL,
+  latest timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+  stepped_at timestamp with time zone,
+  step interval,
   CONSTRAINT clock_pkey PRIMARY KEY (is_only),
   CONSTRAINT clock_is_only_check CHECK (is_only)
 );
@@ -23,7 +28,7 @@ CREATE TABLE clock (
 -- One row: the current time. Statements that need the time more than once join this view, because each call of
 -- slipway_now() costs a query of its own.
 CREATE VIEW moment AS
- SELECT date_trunc('milliseconds'::text, COALESCE(frozen_at, statement_timestamp() + shift)) AS now
+ SELECT date_trunc('milliseconds'::text, COALESCE(frozen_at, GREATEST(statement_timestamp() + ahead, latest) + shift)) AS now
    FROM clock;
 
 CREATE FUNCTION slipway_now()
@@ -943,6 +948,9 @@ BEGIN
   NEW.earlier_usd_ms := 0;
   SELECT * INTO latest FROM usage_intervals WHERE resource_id = NEW.resource_id ORDER BY id DESC LIMIT 1;
   IF NOT FOUND THEN RETURN NEW; END IF;
+  IF upper_inf(NEW.period) AND lower(NEW.period) < upper(latest.period) THEN
+    NEW.period := tstzrange(upper(latest.period), NULL);
+  END IF;
   -- Under this lock, which count_meter takes at the commit, no other transaction changes prices.
   PERFORM pg_advisory_xact_lock_shared(7102021);
   NEW.earlier_usd_ms := latest.earlier_usd_ms + metered_cost(latest.product_name, latest.quantity, latest.period);
@@ -1020,7 +1028,7 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(7102021);
   INSERT INTO project_spending (project_id, at) VALUES (project, slipway_now()) ON CONFLICT DO NOTHING;
   SELECT * INTO STRICT spending FROM project_spending WHERE project_id = project FOR NO KEY UPDATE;
-  moment := greatest(spending.at, slipway_now());
+  moment := greatest(spending.at, slipway_now(), lower(NEW.period), upper(NEW.period));
   UPDATE project_spending
   SET at = moment,
       spent_usd_ms = spent_by(spending, moment)

@@ -4,6 +4,7 @@ import { record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
 
 /** Kinds of alerts, the most important first. */
 export const alertKinds = [
+  'clock',
   'host_lost',
   'gpu_fault',
   'crashed',
@@ -100,7 +101,7 @@ export const findingRoutes = defineRoutes({
     path: '/v0.1/admin/alerts',
     tag: 'Operators',
     summary: 'List alerts for operators',
-    description: `Covers hosts, GPUs, operations and payments. ${alertDescription}`,
+    description: `Covers the clock, hosts, GPUs, operations and payments. ${alertDescription}`,
     access: 'operator',
     answer: AlertList,
   },

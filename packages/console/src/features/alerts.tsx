@@ -13,7 +13,7 @@ import { Age } from '../ui/time.tsx'
 
 const pollMs = 10_000
 const none: Alert[] = []
-const badKinds: Alert['kind'][] = ['crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
+const badKinds: Alert['kind'][] = ['clock', 'crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
@@ -42,7 +42,7 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
 function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
-  if (kind === 'gpu_fault') return '/fleet/capacity'
+  if (kind === 'gpu_fault' || kind === 'clock') return '/fleet/capacity'
   if (isOfFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`

@@ -4,6 +4,7 @@ import { type SharedTask, SharedTasks } from '../runner/shared-tasks.ts'
 import type { DueTask, Services } from '../services.ts'
 import type { WorkKind } from '../store/fleet/due.ts'
 import { listEngineStates, reportsTurn } from '../store/fleet/locations.ts'
+import { ClockGuard } from './clock.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { Hints } from './hints.ts'
@@ -37,6 +38,7 @@ export class Reconciler {
   readonly #sharedTasks: SharedTasks
   readonly #inventory: Inventory
   readonly #stamper: Stamper
+  readonly #clock: ClockGuard
 
   constructor(services: Services) {
     this.#services = services
@@ -45,6 +47,7 @@ export class Reconciler {
     this.#sharedTasks = new SharedTasks(services)
     this.#inventory = new Inventory(services)
     this.#stamper = new Stamper(services)
+    this.#clock = new ClockGuard(services)
   }
 
   /** Resolves when the engines that respond have reported their hosts. */
@@ -73,6 +76,7 @@ export class Reconciler {
     )
     this.#when('firewalls', () => this.#firewalls.begin(this.#tasks.stopping))
     this.#when('events', () => this.stamp())
+    this.#tasks.every(tickMs, () => this.#clock.observe())
     const hints = new Hints(this.#services, this.#tasks.stopping)
     const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => hints.hear(vmId)))
     unsubscribe.push(this.#stamper.start())
@@ -104,7 +108,9 @@ export class Reconciler {
 
   async expiry(): Promise<void> {
     await warnOfExpiry(this.#services)
-    if (!this.#isRestored) await expireVms(this.#services)
+    // After a step of the clock, operators are alerted before anything expires because of it.
+    const mayExpire = await this.#clock.observe()
+    if (mayExpire && !this.#isRestored) await expireVms(this.#services)
   }
 
   async suspension(): Promise<void> {

@@ -18,6 +18,8 @@ const doing: Record<OperationName, string> = {
   DETACH: 'Detaching disks from',
 }
 
+const duration = (seconds: unknown) => `${Math.abs(Number(seconds)).toLocaleString('en-US')} s`
+
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
   crashed: ({ name, detail }) =>
     detail.is_os_disk_lost
@@ -35,6 +37,10 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
       : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner adds another, nothing new can be created or started.`,
   budget: ({ name, detail }) =>
     `Project "${name}" is at ${detail.percent}% of its monthly budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD.${detail.is_hard_stop ? ' At 100%, nothing new can be created or started.' : ''}`,
+  clock: ({ detail }) =>
+    Number(detail.seconds) > 0
+      ? `The clock of PostgreSQL went forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that: extend the TTL of those that must stay, and check the clock.`
+      : `The clock of PostgreSQL went back by ${duration(detail.seconds)}. The time of the service is ${duration(detail.ahead_seconds)} ahead of it and runs slower until both agree: check the clock.`,
   host_lost: ({ name, detail }) =>
     `${name} in ${detail.location} does not report. Repair it, or forget it if it is lost permanently.`,
   gpu_fault: ({ name, detail }) =>

@@ -2,6 +2,7 @@ import type { Labels } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
+// If the time went back, the interval begins where the previous one of its resource ended (add_up_earlier_meters).
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
@@ -13,14 +14,13 @@ const openIntervals = statement<never, { metered: string }>(
                                                 "productName" text, quantity bigint)`,
 )
 
-// An interval that is closed in the millisecond in which it was opened is deleted.
+// An interval lasts at least a millisecond, also if the time went back since it was opened: usage is never forgotten.
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
-  `WITH never AS (
-     DELETE FROM usage_intervals
-     WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) >= slipway_now())
-   UPDATE usage_intervals SET period = tstzrange(lower(period), slipway_now())
-   WHERE resource_id = ANY (:resourceIds::uuid[]) AND upper_inf(period) AND lower(period) < slipway_now()`,
+  `UPDATE usage_intervals i
+   SET period = tstzrange(lower(i.period), greatest(t.now, lower(i.period) + interval '1 millisecond'))
+   FROM unnest(:resourceIds::uuid[]) AS w (id) CROSS JOIN moment t
+   WHERE i.resource_id = w.id AND upper_inf(i.period)`,
 )
 
 /** Usage from today on has this name and these labels; intervals that ended today are not added up yet. */

@@ -1,4 +1,5 @@
 import type { AlertKind } from '@slipway/contract'
+import { zeroUuid } from '../../domain/ids.ts'
 import { statement } from '../../postgres/statement.ts'
 
 /** A condition that needs attention. `detail` has the values of its message besides the name. */
@@ -19,6 +20,9 @@ const budgetPercent = 80
 const manyAttempts = 10
 /** A reset takes at most a minute; a GPU that waits this long needs an operator. */
 const longestReset = '15 minutes'
+
+/** How long a step of the clock is shown. */
+const clockStepShown = '1 day'
 
 const ofProjects = 'project_id = ANY (:projectIds::uuid[])'
 
@@ -71,6 +75,12 @@ const invoicesDue = (scope: string) => `
          jsonb_build_object('month', to_char(i.month, 'YYYY-MM'), 'usd_cents', i.usd_cents)
   FROM invoices i JOIN organizations o ON o.id = i.organization_id WHERE ${scope} AND i.state = 'issued'`
 
+const clockSteps = `
+  SELECT 'clock', 'clock', '${zeroUuid}'::uuid, 'PostgreSQL', NULL, NULL, c.stepped_at,
+         jsonb_build_object('seconds', round(extract(epoch FROM c.step)), 'ahead_seconds', ceil(extract(epoch FROM c.ahead)))
+  FROM clock c
+  WHERE c.ahead > interval '5 seconds' OR c.stepped_at > statement_timestamp() + c.ahead - interval '${clockStepShown}'`
+
 const hostsLost = `
   SELECT 'host_lost', 'host', h.id, h.name, NULL, NULL, r.reported_at, jsonb_build_object('location', h.location)
   FROM hosts h LEFT JOIN host_reports r ON r.host_id = h.id WHERE h.state = 'down' AND h.forgotten_at IS NULL`
@@ -112,6 +122,7 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     paymentsGone('true'),
     invoicesDue('true'),
     stuckOperations('operations o'),
+    clockSteps,
     hostsLost,
     gpusMissing,
     gpusUnclean,

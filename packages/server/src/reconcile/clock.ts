@@ -1,0 +1,34 @@
+import type { Services } from '../services.ts'
+import { alertMs, recordForwardStep, recordTime } from '../store/fleet/clock.ts'
+
+/** After a step of the clock VMs do not expire for this time, so that an operator can decide what must stay. */
+const holdMs = 15 * 60_000
+
+/**
+ * Watches PostgreSQL's clock, which is the clock of the service. If it goes back, the time stands still and then goes on from
+ * where it was. If it goes forward, time has passed: the guard can only tell, by comparison with this process's own timer.
+ */
+export class ClockGuard {
+  readonly #services: Services
+  #earlier: { ms: number; askedAt: number } | undefined
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  /** Records the time, and raises an alert for a step. Returns whether VMs may expire. */
+  async observe(): Promise<boolean> {
+    const { database, log } = this.#services
+    const askedAt = performance.now()
+    const { ms, wentBackMs, sinceStepMs } = (await recordTime(database))!
+    // The time between the two readings was at most this long. A reading that was delayed is no step.
+    const longestMs = performance.now() - (this.#earlier?.askedAt ?? Number.NEGATIVE_INFINITY)
+    const wentForwardMs = ms - (this.#earlier?.ms ?? ms) - longestMs
+    this.#earlier = { ms, askedAt }
+    if (wentBackMs > 0) log.error({ ms: wentBackMs }, "PostgreSQL's clock went back")
+    const isForwardStep = wentForwardMs >= alertMs
+    if (isForwardStep && (await recordForwardStep(database, wentForwardMs)))
+      log.error({ ms: wentForwardMs }, "PostgreSQL's clock went forward")
+    return !isForwardStep && wentBackMs === 0 && (sinceStepMs === null || sinceStepMs > holdMs)
+  }
+}
