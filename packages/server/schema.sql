@@ -18,7 +18,7 @@ CREATE TABLE clock (
   shift interval DEFAULT '00:00:00'::interval NOT NULL,
   frozen_at timestamp with time zone,
   ahead interval DEFAULT '00:00:00'::interval NOT NULL,
-  latest timestamp with time zone DEFAULT statement_timestamp() NOT NULL,
+  latest timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
   stepped_at timestamp with time zone,
   step interval,
   CONSTRAINT clock_pkey PRIMARY KEY (is_only),
@@ -1506,7 +1506,7 @@ CREATE TABLE simulated_faults (
 -- One row, which a readiness check writes: a database that answers reads may still refuse writes.
 CREATE TABLE readiness (
   is_only boolean DEFAULT true NOT NULL,
-  checked_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  checked_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
   CONSTRAINT readiness_pkey PRIMARY KEY (is_only),
   CONSTRAINT readiness_is_only_check CHECK (is_only)
 );

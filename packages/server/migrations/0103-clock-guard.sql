@@ -2,7 +2,7 @@
 
 CREATE TABLE readiness (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
-  checked_at timestamptz NOT NULL DEFAULT slipway_now()
+  checked_at timestamptz NOT NULL DEFAULT 'epoch'
 );
 COMMENT ON TABLE readiness IS
   'One row, which a readiness check writes: a database that answers reads may still refuse writes.';
@@ -14,7 +14,7 @@ ALTER TABLE clock
   -- How far the time of the service is ahead of PostgreSQL's clock, because that clock went back.
   ADD COLUMN ahead interval NOT NULL DEFAULT '0',
   -- The latest time that a process has recorded, without the shift. Earlier times do not come again.
-  ADD COLUMN latest timestamptz NOT NULL DEFAULT statement_timestamp(),
+  ADD COLUMN latest timestamptz NOT NULL DEFAULT 'epoch',
   -- The latest step of PostgreSQL's clock that was long enough for an alert: when, and how far. Negative: it went back.
   ADD COLUMN stepped_at timestamptz,
   ADD COLUMN step interval;

@@ -32,7 +32,7 @@ test('migrating a second time changes nothing', async () => {
   const { url, query } = await emptyDatabase()
   await migrate(url)
   const [content, versions] = [await contentOf(query), await versionsOf(query)]
-  expect(content.rows).toContain('clock {"shift": "00:00:00", "is_only": true, "frozen_at": null}')
+  expect(content.rows).toContainEqual(expect.stringMatching(/^clock .*"shift": "00:00:00"/))
   expect(versions.map(({ version }) => version)).toEqual(migrations().map(({ version }) => version))
   await migrate(url)
   expect(await versionsOf(query)).toEqual(versions)
