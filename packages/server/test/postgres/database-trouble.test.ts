@@ -78,8 +78,9 @@ test('while all connections are silent readiness fails in time, and afterwards t
   wire.silence()
   // The first check only notes what was received before.
   vi.advanceTimersByTime(25_000)
+  // Every request is answered. One that was waiting for a connection may have got a new one.
   for (const answer of await Promise.all([...writes, ...reads]))
-    expect(answer).toMatchObject(unavailable(/unavailable|unknown/))
+    if (answer.status !== 200) expect(answer).toMatchObject(unavailable(/unavailable|unknown/))
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
   const { status, body: created } = await eventually(async () => {
     const answer = await createVm(body)
