@@ -17,6 +17,8 @@ ${simulatedLocation({ name: slow, publicIpv4: '198.18.64.0/18', models, bootMs: 
 [limits]
 requests_per_second = 100000
 burst = 100000
+organization_requests_per_second = 100000
+organization_burst = 100000
 `
 
 /** Starts the demo with projects that have the given numbers of VMs, and a browser that is signed in. */

@@ -20,6 +20,17 @@ import { Database } from '../src/postgres/database.ts'
 
 export const locations = ['us-east1-a', 'eu-north1-a'] as const
 const pollMs = 5
+/** All callers are of one organization and at one address. */
+const unlimited = [
+  '[limits]',
+  ...['requests_per_second', 'burst', 'organization_requests_per_second', 'organization_burst'],
+  ...[
+    'organization_in_flight',
+    'organization_streams',
+    'connections_per_address',
+    'unknown_bearers_per_second',
+  ],
+].map((key) => (key.startsWith('[') ? key : `${key} = 1000000`))
 /** Its first line has the flags of Node that the service runs with. */
 const command = [join(root, 'packages/server/bin/slipway-server.js')]
 
@@ -64,9 +75,7 @@ export class RunningService {
         hostsPerModel: Math.ceil(hosts / locations.length),
       }),
     )
-    const limits =
-      '[limits]\nrequests_per_second = 1000000\nburst = 1000000\nunknown_bearers_per_second = 1000000\n'
-    writeFileSync(join(this.#dir, 'slipway.toml'), limits + sections.join(''))
+    writeFileSync(join(this.#dir, 'slipway.toml'), [...unlimited, ...sections].join('\n'))
   }
 
   async start(): Promise<void> {

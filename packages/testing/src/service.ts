@@ -84,6 +84,11 @@ export type ConfigChanges = (config: Config) => void
 export const instantly: ConfigChanges = (config) => {
   config.limits.requestsPerSecond = 100_000
   config.limits.burst = 100_000
+  config.limits.organizationRequestsPerSecond = 100_000
+  config.limits.organizationBurst = 100_000
+  config.limits.organizationInFlight = 100_000
+  config.limits.organizationStreams = 100_000
+  config.limits.connectionsPerAddress = 100_000
   config.limits.unknownBearersPerSecond = 100_000
   // All of a suite's people come from one address.
   config.limits.passwordFailuresPerAddress = 100_000

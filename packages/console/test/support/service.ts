@@ -16,6 +16,8 @@ allow_private_ranges = ["127.0.0.0/8"]
 [limits]
 requests_per_second = 1000
 burst = 2000
+organization_requests_per_second = 1000
+organization_burst = 2000
 `
 
 /** Starts a service with single sign-on. `stand` is the identity provider. */

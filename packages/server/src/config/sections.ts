@@ -58,6 +58,13 @@ export const databaseSection = {
 export const limitsSection = {
   requests_per_second: field(integer(1, maxCount), 100),
   burst: field(integer(1, maxCount), 200),
+  organization_requests_per_second: field(integer(1, maxCount), 300),
+  organization_burst: field(integer(1, maxCount), 600),
+  organization_in_flight: field(integer(1, maxCount), 32),
+  organization_queue: field(count, 128),
+  organization_streams: field(integer(1, maxCount), 256),
+  page_bytes: field(integer(1024, 1_073_741_824), 1_048_576),
+  connections_per_address: field(integer(1, maxCount), 200),
   password_failures_per_minute: field(integer(1, maxCount), 10),
   password_failures_per_address: field(integer(1, maxCount), 30),
   password_failures_per_email: field(integer(1, maxCount), 100),

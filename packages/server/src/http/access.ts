@@ -23,6 +23,28 @@ export interface Grant {
   organizationId: string | null
 }
 
+/** The owner of requests without a credential. */
+export const publicOwner = 'public'
+const operators = 'operators'
+
+/**
+ * Returns the owner whose share of the service a request uses: the organization, all operators together, or a user outside
+ * of an organization.
+ */
+export function ownerOf(caller: Caller, organizationId: string | null): string {
+  if (isOperator(caller)) return operators
+  if (caller.kind === 'access_key') return caller.organizationId
+  return organizationId ?? onlyOrganizationOf(caller) ?? caller.key
+}
+
+function onlyOrganizationOf(caller: Caller): string | undefined {
+  if (caller.kind !== 'user' || caller.memberships.size !== 1) return undefined
+  return caller.memberships.keys().next().value
+}
+
+const isOperator = (caller: Caller): boolean =>
+  caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator)
+
 /** Finds out who calls, and whether the caller may do this. Synchronous for cached callers. */
 export class Access {
   readonly #keys: ShortCache<Caller | null>
@@ -88,8 +110,7 @@ export class Access {
   /** Throws 404 for what the caller cannot see, then 403 for what the caller may not do, then 402. */
   authorize(route: Route, caller: Caller, params: Record<string, string>): MaybePromise<Grant> {
     if (route.access === 'operator') {
-      if (caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator))
-        return { caller, project: null, organizationId: null }
+      if (isOperator(caller)) return { caller, project: null, organizationId: null }
       throw new Failure('permission_denied', 'Only operators may do this.')
     }
     if (route.access === 'user' && caller.kind !== 'user')

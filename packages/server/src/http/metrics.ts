@@ -43,7 +43,7 @@ export class Metrics {
     // These gauges are named like counters, and repeat the gauges without the suffix.
     for (const name of ['handles', 'requests', 'resources'])
       this.registry.removeSingleMetric(`nodejs_active_${name}_total`)
-    const { pool, traffic } = database
+    const { pool, traffic, connections } = database
     const count = (what: string, help: string, read: () => number) =>
       this.#counter(`slipway_database_${what}_total`, help, read)
     count('statements', 'Statements sent to the database.', () => traffic.statements)
@@ -56,7 +56,7 @@ export class Metrics {
     )
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)
     this.#gauge('slipway_pool_idle', 'Idle database connections.', () => pool.idleCount)
-    this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => pool.waitingCount)
+    this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => connections.waitingCount)
     this.#gauge(
       'slipway_operations_in_progress',
       'Operations in progress.',

@@ -5,7 +5,7 @@ import type { Tx } from '../postgres/database.ts'
 import { JsonText } from '../postgres/json.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
-import { type Access, bearerOf, type Grant, paymentRequired } from './access.ts'
+import { type Access, bearerOf, type Grant, ownerOf, paymentRequired, publicOwner } from './access.ts'
 import {
   alreadyResponded,
   type Context,
@@ -16,8 +16,10 @@ import {
 } from './context.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { type IdempotentRequest, plainUrl, readIdempotencyKey, type StoredResponse } from './idempotency.ts'
+import { InFlight } from './in-flight.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { chain, type MaybePromise } from './short-cache.ts'
+import { wantsStream } from './streams/streams.ts'
 import { compileValidators } from './validation.ts'
 import { writerOf } from './writes.ts'
 
@@ -48,6 +50,7 @@ export function mountRoutes(
   // An unknown bearer token needs a database query, so attempts to guess one have a limit of their own.
   const perSecond = services.config.limits.unknownBearersPerSecond
   const unknownBearers = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
+  const inFlight = new InFlight(services.config.limits)
   app.decorateRequest('routeId', null)
   app.decorateRequest('grant', null)
 
@@ -100,14 +103,25 @@ export function mountRoutes(
         validators.params(request.params as Record<string, string>)
         validators.query(request.query as Record<string, unknown>)
         request.body = validators.body(request.body)
+        const { grant } = request
+        const owner = grant ? ownerOf(grant.caller, grant.organizationId) : publicOwner
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
-        const responded = write
-          ? write({ contextIn, once: onceOf(route, request) }).then((written) => sendWritten(written, reply))
-          : read(contextIn(database.withoutTransaction)).then((result) => send(result, reply))
-        responded.catch((error) => sendFailure(toFailure(error), request, reply))
+        const run = () =>
+          write
+            ? write({ contextIn, owner, once: onceOf(route, request) }).then((it) => sendWritten(it, reply))
+            : read(contextIn(database.forOwner(owner))).then((result) => send(result, reply))
+        const fail = (error: unknown) => sendFailure(toFailure(error), request, reply)
+        if (grant && !isHeld(route, request)) inFlight.run(owner, run).catch(fail)
+        else run().catch(fail)
       },
     })
   }
+}
+
+/** Returns whether the response may be held for long: a wait for an operation, or an event stream. */
+function isHeld({ alsoAnswers }: Route, { query, headers }: FastifyRequest): boolean {
+  if (alsoAnswers === 'text/event-stream') return wantsStream(headers.accept)
+  return Boolean((query as { wait?: number }).wait)
 }
 
 /** Returns the route of the table. The operator can restrict the catalogue to callers with a credential. */

@@ -12,6 +12,8 @@ import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempot
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
+  /** Waits for the connection of the transaction, in turn with other owners. */
+  owner: string
   /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
 }
@@ -40,12 +42,21 @@ export function writerOf(
     await check
     return handler(context)
   }
-  if (!route.isBatched) return (write) => database.transaction((tx) => respond(tx, write))
+  if (!route.isBatched)
+    return (write) => database.transaction((tx) => respond(tx, write), { owner: write.owner })
 
   const batches = new Batches<Write, StoredResponse>({
     maxItems: maxWritesInBatch,
     handle: (writes, isAlone) =>
-      transactTogether(database, writes, isAlone, respond, (results) => operationsExist(services, results)),
+      transactTogether(
+        database,
+        writes,
+        isAlone,
+        respond,
+        (results) => operationsExist(services, results),
+        // A batch serves several owners.
+        isAlone ? writes[0]!.owner : undefined,
+      ),
   })
   return (write) => batches.submit(write)
 }

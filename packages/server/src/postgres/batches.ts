@@ -82,13 +82,15 @@ export async function transactTogether<Item, Result>(
   isAlone: boolean,
   work: (tx: Tx, item: Item) => Promise<Result>,
   isDone: (results: BatchResult<Result>[]) => Promise<boolean> = async () => false,
+  owner?: string,
 ): Promise<BatchResult<Result>[]> {
   let results: BatchResult<Result>[] = []
+  const attempt = async (tx: Transaction) => {
+    results = await allSettledThenThrow(items.map((item) => (isAlone ? work(tx, item) : member(tx, item))))
+    if (!isAlone && results.every((result) => result instanceof Error)) throw new AllRefused()
+  }
   try {
-    await database.transaction(async (tx) => {
-      results = await allSettledThenThrow(items.map((item) => (isAlone ? work(tx, item) : member(tx, item))))
-      if (!isAlone && results.every((result) => result instanceof Error)) throw new AllRefused()
-    }, !isAlone)
+    await database.transaction(attempt, { isBatch: !isAlone, ...(owner !== undefined && { owner }) })
   } catch (error) {
     const stands = error instanceof UnknownOutcome && (await isDone(results))
     if (!stands && !(error instanceof AllRefused)) throw error

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { ConnectionQueue, systemOwner } from './connection-queue.ts'
 import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
 import { isRetryable } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
@@ -19,6 +20,7 @@ const defaultResponseMs = 20_000
 /** PostgreSQL ends a statement before this process gives up its connection. */
 const statementShare = 0.9
 const mostAttempts = 8
+const mostOwners = 10_000
 /** Doubles with every further attempt. */
 const longestFirstPauseMs = 4
 
@@ -36,13 +38,16 @@ export interface DatabaseOptions {
 export class Database implements Queryable {
   readonly pool: pg.Pool
   readonly url: string
-  readonly isShared = true
+  readonly sharedReads = this
   readonly traffic = new Traffic()
+  readonly connections: ConnectionQueue
   readonly #signals: Pick<Signals, 'send'> | undefined
+  readonly #owners = new Map<string, Tx>()
 
   constructor(options: DatabaseOptions) {
     this.url = options.url
     this.#signals = options.signals
+    this.connections = new ConnectionQueue(options.poolSize)
     const { responseMs = defaultResponseMs } = options
     this.pool = new pg.Pool({
       ...connectionOptions,
@@ -73,11 +78,26 @@ export class Database implements Queryable {
     this.pool.on('remove', (client) => watch.remove(client))
   }
 
-  query(config: pg.QueryConfig): Promise<QueryResult> {
+  query(config: pg.QueryConfig, owner = systemOwner): Promise<QueryResult> {
     this.traffic.waited(config.name)
     this.traffic.sent(config.name)
     this.traffic.committed(config.name)
-    return this.pool.query(queryOf(config))
+    const waiting = this.connections.take(owner)
+    return waiting ? waiting.then(() => this.#send(config)) : this.#send(config)
+  }
+
+  #send(config: pg.QueryConfig): Promise<QueryResult> {
+    return this.pool.query(queryOf(config)).then(this.#passResult, this.#passError)
+  }
+
+  readonly #passResult = (result: QueryResult): QueryResult => {
+    this.connections.release()
+    return result
+  }
+
+  readonly #passError = (error: unknown): never => {
+    this.connections.release()
+    throw error
   }
 
   send(...signal: Signal): void {
@@ -85,19 +105,35 @@ export class Database implements Queryable {
   }
 
   /** For writes that need no transaction: every statement commits by itself. */
-  readonly withoutTransaction: Tx = standingAlone((config) => this.query(config), {
-    signal: (...signal) => this.send(...signal),
-  })
+  readonly withoutTransaction: Tx = this.#standingAlone(systemOwner)
+
+  /** Like `withoutTransaction`, with statements that wait for connections in the turn of the owner. */
+  forOwner(owner: string): Tx {
+    const known = this.#owners.get(owner)
+    if (known) return known
+    if (this.#owners.size >= mostOwners) this.#owners.clear()
+    const tx = this.#standingAlone(owner)
+    this.#owners.set(owner, tx)
+    return tx
+  }
+
+  #standingAlone(owner: string): Tx {
+    const query = (config: pg.QueryConfig) => this.query(config, owner)
+    return standingAlone(query, { sharedReads: this, signal: (...signal) => this.send(...signal) })
+  }
 
   /**
    * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or `TryAgain`, `work` runs again
    * from the start: at once the first time, then after a pause, so that transactions that collided do not collide again.
-   * A batch does not wait for `TryAgain` of one request: that request leaves the batch.
+   * A batch does not wait for `TryAgain` of one request: that request leaves the batch. `owner` waits for the connection.
    */
-  async transaction<T>(work: (tx: Transaction) => Promise<T>, isBatch = false): Promise<T> {
+  async transaction<T>(
+    work: (tx: Transaction) => Promise<T>,
+    { isBatch = false, owner = systemOwner } = {},
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (attempt > 2) await pauseBefore(attempt)
-      const tx = new Transaction(await this.pool.connect(), this, isBatch)
+      const tx = new Transaction(await this.#connect(owner), this, isBatch)
       try {
         const result = await work(tx)
         await tx.commit()
@@ -111,6 +147,17 @@ export class Database implements Queryable {
     }
   }
 
+  async #connect(owner: string): Promise<pg.PoolClient> {
+    await this.connections.take(owner)
+    return this.pool.connect().catch(this.#passError)
+  }
+
+  /** Gives the connection of a transaction back. A broken one is closed. */
+  release(client: pg.PoolClient, broken: Error | undefined): void {
+    client.release(broken)
+    this.connections.release()
+  }
+
   async close(): Promise<void> {
     await this.pool.end()
   }
@@ -122,11 +169,11 @@ function pauseBefore(attempt: number): Promise<void> {
 }
 
 /** A `Tx` whose statements are all sent and awaited at once. */
-function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>): Tx {
+function standingAlone(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sharedReads'>): Tx {
   const tx: Tx = {
+    ...given,
     query,
     database: undefined,
-    isShared: true,
     mayWait: true,
     get batch() {
       return tx
@@ -134,7 +181,6 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
     enqueue: async (write, item) => void (await write(tx, [item])),
     awaitAtCommit: async (statement) => void (await statement),
     readWithCommit: async () => undefined,
-    signal,
     hasSignalled: () => false,
     onEnd: () => {},
   }
@@ -147,7 +193,6 @@ function standingAlone(query: Queryable['query'], { signal }: Pick<Tx, 'signal'>
  */
 export async function runAndRollBack(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })
-  const { isShared: _, ...inside } = standingAlone((config) => tx.query(config), { signal: () => {} })
-  await work(inside)
+  await work(standingAlone((config) => tx.query(config), { signal: () => {} }))
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }

@@ -6,6 +6,9 @@ export class TryAgain extends Error {}
 /** The connection broke at the commit, which may have taken place or not. */
 export class UnknownOutcome extends Error {}
 
+/** All connections were in use for too long. */
+export class PoolExhausted extends Error {}
+
 /** A statement's `assert_or_abort` found another state than the one that was read before. */
 const unmet = 'SL001'
 const serializationFailure = '40001'
@@ -44,7 +47,7 @@ export const unavailableReason = (error: unknown): string =>
 
 /** Returns whether the database is unavailable, as opposed to rejecting the statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  if (error instanceof UnknownOutcome) return true
+  if (error instanceof UnknownOutcome || error instanceof PoolExhausted) return true
   const code = sqlState(error)
   if (code !== undefined) {
     if (/^(08|57P0|53)/.test(code) || unavailableStates.has(code)) return true

@@ -109,11 +109,12 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   return {
     one(db, key) {
       members ??= Object.keys(key) as (keyof Key & string)[]
-      if (!db.isShared) return read(db, [key]).then((rows) => rows.get(nameOf(key)))
-      let queue = queues.get(db)
+      const shared = db.sharedReads
+      if (!shared) return read(db, [key]).then((rows) => rows.get(nameOf(key)))
+      let queue = queues.get(shared)
       if (!queue) {
-        queue = new ReadQueue((keys) => read(db, keys), db.gather)
-        queues.set(db, queue)
+        queue = new ReadQueue((keys) => read(shared, keys), shared.gather)
+        queues.set(shared, queue)
       }
       return queue.add(nameOf(key), key)
     },
@@ -121,11 +122,16 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
 }
 
 /** The transaction as a place where reads that are made at once share a statement, sent with its first statements. */
-export const withSharedReads = (tx: Queryable): Queryable => ({
-  isShared: true,
-  gather: tx.gather ?? queueMicrotask,
-  query: (config) => tx.query(config),
-})
+export function withSharedReads(tx: Queryable): Queryable {
+  const shared: Queryable = {
+    get sharedReads() {
+      return shared
+    },
+    gather: tx.gather ?? queueMicrotask,
+    query: (config) => tx.query(config),
+  }
+  return shared
+}
 
 /** Shares the results of reads of any form: callers that wait together with the same question get the same result. */
 export function sharedRead<Question, Result>(
@@ -133,7 +139,7 @@ export function sharedRead<Question, Result>(
 ): (db: Queryable, question: Question) => Promise<Result> {
   const queuesOf = new WeakMap<Queryable, Map<string, ReadQueue<Result, string>>>()
   return async (db, question) => {
-    if (!db.isShared) return find(db, question)
+    if (!db.sharedReads) return find(db, question)
     const queues = queuesOf.get(db) ?? new Map<string, ReadQueue<Result, string>>()
     queuesOf.set(db, queues)
     const name = JSON.stringify(question)

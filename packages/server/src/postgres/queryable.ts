@@ -5,8 +5,8 @@ import type { Topic } from './signals.ts'
 /** Where a statement runs: the pool, or one transaction. */
 export interface Queryable {
   query(config: pg.QueryConfig): Promise<QueryResult>
-  /** True where statements of unrelated callers run, so that their reads may share a statement (`keyed.ts`). */
-  readonly isShared?: true
+  /** Where reads by key of unrelated callers share a statement (`keyed.ts`). Without it they do not. */
+  readonly sharedReads?: Queryable
   /** Schedules gathered calls. Without it they run at the end of this turn of the event loop. */
   readonly gather?: (run: () => void) => void
 }

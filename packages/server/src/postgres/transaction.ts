@@ -12,6 +12,7 @@ const failedBefore = '25P02'
 export interface TransactionHost {
   readonly traffic: Traffic
   send(...signal: Signal): void
+  release(client: pg.PoolClient, broken: Error | undefined): void
 }
 
 type Write = (tx: Tx, items: never[]) => Promise<unknown>
@@ -138,7 +139,7 @@ export class Transaction implements Tx {
 
   /** Releases the connection once its reads have ended. */
   close(): void {
-    const release = () => this.#client.release(this.#broken)
+    const release = () => this.database.release(this.#client, this.#broken)
     if (this.#reading.length === 0) release()
     else void Promise.all(this.#reading).then(release)
     for (const run of this.#onEnd) run(this.#isCommitted)

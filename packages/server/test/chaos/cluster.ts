@@ -138,6 +138,8 @@ log_level = "info"
 [limits]
 requests_per_second = 100000
 burst = 100000
+organization_requests_per_second = 100000
+organization_burst = 100000
 [operations]
 lease_ms = ${leaseMs}
 renew_ms = 500

@@ -103,13 +103,15 @@ test('reads of one turn are one statement, each key once, and a transaction read
     'SELECT w.n, 2 * w.n AS doubled FROM unnest(:n::int[]) AS w (n) WHERE w.n > 0',
   )
   let asked = 0
-  const counting = {
-    isShared: true,
-    query: (config: Parameters<Database['query']>[0]) => {
+  const counting: Queryable = {
+    get sharedReads() {
+      return counting
+    },
+    query: (config) => {
       asked++
       return database.query(config)
     },
-  } as const
+  }
   const rows = await Promise.all([3, 0, 5, 3].map((n) => double.one(counting, { n })))
   expect(rows.map((row) => row?.doubled)).toEqual([6, undefined, 10, 6])
   expect(asked).toBe(1)
@@ -143,13 +145,15 @@ test('reads wait together while one is under way, but not for one that does not 
     'SELECT w.n, 3 * w.n AS tripled FROM unnest(:n::int[]) AS w (n)',
   )
   const begun: { keys: unknown; end(): void }[] = []
-  const held = {
-    isShared: true,
-    async query(config: Parameters<Database['query']>[0]) {
+  const held: Queryable = {
+    get sharedReads() {
+      return held
+    },
+    async query(config) {
       await new Promise<void>((end) => begun.push({ keys: config.values?.[0], end }))
       return database.query(config)
     },
-  } as const
+  }
   const ask = (n: number) => triple.one(held, { n })
   const keys = () => begun.map((each) => each.keys)
   const first = ask(1)
@@ -176,7 +180,9 @@ test('those who ask again as soon as they are answered go with those who waited 
   let meanwhile: Promise<object | undefined> | undefined
   // It responds at once, so that a slow machine does not cause timeouts.
   const prompt: Queryable = {
-    isShared: true,
+    get sharedReads() {
+      return prompt
+    },
     async query({ values }) {
       const numbers = values?.[0] as number[]
       begun.push(numbers)

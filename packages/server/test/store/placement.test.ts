@@ -126,13 +126,16 @@ test('several VMs are placed together, each on one host, and only those go witho
         )
         const vmIds = gpuCounts.map(() => uuid())
         let attempts = 0
-        const placed = await database.transaction(async (tx) => {
-          attempts++
-          const found = await Promise.all(requests.map((request) => placeVm(tx, request)))
-          for (const [i, each] of found.entries())
-            if (each) await claimGpus(tx, { vmId: vmIds[i]!, gpuIds: each.gpuIds })
-          return found
-        }, true)
+        const placed = await database.transaction(
+          async (tx) => {
+            attempts++
+            const found = await Promise.all(requests.map((request) => placeVm(tx, request)))
+            for (const [i, each] of found.entries())
+              if (each) await claimGpus(tx, { vmId: vmIds[i]!, gpuIds: each.gpuIds })
+            return found
+          },
+          { isBatch: true },
+        )
         expect(attempts).toBe(1)
         for (const [i, each] of placed.entries()) {
           const onHosts = await rows<{ host_id: string }>(

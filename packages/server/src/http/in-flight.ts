@@ -1,0 +1,85 @@
+import { Failure } from '../domain/failure.ts'
+
+const maxWaitMs = 10_000
+
+interface Waiter {
+  start: () => void
+  timer: NodeJS.Timeout
+}
+
+/** The requests of one owner. */
+interface Requests {
+  running: number
+  /** In the order of arrival. */
+  waiting: Set<Waiter>
+}
+
+/**
+ * Limits how many requests of each owner run at once, so that one organization cannot keep the event loop and the database
+ * to itself. Further requests wait, up to a limit, and not for long.
+ */
+export class InFlight {
+  readonly #mostRunning: number
+  readonly #mostWaiting: number
+  readonly #owners = new Map<string, Requests>()
+
+  constructor(limits: { organizationInFlight: number; organizationQueue: number }) {
+    this.#mostRunning = limits.organizationInFlight
+    this.#mostWaiting = limits.organizationQueue
+  }
+
+  /** Runs a request now or when it is its turn; throws 429 if it cannot run in time. */
+  async run<T>(owner: string, request: () => Promise<T>): Promise<T> {
+    const waiting = this.#enter(owner)
+    if (waiting) await waiting
+    try {
+      return await request()
+    } finally {
+      this.#leave(owner)
+    }
+  }
+
+  /** Returns undefined if the request may run now. */
+  #enter(owner: string): Promise<void> | undefined {
+    const requests = this.#owners.get(owner)
+    if (!requests) {
+      this.#owners.set(owner, { running: 1, waiting: new Set() })
+      return undefined
+    }
+    if (requests.running < this.#mostRunning) {
+      requests.running++
+      return undefined
+    }
+    return this.#wait(requests)
+  }
+
+  /** Starts the next request of the owner, if one waits. */
+  #leave(owner: string): void {
+    const requests = this.#owners.get(owner)!
+    for (const waiter of requests.waiting) {
+      requests.waiting.delete(waiter)
+      clearTimeout(waiter.timer)
+      waiter.start()
+      return
+    }
+    requests.running--
+    if (requests.running === 0) this.#owners.delete(owner)
+  }
+
+  async #wait({ waiting }: Requests): Promise<void> {
+    if (waiting.size >= this.#mostWaiting) throw this.#refusal()
+    return new Promise((start, reject) => {
+      const timer = setTimeout(() => {
+        waiting.delete(waiter)
+        reject(this.#refusal())
+      }, maxWaitMs)
+      const waiter = { start, timer }
+      waiting.add(waiter)
+    })
+  }
+
+  #refusal(): Failure {
+    const message = `Too many requests at once. Limit: ${this.#mostRunning} per organization, and ${this.#mostWaiting} that wait for at most ${maxWaitMs / 1000} s. Try again in 1 s.`
+    return new Failure('rate_limited', message, { retryAfterSeconds: 1 })
+  }
+}
