@@ -834,6 +834,7 @@ CREATE TABLE operations (
   request_id text NOT NULL,
   started_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   completed_at timestamp with time zone,
+  listed_request json,
   CONSTRAINT operations_pkey PRIMARY KEY (id),
   CONSTRAINT operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT operations_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'firewall_rule'::text])),

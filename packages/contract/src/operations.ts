@@ -26,7 +26,9 @@ export const Operation = record(
       operation_name: Type.Enum([...operationNames]),
       id: Type.String({ format: 'uuid', description: 'The id of the resource.' }),
       type: Type.Enum([...operationTypes]),
-      request: Type.Record(Type.String(), Type.Unknown(), { description: 'The body of the request.' }),
+      request: Type.Record(Type.String(), Type.Unknown(), {
+        description: 'The body of the request. Lists leave out `startup_script` and `shutdown_script`.',
+      }),
     }),
     result: OperationResult,
     started_at: Timestamp,

@@ -44,6 +44,8 @@ export interface Context<Id extends RouteId = RouteId> {
       ? OrganizationRequester
       : Requester
   routeId: RouteId
+  /** A page of a list ends after this many bytes. */
+  pageBytes: number
   requestId: string
   /** The client's address; X-Forwarded-For counts if a trusted proxy sent it. */
   address: string

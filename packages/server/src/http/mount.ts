@@ -237,6 +237,10 @@ class RequestContext implements Context {
     return requester as Context['by']
   }
 
+  get pageBytes() {
+    return this.services.config.limits.pageBytes
+  }
+
   get requestId() {
     return this.request.id
   }

@@ -14,8 +14,10 @@ interface Page<Item> {
 }
 
 type Read<Row> = (before: string | null, limit: number) => Promise<Row[]>
+/** It may end with the first record above `bytes`. */
+type ReadRecords<Row> = (before: string | null, limit: number, bytes: number) => Promise<Row[]>
 
-type ListContext = Pick<Context, 'routeId' | 'params'> & {
+type ListContext = Pick<Context, 'routeId' | 'params' | 'pageBytes'> & {
   query: { limit?: number; page_token?: string; sort?: Sort } | undefined
 }
 
@@ -23,35 +25,51 @@ type ListContext = Pick<Context, 'routeId' | 'params'> & {
  * Reads one page of a list. `read` gets the cursor of the previous page, null for the first, and the number of rows to
  * read. `cursorOf` returns the cursor after a row.
  */
-export async function page<Row, Item>(
+export const page = <Row, Item>(
   context: ListContext,
   read: Read<Row>,
   view: (row: Row) => Item,
   cursorOf: (row: Row) => string,
-): Promise<Page<Item>> {
-  const { rows, nextPageToken } = await readPage(context, read, cursorOf)
-  return { items: rows.map(view), next_page_token: nextPageToken }
-}
+): Promise<JsonText<Page<Item>>> =>
+  readPage(
+    context,
+    (before, limit) => read(before, limit),
+    (row) => JSON.stringify(view(row)),
+    cursorOf,
+  )
 
 /** Reads one page of a list in the order of ids, newest first. */
 export const pageById = <Row extends { id: string }, Item>(
   context: ListContext,
   read: Read<Row>,
   view: (row: Row) => Item,
-): Promise<Page<Item>> => page(context, read, view, ({ id }) => id)
+): Promise<JsonText<Page<Item>>> => page(context, read, view, ({ id }) => id)
 
 /** Like `pageById`, for records that the store returns as JSON. */
-export const pageOfRecords = <Item>(context: ListContext, read: Read<{ id: string; record: string }>) =>
-  recordsOf<{ id: string; record: string }, Item>(context, read, ({ id }) => id)
+export const pageOfRecords = <Item>(
+  context: ListContext,
+  read: ReadRecords<{ id: string; record: string }>,
+): Promise<JsonText<Page<Item>>> =>
+  readPage(
+    context,
+    read,
+    ({ record }) => record,
+    ({ id }) => id,
+  )
 
 /** Like `pageOfRecords`, in the order that the caller chose. */
-export const pageOfSorted = <Item>(context: ListContext, read: Read<SortedRow & { record: string }>) =>
-  recordsOf<SortedRow & { record: string }, Item>(context, read, cursorOf)
+export const pageOfSorted = <Item>(
+  context: ListContext,
+  read: ReadRecords<SortedRow & { record: string }>,
+): Promise<JsonText<Page<Item>>> => readPage(context, read, ({ record }) => record, cursorOf)
 
 const cursorOf = ({ id, sort_key }: SortedRow) => `${id}:${sort_key}`
 
 /** Reads the cursor of a sorted list. */
-export function afterCursor(sort: Sort = '-created_at', cursor: string | null): Omit<SortedPage, 'limit'> {
+export function afterCursor(
+  sort: Sort = '-created_at',
+  cursor: string | null,
+): Pick<SortedPage, 'sort' | 'afterId' | 'afterKey'> {
   if (cursor === null) return { sort, afterId: null, afterKey: null }
   const [afterId, afterKey] = [cursor.slice(0, 36), cursor.slice(37)]
   const isKey = !sort.endsWith('usd_per_hour') || /^(-?\d+(\.\d+)?|Infinity)$/.test(afterKey)
@@ -59,26 +77,34 @@ export function afterCursor(sort: Sort = '-created_at', cursor: string | null): 
   return { sort, afterId, afterKey }
 }
 
-async function recordsOf<Row extends { record: string }, Item>(
+async function readPage<Row, Item>(
   context: ListContext,
-  read: Read<Row>,
-  cursor: (row: Row) => string,
+  read: ReadRecords<Row>,
+  textOf: (row: Row) => string,
+  cursorOf: (row: Row) => string,
 ): Promise<JsonText<Page<Item>>> {
-  const { rows, nextPageToken } = await readPage(context, read, cursor)
-  const items = rows.map(({ record }) => record).join(',')
-  return new JsonText(`{"items":[${items}],"next_page_token":${JSON.stringify(nextPageToken)}}`)
+  const { routeId, params, query, pageBytes } = context
+  const list = [routeId, ...Object.values(params), ...(query?.sort ? [query.sort] : [])].join(' ')
+  const limit = query?.limit ?? defaultLimit
+  // One row more than requested shows whether there is a next page.
+  const rows = await read(readPageToken(list, query?.page_token), limit + 1, pageBytes)
+  const { items, isCut } = itemsOf(rows, textOf, limit, pageBytes)
+  const next = isCut ? pageToken(list, cursorOf(rows[items.length - 1]!)) : ''
+  return new JsonText(`{"items":[${items.join(',')}],"next_page_token":${JSON.stringify(next)}}`)
 }
 
-async function readPage<Row>(context: ListContext, read: Read<Row>, cursorOf: (row: Row) => string) {
-  const sort = context.query?.sort
-  const list = [context.routeId, ...Object.values(context.params), ...(sort ? [sort] : [])].join(' ')
-  const limit = context.query?.limit ?? defaultLimit
-  // One row more than requested shows whether there is a next page.
-  const rows = await read(readPageToken(list, context.query?.page_token), limit + 1)
-  if (rows.length <= limit) return { rows, nextPageToken: '' }
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  return { rows: shown, nextPageToken: last === undefined ? '' : pageToken(list, cursorOf(last)) }
+/** Returns the items of a page, at least one. `isCut`: there may be more. */
+function itemsOf<Row>(rows: Row[], textOf: (row: Row) => string, limit: number, mostBytes: number) {
+  const items: string[] = []
+  let bytes = 0
+  for (const row of rows) {
+    if (items.length === limit) return { items, isCut: true }
+    const text = textOf(row)
+    bytes += Buffer.byteLength(text)
+    if (bytes > mostBytes && items.length > 0) return { items, isCut: true }
+    items.push(text)
+  }
+  return { items, isCut: bytes > mostBytes }
 }
 
 /** Page tokens contain a digest of the list, so that a changed token and one of another list are refused. */

@@ -1,7 +1,7 @@
 import type { Sort } from '@slipway/contract'
 import { zeroUuid } from '../domain/ids.ts'
 import type { Queryable } from './database.ts'
-import { filteredStatement } from './statement.ts'
+import { filteredStatement, untilPageIsFull } from './statement.ts'
 
 /** A page of a sorted list: it begins after a row, or at the start of the list if `afterId` and `afterKey` are null. */
 export interface SortedPage {
@@ -10,6 +10,7 @@ export interface SortedPage {
   /** The sort key of that row, beside its id. */
   afterKey: string | null
   limit: number
+  bytes: number
 }
 
 export interface SortedRow {
@@ -77,7 +78,7 @@ export function sortedStatement<Row extends SortedRow, Params extends SortedPage
       sort,
       filteredStatement<Row, Params>(
         `${name}_by_${sort.replace('-', 'falling_')}`,
-        (given) => text({ ...order, given }),
+        (given) => untilPageIsFull('id, sort_key', text({ ...order, given })),
         filters,
       ),
     ]),

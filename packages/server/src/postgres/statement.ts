@@ -120,6 +120,21 @@ export interface PageParams {
   limit: number
 }
 
+/** A page of records, which also ends after `bytes`. */
+export interface RecordPageParams extends PageParams {
+  bytes: number
+}
+
+/**
+ * A list of records that ends with the first record above `:bytes`, so that records which do not fit into the page are not
+ * sent to this process. `columns` are those beside the record.
+ */
+export const untilPageIsFull = (columns: string, list: string): string =>
+  `SELECT ${columns}, record FROM (
+     SELECT *, sum(octet_length(record)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(record) AS bytes_before
+     FROM (${list}) listed) sized
+   WHERE bytes_before <= :bytes`
+
 /** The condition of a page in a list that descends by id. It is one bound, which an index can serve. */
 export const isBefore = (column: string) =>
   `${column} < coalesce(:beforeId::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')`

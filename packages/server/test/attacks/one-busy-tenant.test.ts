@@ -2,9 +2,9 @@ import { openStream } from '@slipway/testing/event-stream.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { addKey, addOrganization, addProject, addUser, tokenOf } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
-import { type TestService, useService } from '@slipway/testing/service.ts'
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import pg from 'pg'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 
 /** A tenant beside the demo's: the options for its calls. */
 async function addTenant(service: TestService) {
@@ -96,4 +96,82 @@ test('organizations get database connections in turn, however many requests one 
   await Promise.all([...many, one])
   expect(served).toHaveLength(13)
   expect(served.indexOf('one')).toBeLessThan(6)
+})
+
+describe('a page of a list', () => {
+  const pageBytes = 4096
+  let service: TestService
+  let operationId: string
+  beforeAll(async () => {
+    service = await startService((config) => {
+      config.limits.pageBytes = pageBytes
+    })
+    const { newDisk, createVm } = resourcesOf(service)
+    for (let i = 0; i < 12; i++) await newDisk({ name: `disk-${i}`, description: 'd'.repeat(500) })
+    const script = `#!/bin/sh\n# ${'x'.repeat(60_000)}\n`
+    const { operation } = await createVm({ startup_script: script, shutdown_script: script })
+    operationId = operation.operation_id
+    await service.ended(operationId)
+  })
+  afterAll(() => service.close())
+
+  test.each([
+    ['diskList', { sort: 'name' }],
+    ['diskList', {}],
+    ['operationList', {}],
+    ['eventList', {}],
+  ] as const)(
+    'ends after its bytes, and the pages of %s %j together have every item once',
+    async (id, query) => {
+      const sizes: number[] = []
+      const ids: string[] = []
+      for (let token = ''; ; ) {
+        const { body } = await service.call(id, { query: { ...query, limit: 500, page_token: token } })
+        sizes.push(body.items.length)
+        ids.push(...body.items.map((item) => JSON.stringify(item)))
+        expect(Buffer.byteLength(JSON.stringify(body.items))).toBeLessThanOrEqual(
+          pageBytes + body.items.length + 2,
+        )
+        token = body.next_page_token
+        if (token === '') break
+      }
+      expect(sizes.length).toBeGreaterThan(2)
+      expect(Math.min(...sizes)).toBeGreaterThan(0)
+      expect(new Set(ids).size).toBe(ids.length)
+      const rows = {
+        diskList: 'disks',
+        operationList: 'operations',
+        eventList: 'events_written WHERE project_id IS NOT NULL',
+      }[id]
+      expect(await service.sql(`SELECT count(*)::int AS n FROM ${rows}`)).toEqual([{ n: ids.length }])
+    },
+  )
+
+  test('of operations has no scripts; a single operation has them, and operators never do', async () => {
+    const isThis = (item: { operation_id: string }) => item.operation_id === operationId
+    const listed = (await service.ok('vmOperationList')).items.find(isThis)!
+    expect(listed.metadata.request).toMatchObject({ type: 'a100.1x' })
+    expect(Object.keys(listed.metadata.request).filter((name) => name.includes('script'))).toEqual([])
+    const token = service.credentials.operator_key
+    const shown = (await service.ok('adminOperationList', { token, query: { limit: 1 } })).items.find(isThis)!
+    expect(shown.metadata.request).toEqual(listed.metadata.request)
+    const one = await service.ok('vmOperationGet', { params: { operation_id: operationId } })
+    expect(one.metadata.request).toMatchObject({
+      ...listed.metadata.request,
+      startup_script: expect.stringMatching(/^#!/),
+      shutdown_script: expect.stringMatching(/^#!/),
+    })
+  })
+
+  test('has at least one item, however large the item is', async () => {
+    const [disk] = (await service.ok('diskList', { query: { limit: 1 } })).items
+    const labels = Object.fromEntries(
+      Array.from({ length: 32 }, (_, i) => [`${'k'.repeat(60)}${i}`, 'v'.repeat(63)]),
+    )
+    const { operation } = await service.ok('diskUpdate', { params: { disk_id: disk!.id }, body: { labels } })
+    await service.ended(operation.operation_id)
+    const { items, next_page_token } = await service.ok('diskList')
+    expect(items.map(({ id }) => id)).toEqual([disk!.id])
+    expect((await service.ok('diskList', { query: { page_token: next_page_token } })).items).not.toEqual([])
+  })
 })

@@ -28,8 +28,8 @@ export const diskHandlers = {
       attachedTo: idList('attached_to', query.attached_to),
       labels: labelFilter(query),
     }
-    return pageOfSorted<Disk>(context, (cursor, limit) =>
-      listDiskViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit }),
+    return pageOfSorted<Disk>(context, (cursor, limit, bytes) =>
+      listDiskViews(tx, { ...filter, ...afterCursor(query.sort, cursor), limit, bytes }),
     )
   },
 

@@ -20,7 +20,9 @@ export const firewallRuleHandlers = {
 
   firewallRuleList(context) {
     const filter = { projectId: context.project.projectId, labels: labelFilter(context.query) }
-    return pageOfRecords<FirewallRule>(context, (...page) => listRuleViews(context.tx, filter, ...page))
+    return pageOfRecords<FirewallRule>(context, (beforeId, limit, bytes) =>
+      listRuleViews(context.tx, { ...filter, beforeId, limit, bytes }),
+    )
   },
 
   firewallRuleGet: async ({ tx, project, params }) =>

@@ -23,8 +23,8 @@ function list(context: Context<ListId>, type: OperationType | null) {
     state: query.state ?? null,
     resourceId: query.resource_id ?? null,
   }
-  return pageOfRecords<Operation>(context, (beforeId, limit) =>
-    listOperations(tx, { ...filter, beforeId, limit }),
+  return pageOfRecords<Operation>(context, (beforeId, limit, bytes) =>
+    listOperations(tx, { ...filter, beforeId, limit, bytes }),
   )
 }
 

@@ -49,10 +49,12 @@ const vmPage = sharedRead(
     {
       filter,
       ...list
-    }: Pick<Context<'vmList'>, 'routeId' | 'params' | 'query'> & { filter: Omit<VmFilter, keyof SortedPage> },
+    }: Pick<Context<'vmList'>, 'routeId' | 'params' | 'query' | 'pageBytes'> & {
+      filter: Omit<VmFilter, keyof SortedPage>
+    },
   ) =>
-    pageOfSorted<Vm>(list, (cursor, limit) =>
-      listVmViews(db, { ...filter, ...afterCursor(list.query.sort, cursor), limit }),
+    pageOfSorted<Vm>(list, (cursor, limit, bytes) =>
+      listVmViews(db, { ...filter, ...afterCursor(list.query.sort, cursor), limit, bytes }),
     ),
 )
 
@@ -60,7 +62,7 @@ export const vmHandlers = {
   vmCreate: async ({ services, tx, by, body }) =>
     started(await admitVmCreate(tx, services.catalogueMemory, by, body)),
 
-  async vmList({ tx, project, routeId, params, query }) {
+  async vmList({ tx, project, routeId, params, query, pageBytes }) {
     const filter = {
       projectId: project.projectId,
       ids: idList('ids', query.ids),
@@ -70,7 +72,7 @@ export const vmHandlers = {
       states: choiceList('states', query.states, vmStates),
       labels: labelFilter(query),
     }
-    return vmPage(tx, { routeId, params, query, filter })
+    return vmPage(tx, { routeId, params, query, pageBytes, filter })
   },
 
   vmGet: async ({ tx, project, params }) =>

@@ -37,14 +37,14 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
   `WITH given AS MATERIALIZED (
      SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:operations::json) AS g (
        id uuid, "projectId" uuid, kind text, name text, "resourceType" text, "resourceId" uuid, location text,
-       generation bigint, request text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
+       generation bigint, request text, "listedRequest" text, scratch jsonb, actor text, "requestId" text, "clientAddress" text,
        "admittedStep" text, "startedAt" timestamptz, "leaseToken" uuid, "leaseMs" integer, "eventId" uuid, "eventType" text, "eventData" jsonb)
    ), begun AS (
      INSERT INTO operations
-       (id, project_id, kind, name, resource_type, resource_id, location, generation, request, scratch, actor, request_id,
-        started_at, step, step_log)
+       (id, project_id, kind, name, resource_type, resource_id, location, generation, request, listed_request, scratch, actor,
+        request_id, started_at, step, step_log)
      SELECT g.id, g."projectId", g.kind, g.name, g."resourceType", g."resourceId", g.location, g.generation,
-            g.request::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", g.now),
+            g.request::json, g."listedRequest"::json, g.scratch, g.actor, g."requestId", coalesce(g."startedAt", g.now),
             CASE WHEN g."admittedStep" IS NULL THEN 0 ELSE 1 END,
             CASE WHEN g."admittedStep" IS NULL THEN '[]'
                  ELSE jsonb_build_array(jsonb_build_object(
@@ -112,6 +112,12 @@ const endWithVm = endWith(
   `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
 )
 
+/** Returns the request without its scripts, as JSON; undefined if it has none. */
+function listedRequestOf(request: unknown): string | undefined {
+  const { startup_script, shutdown_script, ...listed } = request as Record<string, unknown>
+  return startup_script || shutdown_script ? JSON.stringify(listed) : undefined
+}
+
 /** Writes operations, each with the event of its start. Returns them in the same order. */
 export async function insertOperations(
   tx: Tx,
@@ -123,6 +129,7 @@ export async function insertOperations(
     ...operation,
     // It is sent as text because jsonb rejects what JSON allows, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
+    listedRequest: listedRequestOf(operation.request),
     leaseToken: lease?.token,
     leaseMs: lease?.ms,
     eventId: uuid(),

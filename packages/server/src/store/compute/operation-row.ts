@@ -18,6 +18,8 @@ export interface OperationRow {
   location: string
   generation: number
   request: Record<string, unknown>
+  /** The request without its scripts; null if it has none. */
+  listed_request: Record<string, unknown> | null
   state: OperationState
   result: Operation['result']
   step: number

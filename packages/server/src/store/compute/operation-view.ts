@@ -6,22 +6,28 @@ import { statement } from '../../postgres/statement.ts'
 import { time as timeText } from '../../postgres/time.ts'
 import type { BegunOperation } from './operation-row.ts'
 
-/** The operation that clients see, as SQL on a row `o` of operations. */
-export const operationRecord = jsonSql(
-  object<Operation>({
-    operation_id: plain('o.id'),
-    state: text('o.state'),
-    metadata: object<Operation['metadata']>({
-      operation_name: text('o.name'),
-      id: plain('o.resource_id'),
-      type: text('o.resource_type'),
-      request: json('o.request'),
+const recordWith = (request: string) =>
+  jsonSql(
+    object<Operation>({
+      operation_id: plain('o.id'),
+      state: text('o.state'),
+      metadata: object<Operation['metadata']>({
+        operation_name: text('o.name'),
+        id: plain('o.resource_id'),
+        type: text('o.resource_type'),
+        request: json(request),
+      }),
+      result: json('o.result'),
+      started_at: time('o.started_at'),
+      completed_at: time('o.completed_at'),
     }),
-    result: json('o.result'),
-    started_at: time('o.started_at'),
-    completed_at: time('o.completed_at'),
-  }),
-)
+  )
+
+/** The operation that clients see, as SQL on a row `o` of operations. */
+export const operationRecord = recordWith('o.request')
+
+/** The operation in a list, without scripts. */
+export const listedOperationRecord = recordWith('coalesce(o.listed_request, o.request)')
 
 /** The operation that clients see, from a row that was read. */
 export const operationView = (row: BegunOperation): Operation => ({

@@ -2,9 +2,17 @@ import type { OperationState, OperationType } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { gathered } from '../../postgres/gathered.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
-import { filteredStatement, ifGiven, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
+import {
+  filteredStatement,
+  ifGiven,
+  isBefore,
+  type PageParams,
+  type RecordPageParams,
+  statement,
+  untilPageIsFull,
+} from '../../postgres/statement.ts'
 import type { OperationRow } from './operation-row.ts'
-import { operationRecord } from './operation-view.ts'
+import { listedOperationRecord } from './operation-view.ts'
 
 export const findOperation = statement<
   OperationRow,
@@ -23,7 +31,7 @@ const isInState = (unfinished: string) =>
     FAILED: `state = 'FAILED'`,
   }) satisfies Record<OperationState, string>
 
-interface OperationFilter extends PageParams {
+interface OperationFilter extends RecordPageParams {
   projectId: string
   type: OperationType | null
   state: OperationState | null
@@ -32,10 +40,14 @@ interface OperationFilter extends PageParams {
 
 export const listOperations = filteredStatement<{ id: string; record: string }, OperationFilter>(
   'operation_list',
-  (given) => `SELECT o.id, ${operationRecord} AS record FROM operations o
-   WHERE project_id = :projectId AND ${isBefore('id')}
-     AND ${ifGiven(':type::text', 'resource_type = :type')} ${given}
-   ORDER BY id DESC LIMIT :limit`,
+  (given) =>
+    untilPageIsFull(
+      'id',
+      `SELECT o.id, ${listedOperationRecord} AS record FROM operations o
+       WHERE project_id = :projectId AND ${isBefore('id')}
+         AND ${ifGiven(':type::text', 'resource_type = :type')} ${given}
+       ORDER BY id DESC LIMIT :limit`,
+    ),
   {
     resourceId: 'resource_id = :resourceId',
     state: isInState('SELECT operation_id FROM operation_queue WHERE project_id = :projectId'),

@@ -1,6 +1,7 @@
 import type { EventType } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
+import { sharedRead } from '../../postgres/keyed.ts'
 import { filteredStatement, ifGiven, statement } from '../../postgres/statement.ts'
 
 export interface NewEvent {
@@ -72,6 +73,8 @@ const anyPending = statement<{ is_any: boolean }>(
   'event_any_pending',
   'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
+/** Shared, so that many lists of events at once ask once. */
+const isAnyPending = sharedRead(async (db, _: null) => (await anyPending.one(db))!.is_any)
 
 // Both lock statements record in a setting of the transaction whether it is the stamper, so that the statement that stamps
 // can be sent with them. The first one also checks for pending events, so that one round trip is enough.
@@ -176,7 +179,7 @@ const stampBatch = 1_000
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
   // Readers are patient, and there is mostly nothing to wait for.
-  if (isPatient && !(await anyPending.one(database))?.is_any) return false
+  if (isPatient && !(await isAnyPending(database, null))) return false
   let stamped = 0
   await database.transaction(async (tx) => {
     const lock = isPatient ? stamperLock : tryStamperLock

@@ -3,7 +3,7 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { JsonText, json, jsonSql, object, plain, text } from '../../postgres/json.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
-import { isBefore, statement } from '../../postgres/statement.ts'
+import { isBefore, type RecordPageParams, statement, untilPageIsFull } from '../../postgres/statement.ts'
 
 export interface RuleRow {
   id: string
@@ -58,12 +58,15 @@ const recordById = keyedStatement<{ record: string }, { projectId: string; id: s
 
 const recordList = statement<
   { id: string; record: string },
-  { projectId: string; beforeId: string | null; limit: number } & LabelParams
+  { projectId: string } & RecordPageParams & LabelParams
 >(
   'rule_list',
-  `SELECT r.id, ${ruleRecord} AS record FROM firewall_rules r
-   WHERE r.project_id = :projectId AND ${isBefore('r.id')} AND ${fitsLabels('r.labels')}
-   ORDER BY r.id DESC LIMIT :limit`,
+  untilPageIsFull(
+    'id',
+    `SELECT r.id, ${ruleRecord} AS record FROM firewall_rules r
+     WHERE r.project_id = :projectId AND ${isBefore('r.id')} AND ${fitsLabels('r.labels')}
+     ORDER BY r.id DESC LIMIT :limit`,
+  ),
 )
 
 // The columns are jsonb, but the driver would send a list as a PostgreSQL array.
@@ -122,10 +125,8 @@ export async function findRuleView(
 
 export const listRuleViews = (
   db: Queryable,
-  filter: { projectId: string; labels: LabelSelector | null },
-  beforeId: string | null,
-  limit: number,
-) => recordList.all(db, { projectId: filter.projectId, ...labelParams(filter.labels), beforeId, limit })
+  { labels, ...filter }: { projectId: string; labels: LabelSelector | null } & RecordPageParams,
+) => recordList.all(db, { ...filter, ...labelParams(labels) })
 
 export interface NewRule {
   id: string
