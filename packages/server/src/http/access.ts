@@ -15,6 +15,7 @@ import {
   type ProjectScope,
 } from '../store/identity/access.ts'
 import { chain, type MaybePromise, RecentKeys, ShortCache } from './short-cache.ts'
+import type { Holder } from './streams/held-responses.ts'
 import { invalidParameter } from './validation.ts'
 
 export interface Grant {
@@ -35,6 +36,12 @@ export function ownerOf(caller: Caller, organizationId: string | null): string {
   if (isOperator(caller)) return operators
   if (caller.kind === 'access_key') return caller.organizationId
   return organizationId ?? onlyOrganizationOf(caller) ?? caller.key
+}
+
+/** Returns who keeps the response of an authorized request open. */
+export function holderOf({ grant, ip }: Pick<FastifyRequest, 'grant' | 'ip'>): Holder {
+  if (!grant) return { caller: ip, owner: publicOwner }
+  return { caller: grant.caller.key, owner: ownerOf(grant.caller, grant.organizationId) }
 }
 
 function onlyOrganizationOf(caller: Caller): string | undefined {

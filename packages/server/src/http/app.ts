@@ -87,8 +87,8 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const { database, signals } = outside
   const metrics = new Metrics(database, () => countOperations(database))
   const access = new Access(database, signals)
-  const streams = new EventStreams(database, signals, access)
-  const operationWaits = new OperationWaits(database, signals)
+  const streams = new EventStreams(database, signals, access, limits.organizationStreams)
+  const operationWaits = new OperationWaits(database, signals, limits.organizationStreams)
   const catalogue = new Catalogue(database)
   const services: HttpServices = {
     ...outside,

@@ -47,10 +47,15 @@ export function mountRoutes(
   handlers: Handlers,
 ): void {
   const { access, database } = services
+  const { limits } = services.config
   // An unknown bearer token needs a database query, so attempts to guess one have a limit of their own.
-  const perSecond = services.config.limits.unknownBearersPerSecond
+  const perSecond = limits.unknownBearersPerSecond
   const unknownBearers = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
-  const inFlight = new InFlight(services.config.limits)
+  const inFlight = new InFlight(limits)
+  const organizations = new RateLimiter({
+    requestsPerSecond: limits.organizationRequestsPerSecond,
+    burst: limits.organizationBurst,
+  })
   app.decorateRequest('routeId', null)
   app.decorateRequest('grant', null)
 
@@ -62,7 +67,11 @@ export function mountRoutes(
     const bearer = bearerOf(request)
     const authorize = (caller: Caller) => {
       limiter.take(caller.key, reply)
+      // The organization of a key is known. Which organization a user's request counts for depends on the path.
+      const isUser = caller.kind === 'user'
+      if (!isUser) organizations.takeOrganization(ownerOf(caller, null), reply)
       return chain(access.authorize(route, caller, params), (grant) => {
+        if (isUser) organizations.takeOrganization(ownerOf(caller, grant.organizationId), reply)
         request.grant = grant
       })
     }

@@ -11,11 +11,13 @@ const addressKey = (address: string) => `address:${clientOf(address)}`
 interface Bucket {
   tokens: number
   at: number
+  /** Whether the last request got a token. */
+  isAllowed: boolean
   /** When it last moved to the end of the eviction order. */
   markedAt: number
 }
 
-/** A token bucket per caller, which holds `burst` tokens and gets `requestsPerSecond` new ones. */
+/** A token bucket per caller or organization, which holds `burst` tokens and gets `requestsPerSecond` new ones. */
 export class RateLimiter {
   readonly #perSecond: number
   readonly #burst: number
@@ -33,17 +35,33 @@ export class RateLimiter {
 
   /** Counts one request of the caller; throws 429 above the limit. */
   take(key: string, reply: FastifyReply): void {
+    const bucket = this.#take(key)
+    this.#setHeaders(bucket.tokens, reply)
+    if (!bucket.isAllowed) throw this.#refusal('Too many requests.', bucket)
+  }
+
+  /** Counts one request of all callers of an organization. The headers show this limit only if it refuses the request. */
+  takeOrganization(organization: string, reply: FastifyReply): void {
+    const bucket = this.#take(organization)
+    if (bucket.isAllowed) return
+    this.#setHeaders(bucket.tokens, reply)
+    throw this.#refusal('Too many requests of the organization.', bucket)
+  }
+
+  #take(key: string): Bucket {
     const now = performance.now()
     const bucket = this.#bucketOf(key, now)
     const tokens = this.#tokensIn(bucket, now)
-    const isAllowed = tokens >= 1
-    bucket.tokens = isAllowed ? tokens - 1 : tokens
+    bucket.isAllowed = tokens >= 1
+    bucket.tokens = bucket.isAllowed ? tokens - 1 : tokens
     bucket.at = now
-    this.#setHeaders(bucket.tokens, reply)
-    if (isAllowed) return
-    const retryAfter = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
-    throw new Failure('rate_limited', `Too many requests. Try again in ${retryAfter} s.`, {
-      retryAfterSeconds: retryAfter,
+    return bucket
+  }
+
+  #refusal(reason: string, { tokens }: Bucket): Failure {
+    const retryAfterSeconds = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
+    return new Failure('rate_limited', `${reason} Try again in ${retryAfterSeconds} s.`, {
+      retryAfterSeconds,
     })
   }
 
@@ -57,7 +75,7 @@ export class RateLimiter {
   #bucketOf(key: string, now: number): Bucket {
     const known = this.#buckets.get(key)
     if (known && now - known.markedAt < markMs) return known
-    const bucket = known ?? { tokens: this.#burst, at: now, markedAt: now }
+    const bucket = known ?? { tokens: this.#burst, at: now, isAllowed: true, markedAt: now }
     bucket.markedAt = now
     this.#buckets.delete(key)
     if (this.#buckets.size >= mostBuckets) this.#buckets.delete(this.#buckets.keys().next().value!)

@@ -5,6 +5,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createAccessKey } from '../../src/accounts/credentials.ts'
 
 /** A tenant beside the demo's: the options for its calls. */
 async function addTenant(service: TestService) {
@@ -14,6 +15,16 @@ async function addTenant(service: TestService) {
   const project_id = await addProject(service, token, organization_id, 'small')
   const { secret } = await addKey(service, token, project_id, 'read')
   return { token: secret, params: { project_id, organization_id } }
+}
+
+/** Read keys of the demo's project, which no request has used. */
+async function addSecrets(service: TestService, count: number): Promise<string[]> {
+  const keys = Array.from({ length: count }, async (_, i) => {
+    const scope = { projectId: service.credentials.project_id, organizationId: null }
+    const key = { role: 'read', createdBy: null, scope, name: `key-${i}` } as const
+    return (await service.database.transaction((tx) => createAccessKey(tx, key)))!.secret
+  })
+  return Promise.all(keys)
 }
 
 /** Statements that read the table wait until the returned function is called. */
@@ -96,6 +107,57 @@ test('organizations get database connections in turn, however many requests one 
   await Promise.all([...many, one])
   expect(served).toHaveLength(13)
   expect(served.indexOf('one')).toBeLessThan(6)
+})
+
+test('the keys of an organization together have a limit of requests, and those of others are served', async () => {
+  const service = await useService((config) => {
+    config.limits.organizationRequestsPerSecond = 0.001
+    config.limits.organizationBurst = 5
+  })
+  const secrets = await addSecrets(service, 3)
+  const tenant = await addTenant(service)
+  const answers = []
+  for (let i = 0; i < 9; i++) answers.push(await service.call('vmList', { token: secrets[i % 3]! }))
+  expect(answers.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  expect(answers.map(({ status }) => status).slice(5)).toEqual([429, 429, 429, 429])
+  expect(answers[5]!.body).toMatchObject({ message: expect.stringContaining('of the organization') })
+  expect(Number(answers[5]!.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(answers[5]!.headers.get('ratelimit-remaining')).toBe('0')
+  // A request that is refused for another reason counts as well.
+  expect((await service.request('GET', '/v0.1/admin/hosts', { token: secrets[0]! })).status).toBe(429)
+  expect((await service.call('vmList', tenant)).status).toBe(200)
+  expect((await service.call('adminHostList', { token: service.credentials.operator_key })).status).toBe(200)
+})
+
+test('the keys of an organization together have a limit of streams and of waits', async () => {
+  const service = await useService((config) => {
+    config.server.role = 'api'
+    config.limits.organizationStreams = 3
+  })
+  const { project_id } = service.credentials
+  const secrets = await addSecrets(service, 2)
+  const tenant = await addTenant(service)
+  const open = (token: string, id = project_id) => openStream(service.url, id, { token })
+  const streams = await Promise.all([open(secrets[0]!), open(secrets[0]!), open(secrets[1]!)])
+  await expect(open(secrets[1]!)).rejects.toThrow(/429.*Limit: 3 per organization/)
+  expect((await open(tenant.token, tenant.params.project_id)).isClosed).toBe(false)
+  streams[0]!.close()
+  await eventually(() => open(secrets[1]!).catch(() => null))
+
+  // No worker runs, so the operation does not end.
+  const { operation } = await resourcesOf(service).createDisk()
+  const hangUp = new AbortController()
+  onTestFinished(() => hangUp.abort())
+  const url = `${service.url}/v0.1/projects/${project_id}/operations/${operation.operation_id}?wait=30`
+  const waits = [...secrets, ...secrets].map((secret) =>
+    fetch(url, { headers: { authorization: `Bearer ${secret}` }, signal: hangUp.signal }),
+  )
+  for (const wait of waits) wait.catch(() => {})
+  const refused = await Promise.race(waits)
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+  expect(await refused.json()).toMatchObject({
+    message: expect.stringContaining('Limit: 3 per organization'),
+  })
 })
 
 describe('a page of a list', () => {

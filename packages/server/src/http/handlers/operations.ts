@@ -5,7 +5,8 @@ import { JsonText } from '../../postgres/json.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findOperationRecord, operationView } from '../../store/compute/operation-view.ts'
 import { findOperation, listOperations } from '../../store/compute/operations.ts'
-import { type Context, type Handlers, requireCaller } from '../context.ts'
+import { holderOf } from '../access.ts'
+import type { Context, Handlers } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
 
 type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
@@ -29,7 +30,7 @@ function list(context: Context<ListId>, type: OperationType | null) {
 }
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
-  const { tx, project, params, query, services, reply } = context
+  const { tx, project, params, query, services, request, reply } = context
   const find = async () =>
     requireFound('operation', await findOperationRecord(tx, project.projectId, params.operation_id, type))
   if (!query.wait) return new JsonText((await find()).record)
@@ -37,7 +38,7 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
   try {
     const now = await find()
     if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
-    const ended = await wait.within(query.wait * 1000, requireCaller(context).key, reply.raw)
+    const ended = await wait.within(query.wait * 1000, holderOf(request), reply.raw)
     await context.requireStillAllowed()
     return new JsonText(ended ?? (await find()).record)
   } finally {

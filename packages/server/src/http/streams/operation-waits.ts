@@ -4,14 +4,14 @@ import type { Database } from '../../postgres/database.ts'
 import type { Signals } from '../../postgres/signals.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import { findEndedOperations } from '../../store/compute/operation-view.ts'
-import { HeldResponses } from './held-responses.ts'
+import { HeldResponses, type Holder } from './held-responses.ts'
 
 /** Signals can be lost, so all waits are also checked at this interval. */
 const pollMs = 2_000
 
 export interface OperationWait {
   /** Returns the record of the ended operation; undefined after `ms`, or when the client disconnects. */
-  within(ms: number, caller: string, response: ServerResponse): Promise<string | undefined>
+  within(ms: number, holder: Holder, response: ServerResponse): Promise<string | undefined>
   close(): void
 }
 
@@ -23,15 +23,16 @@ type Resolve = (record: string) => void
  */
 export class OperationWaits {
   readonly #database: Database
-  readonly #held = new HeldResponses('waits for operations')
+  readonly #held: HeldResponses
   readonly #waiting = new Map<string, Set<Resolve>>()
   readonly #toRead = new Set<string>()
   readonly #reading = new CoalescedTask(() => this.#read())
   readonly #unsubscribe: () => void
   readonly #timer: NodeJS.Timeout
 
-  constructor(database: Database, signals: Signals) {
+  constructor(database: Database, signals: Signals, mostPerOrganization: number) {
     this.#database = database
+    this.#held = new HeldResponses('waits for operations', mostPerOrganization)
     this.#unsubscribe = signals.on('ended', (ids, record) => {
       if (ids?.[0] !== undefined && record !== undefined) this.#resolve(ids[0], record)
       else this.#queueRead(ids ?? [...this.#waiting.keys()])
@@ -49,7 +50,7 @@ export class OperationWaits {
     })
     waiters.add(resolve)
     return {
-      within: (ms, caller, response) => this.#wait(ended, ms, caller, response),
+      within: (ms, holder, response) => this.#wait(ended, ms, holder, response),
       close: () => {
         waiters.delete(resolve)
         if (waiters.size === 0 && this.#waiting.get(operationId) === waiters)
@@ -63,8 +64,8 @@ export class OperationWaits {
     clearInterval(this.#timer)
   }
 
-  async #wait(ended: Promise<string>, ms: number, caller: string, response: ServerResponse) {
-    const release = this.#held.hold(caller)
+  async #wait(ended: Promise<string>, ms: number, holder: Holder, response: ServerResponse) {
+    const release = this.#held.hold(holder)
     const stopped = new AbortController()
     const stop = () => stopped.abort()
     response.once('close', stop)

@@ -12,7 +12,7 @@ import {
   stampEvents,
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
-import { type Access, type Bearer, type Grant, readBearer, showsClientAddress } from '../access.ts'
+import { type Access, type Bearer, type Grant, holderOf, readBearer, showsClientAddress } from '../access.ts'
 import { HeldResponses } from './held-responses.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
@@ -25,6 +25,8 @@ const drainMs = 30_000
 const pollMs = 1_000
 /** Credentials are checked after every revocation; this interval covers a lost signal. */
 const recheckMs = 5_000
+/** Proxies close silent connections. */
+const commentMs = 15_000
 
 const everything: EventScope = { projectId: null, organizationId: null }
 
@@ -54,15 +56,16 @@ export class EventStreams {
   readonly #database: Database
   readonly #access: Access
   readonly #readers = new Set<Reader>()
-  readonly #held = new HeldResponses('event streams')
+  readonly #held: HeldResponses
   readonly #distributing = new CoalescedTask(() => this.#distribute())
   readonly #timers: NodeJS.Timeout[]
   readonly #unsubscribe: (() => void)[]
   /** Position of the shared reader; undefined while there are no streams. */
   #tail: number | undefined
 
-  constructor(database: Database, signals: Signals, access: Access, commentMs = 15_000) {
+  constructor(database: Database, signals: Signals, access: Access, mostPerOrganization: number) {
     this.#database = database
+    this.#held = new HeldResponses('event streams', mostPerOrganization)
     this.#access = access
     this.#unsubscribe = [
       signals.on('stamped', () => void this.#wake().catch(() => {})),
@@ -92,7 +95,7 @@ export class EventStreams {
       )
     if (wanted !== null && wanted > last)
       throw new Failure('invalid_argument', 'Last-Event-ID is beyond the newest event.')
-    const release = this.#held.hold(caller?.key ?? request.ip)
+    const release = this.#held.hold(holderOf(request))
 
     reply.hijack()
     const response = reply.raw
