@@ -45,6 +45,7 @@ export async function beginOperation(
   const operation: AdmittedOperation = {
     id: uuid(),
     projectId: requester.projectId,
+    organizationId: requester.organizationId,
     actor: requester.actor,
     requestId: requester.requestId,
     clientAddress: requester.clientAddress,

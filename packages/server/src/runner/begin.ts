@@ -6,6 +6,8 @@ import type { BegunOperation, OperationRow } from '../store/compute/operation-ro
 import { reserveSlot, type Slot } from './slots.ts'
 
 export interface AdmittedOperation extends NewOperation {
+  /** Null if the service itself begins the operation, which a worker then claims. */
+  organizationId: string | null
   /** Reads what the first step needs, together with the commit. Only used if the operation begins in this process. */
   prefetch?: ((db: Queryable) => Promise<unknown>) | undefined
 }
@@ -38,11 +40,16 @@ export async function writeOperationAtCommit(
 }
 
 async function writeOperations(tx: Tx, operations: AdmittedOperation[]): Promise<OperationRow[]> {
-  const slots = operations.map(({ projectId, location }) => reserveSlot(tx, projectId, location))
+  const slots = operations.map(({ projectId, organizationId, location }) =>
+    organizationId === null ? undefined : reserveSlot(tx, { projectId, organizationId }, location),
+  )
   const prefetched = prefetchAll(tx, operations, slots)
   const rows = await insertOperations(
     tx,
-    operations.map(({ prefetch: _, ...operation }, index) => ({ ...operation, lease: slots[index]?.lease })),
+    operations.map(({ prefetch: _p, organizationId: _o, ...operation }, index) => ({
+      ...operation,
+      lease: slots[index]?.lease,
+    })),
   )
   for (const [index, row] of rows.entries())
     slots[index]?.fill({ ...row, was_held: false, is_cancelled: false, prefetched: prefetched[index] })

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { fairShare } from '../domain/fair-share.ts'
 import { uuid } from '../domain/ids.ts'
+import { type SlotHolder, SlotShares } from '../domain/slot-shares.ts'
 import type { Services } from '../services.ts'
 import {
   type ClaimedOperation,
   claimOperations,
+  claimOperationsFairly,
   LostLease,
   renewLeases,
 } from '../store/compute/operation-leases.ts'
@@ -26,13 +27,14 @@ export class Runner implements SlotOwner {
   readonly #tasks: PeriodicTasks
   readonly #claiming = new CoalescedTask(() => this.#claim())
   readonly #running = new Map<Attempt, Promise<void>>()
-  /** The projects of operations that are being written and have a slot of this worker. */
-  readonly #reserved: string[] = []
+  /** The slots of running operations, and of operations that are being written. */
+  readonly #shares: SlotShares
   /** More operations may be due than there were slots for. */
   #isStarved = false
 
   constructor(services: Services, definitions: Definition[]) {
     this.#services = services
+    this.#shares = new SlotShares(services.config.operations.concurrency)
     this.#definitions = new Map(definitions.map((definition) => [definition.kind, definition]))
     this.#shared = new SharedSteps(services.database)
     this.#tasks = new PeriodicTasks((err) => services.log.warn({ err }, 'leases not renewed'))
@@ -62,14 +64,13 @@ export class Runner implements SlotOwner {
     await stopped
   }
 
-  /** Reserves a slot under the rules of a claim: within the project's share, and not before operations that wait. */
-  reserve(projectId: string, location: string): Slot | undefined {
+  /** Reserves a slot under the rules of a claim: within the holder's share, and not before operations that wait. */
+  reserve(holder: SlotHolder, location: string): Slot | undefined {
     const { config, engines } = this.#services
     if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
     if (location !== '' && !engines.has(location)) return undefined
-    const { saturated, most } = this.#share
-    if (most <= 0 || saturated.includes(projectId)) return undefined
-    this.#reserved.push(projectId)
+    if (!this.#shares.canTake(holder)) return undefined
+    this.#shares.take(holder)
     const token = uuid()
     let written: ClaimedOperation | undefined
     return {
@@ -78,16 +79,10 @@ export class Runner implements SlotOwner {
         written = operation
       },
       close: (isCommitted: boolean) => {
-        this.#reserved.splice(this.#reserved.indexOf(projectId), 1)
-        if (isCommitted && written) this.#begin(written, token)
+        this.#shares.giveBack(holder)
+        if (isCommitted && written) this.#begin(written, token, holder)
       },
     }
-  }
-
-  /** The number of free slots, and the projects that have used up their share. */
-  get #share() {
-    const held = [...this.#running.keys()].map((attempt) => attempt.row.project_id)
-    return fairShare([...held, ...this.#reserved], this.#services.config.operations.concurrency)
   }
 
   #wake(): void {
@@ -99,19 +94,26 @@ export class Runner implements SlotOwner {
   /** Returns whether more operations may be due. */
   async #claim(): Promise<boolean> {
     if (this.#tasks.stopping.aborted) return false
-    const { saturated, most } = this.#share
-    this.#isStarved = saturated.length > 0 || most <= 0
-    if (most <= 0) return false
+    const { free, mostForAny, mostForAll } = this.#shares
+    const isFair = this.#isStarved || mostForAny <= 0
+    // While the claim runs, no operation that is being written takes a slot before those that wait.
+    this.#isStarved = isFair
+    if (free <= 0) return false
     const leaseToken = uuid()
     const { database, engines, config } = this.#services
-    const { leaseMs } = config.operations
-    const locations = ['', ...engines.keys()]
-    const rows = await claimOperations(database, saturated, { leaseToken, leaseMs, locations, most })
-    for (const row of rows) this.#begin(row, leaseToken)
+    const most = isFair ? mostForAll : mostForAny
+    const claim = { leaseToken, leaseMs: config.operations.leaseMs, locations: ['', ...engines.keys()], most }
+    const rows = isFair
+      ? await claimOperationsFairly(database, claim, this.#shares)
+      : await claimOperations(database, claim)
+    for (const row of rows)
+      this.#begin(row, leaseToken, { projectId: row.project_id, organizationId: row.organization_id })
+    // Operations above a share may still wait.
+    this.#isStarved = rows.length === most || this.#shares.mostForAny <= 0
     return rows.length === most
   }
 
-  #begin(row: ClaimedOperation, token: string): void {
+  #begin(row: ClaimedOperation, token: string, holder: SlotHolder): void {
     const definition = this.#definitions.get(row.kind)
     if (!definition) {
       this.#services.log.error({ operation: row.id }, `unknown kind of operation: ${row.kind}`)
@@ -126,9 +128,11 @@ export class Runner implements SlotOwner {
       })
       .finally(() => {
         this.#running.delete(attempt)
+        this.#shares.giveBack(holder)
         if (this.#isStarved) this.#wake()
       })
     this.#running.set(attempt, run)
+    this.#shares.take(holder)
   }
 
   async #renew(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { SlotHolder } from '../domain/slot-shares.ts'
 import type { Tx } from '../postgres/database.ts'
 import type { ClaimedOperation } from '../store/compute/operation-row.ts'
 
@@ -13,7 +14,7 @@ export interface Slot {
 
 /** A worker that begins operations which its own process writes, without a claim. */
 export interface SlotOwner {
-  reserve(projectId: string, location: string): Slot | undefined
+  reserve(holder: SlotHolder, location: string): Slot | undefined
 }
 
 const owners = new WeakMap<object, SlotOwner>()
@@ -23,8 +24,8 @@ export function offerSlots(database: object, owner: SlotOwner): void {
 }
 
 /** Returns a slot for an operation that the transaction writes; undefined if there is none. */
-export function reserveSlot(tx: Tx, projectId: string, location: string): Slot | undefined {
-  const slot = tx.database && owners.get(tx.database)?.reserve(projectId, location)
+export function reserveSlot(tx: Tx, holder: SlotHolder, location: string): Slot | undefined {
+  const slot = tx.database && owners.get(tx.database)?.reserve(holder, location)
   if (slot) tx.onEnd((isCommitted) => slot.close(isCommitted))
   return slot
 }

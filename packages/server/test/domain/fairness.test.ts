@@ -1,35 +1,88 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fairShare } from '../../src/domain/fair-share.ts'
+import { type SlotHolder, SlotShares } from '../../src/domain/slot-shares.ts'
 
-const holders = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
-const places = fc.integer({ min: 1, max: 40 })
-const share = (count: number) => Math.max(1, Math.floor(count * 0.75))
+/** Two organizations with two projects each. */
+const holders: SlotHolder[] = ['a1', 'a2', 'b1', 'b2'].map((projectId) => ({
+  projectId,
+  organizationId: projectId[0]!,
+}))
+const slots = fc.integer({ min: 1, max: 64 })
+/** Holders that ask for a slot, or give one back. */
+const steps = fc.array(fc.record({ holder: fc.constantFrom(...holders), isTaking: fc.boolean() }), {
+  maxLength: 200,
+})
+const newcomer: SlotHolder = { projectId: 'c1', organizationId: 'c' }
 
-/** What may be held: at most all slots, and no project above its share. */
-const lawful = (held: string[], count: number) =>
-  held.length <= count && held.every((one) => held.filter((each) => each === one).length <= share(count))
+/** Does the steps that are allowed, and returns the slots that are held at the end. */
+function play(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean }[]): SlotHolder[] {
+  const held: SlotHolder[] = []
+  for (const { holder, isTaking } of asked)
+    if (isTaking && shares.canTake(holder)) {
+      shares.take(holder)
+      held.push(holder)
+    } else if (!isTaking && held.includes(holder)) {
+      shares.giveBack(holder)
+      held.splice(held.indexOf(holder), 1)
+    }
+  return held
+}
 
-test('the fair share keeps everybody within it, whoever takes all that is offered', () => {
+test('at most all slots are held, and the counts are those of the holders', () => {
   fc.assert(
-    fc.property(holders, places, fc.constantFrom('a', 'b', 'new'), (held, count, taker) => {
-      fc.pre(lawful(held, count))
-      const { most, saturated } = fairShare(held, count)
-      if (saturated.includes(taker) || most <= 0) return
-      expect(lawful([...held, ...Array<string>(most).fill(taker)], count)).toBe(true)
+    fc.property(slots, steps, (count, asked) => {
+      const shares = new SlotShares(count)
+      const held = play(shares, asked)
+      expect(shares.free).toBe(count - held.length)
+      expect(shares.free).toBeGreaterThanOrEqual(0)
+      const { ids, held: counts } = shares.projects
+      for (const [index, id] of ids.entries())
+        expect(counts[index]).toBe(held.filter(({ projectId }) => projectId === id).length)
     }),
   )
 })
 
-test('the fair share offers something to a newcomer as long as a place is free', () => {
+test('a newcomer gets a slot as long as one is free', () => {
   fc.assert(
-    fc.property(holders, places, (held, count) => {
-      fc.pre(lawful(held, count) && held.length < count)
-      expect(fairShare(held, count).most).toBeGreaterThan(0)
+    fc.property(slots, steps, (count, asked) => {
+      const shares = new SlotShares(count)
+      play(shares, asked)
+      expect(shares.canTake(newcomer)).toBe(shares.free > 0)
     }),
   )
 })
 
-test('the fair share leaves a place to others beside one with a long queue', () => {
-  expect(fairShare(Array<string>(24).fill('greedy'), 32)).toEqual({ most: 8, saturated: ['greedy'] })
+test('any project may take what is offered to any', () => {
+  fc.assert(
+    fc.property(slots, steps, fc.constantFrom(...holders, newcomer), (count, asked, taker) => {
+      const shares = new SlotShares(count)
+      play(shares, asked)
+      for (let left = shares.mostForAny; left > 0; left--) {
+        expect(shares.canTake(taker)).toBe(true)
+        shares.take(taker)
+      }
+    }),
+  )
+})
+
+test('two organizations that take all they can leave a slot to a third', () => {
+  const shares = new SlotShares(64)
+  const take = (holder: SlotHolder) => {
+    let count = 0
+    for (; shares.canTake(holder); count++) shares.take(holder)
+    return count
+  }
+  // Three quarters for one project, seven eighths for one organization, and the same of what they leave.
+  expect(holders.map(take)).toEqual([48, 8, 6, 1])
+  expect([shares.free, shares.canTake(newcomer)]).toEqual([1, true])
+})
+
+test('the least recently served come first', () => {
+  const shares = new SlotShares(4)
+  for (const holder of [holders[0]!, holders[2]!, holders[1]!]) {
+    shares.take(holder)
+    shares.giveBack(holder)
+  }
+  expect(shares.projects.ids).toEqual(['a1', 'b1', 'a2'])
+  expect(shares.organizations.ids).toEqual(['b', 'a'])
 })

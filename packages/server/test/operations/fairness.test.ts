@@ -1,35 +1,98 @@
 import { eventually } from '@slipway/testing/eventually.ts'
-import { ownerToken } from '@slipway/testing/people.ts'
-import { resourcesOf } from '@slipway/testing/resources.ts'
-import { useService } from '@slipway/testing/service.ts'
+import { addOrganization, addProject, addUser, ownerToken, tokenOf } from '@slipway/testing/people.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { type TestService, useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 import { holdCalls } from '../support/held-calls.ts'
+
+interface Tenant {
+  token: string
+  params: { project_id: string }
+}
+
+async function addTenant(service: TestService, name: string): Promise<Tenant> {
+  const organization = await addOrganization(service.database, name)
+  const owner = await addUser(service.database, { memberOf: { [organization]: 'owner' } })
+  const token = await tokenOf(service.database, owner)
+  return { token, params: { project_id: await addProject(service, token, organization, name) } }
+}
+
+const createVms = async (service: TestService, tenant: Tenant, count: number) => {
+  for (let i = 0; i < count; i++)
+    await service.ok('vmCreate', { ...tenant, body: { ...vmBody(), public_ip: 'none' } })
+}
+
+const createDisk = async (service: TestService, tenant: Tenant, name: string): Promise<string> => {
+  const body = { name, size: '1GiB', location: 'us-east1-a' }
+  return (await service.ok('diskCreate', { ...tenant, body })).operation.operation_id
+}
+
+const heldSlots = async ({ sql }: TestService) =>
+  (await sql('SELECT FROM operation_queue WHERE lease_token IS NOT NULL')).length
+
+/** Waits for the operation, and expects that the operations which hang still have their slots. */
+async function expectEnd(service: TestService, tenant: Tenant, operation_id: string): Promise<void> {
+  const before = await heldSlots(service)
+  const ended = await eventually(async () => {
+    const now = await service.ok('operationGet', { ...tenant, params: { ...tenant.params, operation_id } })
+    return now.state !== 'IN_PROGRESS' && now
+  })
+  expect(ended.state).toBe('SUCCEEDED')
+  expect(await heldSlots(service)).toBeLessThanOrEqual(before)
+}
 
 test('a long queue of one project does not keep another out', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })
-  const resources = resourcesOf(service)
-  const { organization_id } = service.credentials
+  const { organization_id, project_id } = service.credentials
   const token = await ownerToken(service)
-  const other = await service.ok('projectCreate', { token, body: { name: 'other', organization_id } })
+  const flooder = { token, params: { project_id } }
+  const other = { token, params: { project_id: await addProject(service, token, organization_id, 'other') } }
 
-  // Every VM of the first project hangs for long: without a bound its queue would hold all eight places.
+  // Every VM of the first project hangs: without a limit its queue would hold all eight slots.
   holdCalls(service.simulator(), 'ensureVm')
-  for (let index = 0; index < 16; index++) await resources.createVm({ public_ip: 'none' })
-  const held = () => service.sql('SELECT FROM operation_queue WHERE lease_token IS NOT NULL')
-  await eventually(async () => (await held()).length === 6)
+  await createVms(service, flooder, 16)
+  await eventually(async () => (await heldSlots(service)) === 6)
+  await expectEnd(service, other, await createDisk(service, other, 'theirs'))
+  expect(await heldSlots(service)).toBe(6)
+})
 
-  const params = { project_id: other.id }
-  const body = { name: 'theirs', size: '1GiB', location: 'us-east1-a' }
-  const { operation } = await service.ok('diskCreate', { token, params, body })
-  const ended = await eventually(async () => {
-    const now = await service.ok('operationGet', {
-      token,
-      params: { ...params, operation_id: operation.operation_id },
-    })
-    return now.state !== 'IN_PROGRESS' && now
+test('long queues of two organizations do not keep a third out', async () => {
+  const service = await useService((config) => {
+    config.operations.concurrency = 8
   })
-  expect(ended.state).toBe('SUCCEEDED')
-  expect(await held()).toHaveLength(6)
+  const [one, two, third] = await Promise.all(['one', 'two', 'third'].map((name) => addTenant(service, name)))
+  holdCalls(service.simulator(), 'ensureVm')
+  await createVms(service, one!, 8)
+  await createVms(service, two!, 8)
+  await eventually(async () => (await heldSlots(service)) === 7)
+  await expectEnd(service, third!, await createDisk(service, third!, 'theirs'))
+  expect(await heldSlots(service)).toBe(7)
+})
+
+test('when slots are short, organizations and their projects are served in turn', async () => {
+  const service = await useService((config) => {
+    config.operations.concurrency = 1
+  })
+  const [first, flooder, other] = await Promise.all(
+    ['first', 'flooder', 'other'].map((name) => addTenant(service, name)),
+  )
+  const { release, isCalled } = holdCalls(service.simulator(), 'ensureDisk')
+  await createDisk(service, first!, 'holds-the-slot')
+  await isCalled
+  for (let i = 0; i < 6; i++) await createDisk(service, flooder!, `flood-${i}`)
+  const last = [await createDisk(service, other!, 'other-0'), await createDisk(service, other!, 'other-1')]
+  release()
+  for (const operation_id of last) await expectEnd(service, other!, operation_id)
+  const rows = await eventually(async () => {
+    const ended = await service.sql<{ name: string }>(
+      `SELECT request ->> 'name' AS name FROM operations WHERE completed_at IS NOT NULL ORDER BY completed_at`,
+    )
+    return ended.length === 9 && ended
+  })
+  expect(rows.map(({ name }) => name)).toEqual([
+    ...['holds-the-slot', 'flood-0', 'other-0', 'flood-1', 'other-1'],
+    ...['flood-2', 'flood-3', 'flood-4', 'flood-5'],
+  ])
 })

@@ -1,3 +1,4 @@
+import type { Shares } from '../../domain/slot-shares.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import { type ClaimedOperation, LostLease, type OperationRow } from './operation-row.ts'
@@ -16,6 +17,17 @@ interface ClaimParams {
   /** The locations of this worker's engines, and '' for operations without a location. */
   locations: string[]
   most: number
+}
+
+interface ShareParams {
+  projectIds: string[]
+  heldByProject: number[]
+  mostOfProject: number[]
+  mostOfNewProject: number
+  organizationIds: string[]
+  heldByOrganization: number[]
+  mostOfOrganization: number[]
+  mostOfNewOrganization: number
 }
 
 interface ClaimedRow {
@@ -39,9 +51,11 @@ const claim = statement<ClaimedRow, ClaimParams>(
          WHERE ${claimable} ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
 )
 
-// Skips the queues of projects that have their share, however long they are: it makes one index lookup for each project
-// with unfinished operations. It also skips what another worker claims at the same moment.
-const claimBeside = statement<ClaimedRow, ClaimParams & { saturatedProjects: string[] }>(
+// Claims for the organization with the fewest slots first, and in it for the project with the fewest, each within its share.
+// Of those with the same number of slots, the one that was served least recently comes first. It makes one index lookup for
+// each project with unfinished operations, however long their queues are, and skips what another worker claims at the same
+// moment.
+const claimBeside = statement<ClaimedRow, ClaimParams & ShareParams>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
          WHERE run_at <= slipway_now() AND operation_id = ANY (ARRAY(
@@ -50,21 +64,40 @@ const claimBeside = statement<ClaimedRow, ClaimParams & { saturatedProjects: str
              UNION ALL
              SELECT (SELECT b.project_id FROM operation_queue b
                      WHERE b.project_id > busy.project_id ORDER BY b.project_id LIMIT 1)
-             FROM busy WHERE busy.project_id IS NOT NULL)
-           SELECT first.operation_id FROM busy CROSS JOIN LATERAL (
-             SELECT f.operation_id, f.run_at FROM operation_queue f
-             WHERE f.project_id = busy.project_id AND f.run_at <= slipway_now()
-               AND f.location = ANY (:locations::text[])
-             ORDER BY f.run_at LIMIT :most) first
-           WHERE busy.project_id <> ALL (:saturatedProjects::uuid[])
-           ORDER BY first.run_at LIMIT :most))
+             FROM busy WHERE busy.project_id IS NOT NULL),
+           projects_due AS (
+             SELECT busy.project_id, coalesce(h.held, 0) AS held, coalesce(h.most, :mostOfNewProject::int) AS most,
+                    coalesce(h.turn, 0) AS turn
+             FROM busy LEFT JOIN unnest(:projectIds::uuid[], :heldByProject::int[], :mostOfProject::int[])
+               WITH ORDINALITY AS h (project_id, held, most, turn) ON h.project_id = busy.project_id
+             WHERE busy.project_id IS NOT NULL),
+           due AS (
+             SELECT first.operation_id, first.run_at, p.turn,
+                    p.held + row_number() OVER (PARTITION BY p.project_id ORDER BY first.run_at) AS in_project,
+                    (SELECT organization_id FROM projects WHERE id = p.project_id) AS organization_id
+             FROM projects_due p CROSS JOIN LATERAL (
+               SELECT f.operation_id, f.run_at FROM operation_queue f
+               WHERE f.project_id = p.project_id AND f.run_at <= slipway_now()
+                 AND f.location = ANY (:locations::text[])
+               ORDER BY f.run_at LIMIT least(:most::int, greatest(0, p.most - p.held))) first),
+           ranked AS (
+             SELECT due.operation_id, due.run_at, due.in_project, coalesce(h.most, :mostOfNewOrganization::int) AS most,
+                    coalesce(h.turn, 0) AS turn,
+                    coalesce(h.held, 0) + row_number()
+                      OVER (PARTITION BY due.organization_id ORDER BY due.in_project, due.turn, due.run_at) AS in_organization
+             FROM due
+             LEFT JOIN unnest(:organizationIds::uuid[], :heldByOrganization::int[], :mostOfOrganization::int[])
+               WITH ORDINALITY AS h (organization_id, held, most, turn) ON h.organization_id = due.organization_id)
+           SELECT operation_id FROM ranked WHERE in_organization <= most
+           ORDER BY in_organization, turn, run_at LIMIT :most))
          FOR UPDATE SKIP LOCKED`),
 )
 
 // This is a separate statement after the claim, so that it sees all that the previous holder wrote under its lease.
-const claimed = statement<OperationRow & { now: Date }, { ids: string[] }>(
+const claimed = statement<OperationRow & { now: Date; organization_id: string }, { ids: string[] }>(
   'operation_claimed',
-  'SELECT *, slipway_now() AS now FROM operations WHERE id = ANY (:ids::uuid[])',
+  `SELECT o.*, slipway_now() AS now, (SELECT organization_id FROM projects p WHERE p.id = o.project_id) AS organization_id
+   FROM operations o WHERE o.id = ANY (:ids::uuid[])`,
 )
 
 // Every statement that locks several rows of the queue does it in the order of their ids.
@@ -133,15 +166,35 @@ const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
    UPDATE operations o SET ${progressColumns} FROM held WHERE o.id = held.id RETURNING o.id`,
 )
 
-export async function claimOperations(
+/** Claims what has been due longest. */
+export const claimOperations = async (db: Queryable, params: ClaimParams) =>
+  readClaimed(db, await claim.all(db, params))
+
+/** Claims for those that hold the fewest slots, each within its share. */
+export const claimOperationsFairly = async (
   db: Queryable,
-  saturatedProjects: string[],
   params: ClaimParams,
-): Promise<ClaimedOperation[]> {
-  const taken =
-    saturatedProjects.length === 0
-      ? await claim.all(db, params)
-      : await claimBeside.all(db, { ...params, saturatedProjects })
+  { projects, organizations }: { projects: Shares; organizations: Shares },
+) =>
+  readClaimed(
+    db,
+    await claimBeside.all(db, {
+      ...params,
+      projectIds: projects.ids,
+      heldByProject: projects.held,
+      mostOfProject: projects.most,
+      mostOfNewProject: projects.mostOfNew,
+      organizationIds: organizations.ids,
+      heldByOrganization: organizations.held,
+      mostOfOrganization: organizations.most,
+      mostOfNewOrganization: organizations.mostOfNew,
+    }),
+  )
+
+async function readClaimed(
+  db: Queryable,
+  taken: ClaimedRow[],
+): Promise<(ClaimedOperation & { organization_id: string })[]> {
   if (taken.length === 0) return []
   const rows = await claimed.all(db, { ids: taken.map(({ id }) => id) })
   return rows.map((row) => ({ ...row, ...taken.find(({ id }) => id === row.id)! }))

@@ -1,0 +1,132 @@
+/** The project whose operation has a slot, and its organization. */
+export interface SlotHolder {
+  projectId: string
+  organizationId: string
+}
+
+/** Projects or organizations, the least recently served first, with the slots that they hold and may hold. */
+export interface Shares {
+  ids: string[]
+  held: number[]
+  most: number[]
+  /** How many slots one may hold that is not listed. */
+  mostOfNew: number
+}
+
+/** The part that one may hold of the slots that others leave. The rest is for others that come. */
+const projectPart = 3 / 4
+const organizationPart = 7 / 8
+
+/** Counts the slots of a worker by project and organization, so that a long queue does not keep others out. */
+export class SlotShares {
+  readonly #slots: number
+  readonly #projects: Counts
+  readonly #organizations: Counts
+  #held = 0
+
+  constructor(slots: number) {
+    this.#slots = slots
+    this.#projects = new Counts(2 * slots)
+    this.#organizations = new Counts(2 * slots)
+  }
+
+  get free(): number {
+    return this.#slots - this.#held
+  }
+
+  take({ projectId, organizationId }: SlotHolder): void {
+    this.#held++
+    this.#projects.take(projectId)
+    this.#organizations.take(organizationId)
+  }
+
+  giveBack({ projectId, organizationId }: SlotHolder): void {
+    this.#held--
+    this.#projects.giveBack(projectId)
+    this.#organizations.giveBack(organizationId)
+  }
+
+  canTake({ projectId, organizationId }: SlotHolder): boolean {
+    return (
+      this.free > 0 &&
+      this.#left(this.#projects.of(projectId), projectPart) > 0 &&
+      this.#left(this.#organizations.of(organizationId), organizationPart) > 0
+    )
+  }
+
+  /** The number of slots that several holders together may take at once, so that one is left for a newcomer. */
+  get mostForAll(): number {
+    return Math.min(this.free, this.#most(0, organizationPart))
+  }
+
+  /** The number of slots that any project could take at once; 0 or less if one has its share already. */
+  get mostForAny(): number {
+    let most = Math.min(this.free, this.#left(0, projectPart))
+    for (const held of this.#projects.held) most = Math.min(most, this.#left(held, projectPart))
+    for (const held of this.#organizations.held) most = Math.min(most, this.#left(held, organizationPart))
+    return most
+  }
+
+  get projects(): Shares {
+    return this.#shares(this.#projects, projectPart)
+  }
+
+  get organizations(): Shares {
+    return this.#shares(this.#organizations, organizationPart)
+  }
+
+  #shares(counts: Counts, part: number): Shares {
+    const held = [...counts.held]
+    const most = held.map((count) => this.#most(count, part))
+    return { ids: [...counts.ids], held, most, mostOfNew: this.#most(0, part) }
+  }
+
+  #left(held: number, part: number): number {
+    return this.#most(held, part) - held
+  }
+
+  #most(held: number, part: number): number {
+    return Math.max(1, Math.floor((this.free + held) * part))
+  }
+}
+
+/** Slots by holder, the least recently served first. Holders without slots are kept for that order, up to a limit. */
+class Counts {
+  readonly #mostKept: number
+  readonly #counts = new Map<string, number>()
+
+  constructor(mostKept: number) {
+    this.#mostKept = mostKept
+  }
+
+  get ids(): Iterable<string> {
+    return this.#counts.keys()
+  }
+
+  get held(): Iterable<number> {
+    return this.#counts.values()
+  }
+
+  of(id: string): number {
+    return this.#counts.get(id) ?? 0
+  }
+
+  take(id: string): void {
+    const held = this.of(id)
+    this.#counts.delete(id)
+    this.#counts.set(id, held + 1)
+    if (this.#counts.size > this.#mostKept) this.#forgetOne()
+  }
+
+  giveBack(id: string): void {
+    this.#counts.set(id, this.of(id) - 1)
+  }
+
+  #forgetOne(): void {
+    for (const [id, held] of this.#counts)
+      if (held === 0) {
+        this.#counts.delete(id)
+        return
+      }
+  }
+}
