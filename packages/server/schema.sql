@@ -249,11 +249,13 @@ CREATE TABLE access_keys (
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  parent_id uuid,
   CONSTRAINT access_keys_pkey PRIMARY KEY (id),
   CONSTRAINT access_keys_secret_hash_key UNIQUE (secret_hash),
   CONSTRAINT access_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT access_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT access_keys_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
+  CONSTRAINT access_keys_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES access_keys(id),
   CONSTRAINT access_keys_scope CHECK (
 CASE kind
     WHEN 'project'::text THEN project_id IS NOT NULL AND organization_id IS NULL AND (role = ANY (ARRAY['read'::text, 'write'::text]))
@@ -266,6 +268,7 @@ CREATE INDEX access_keys_by_project ON access_keys USING btree (project_id, id D
 CREATE INDEX access_keys_by_organization ON access_keys USING btree (organization_id, id DESC) WHERE kind = 'organization'::text AND revoked_at IS NULL;
 CREATE INDEX access_keys_of_operators ON access_keys USING btree (id DESC) WHERE kind = 'operator'::text AND revoked_at IS NULL;
 CREATE INDEX access_keys_by_creator ON access_keys USING btree (created_by) WHERE revoked_at IS NULL;
+CREATE INDEX access_keys_by_parent ON access_keys USING btree (parent_id) WHERE parent_id IS NOT NULL;
 
 -- Memberships and operator rights that were offered and not yet accepted. An invitation belongs to the person who
 -- has its code, not to the account with its e-mail address.

@@ -74,6 +74,28 @@ describe('with the login of an owner', () => {
     expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(5)
   })
 
+  test('deleting a key also revokes the keys that it created, and says which', async () => {
+    const created = async (words: string[], secret?: string) => {
+      const env = { SLIPWAY_API_URL: cli.server.api_url, SLIPWAY_ACCESS_KEY: secret ?? '' }
+      const organization = { SLIPWAY_PROJECT: cli.server.project_id }
+      const run = secret
+        ? await runAs([...words, '-o', 'json'], { env: { ...env, ...organization } })
+        : await asOwner(...words, '-o', 'json')
+      expect(run).toMatchObject({ code: 0 })
+      return JSON.parse(run.stdout) as { id: string; secret: string; parent_id: string }
+    }
+    const parent = await created(['org', 'key', 'create', 'robot', '--role', 'admin'])
+    const child = await created(['key', 'create', 'robot-child'], parent.secret)
+    const second = await created(['key', 'create', 'robot-second'], parent.secret)
+    expect(child.parent_id).toBe(parent.id)
+    const columns = ['-o', 'columns=name,parent_id', '--no-header']
+    expect((await asOwner('key', 'list', ...columns)).stdout).toContain(`robot-child   ${parent.id}`)
+    expect((await asOwner('key', 'delete', 'robot-second', '--yes', '--keep-descendants')).code).toBe(0)
+    const deleted = await asOwner('org', 'key', 'delete', 'robot', '--yes')
+    expect(deleted.stderr).toContain(`Also revoked the keys that it created: ${child.id}.`)
+    expect(deleted.stderr).not.toContain(second.id)
+  })
+
   test('projects and members are made, changed and deleted', async () => {
     await golden(
       'people.txt',

@@ -12,6 +12,7 @@ import {
   record,
   Timestamp,
   Uuid,
+  UuidOrEmpty,
 } from './schema.ts'
 import { roles } from './states.ts'
 
@@ -94,6 +95,10 @@ export const AccessKey = record('AccessKey', {
   created_by: Type.String({
     description: 'The user who created the key, directly or with another key. Empty if unknown.',
   }),
+  parent_id: Type.String({
+    ...UuidOrEmpty,
+    description: 'The key that created it; empty if a signed-in user did.',
+  }),
   created_at: Timestamp,
   expires_at: Timestamp,
   last_used_at: Timestamp,
@@ -107,6 +112,25 @@ export const AccessKeyCreated = record('AccessKeyCreated', {
     description: 'The key itself, `slp_<8 characters>_<43 characters>`. Only this response shows it.',
   }),
 })
+
+export const RevokeKeyQuery = Type.Object({
+  revoke_descendants: Type.Optional(
+    Type.Boolean({
+      default: true,
+      description: 'Whether keys that this key created, directly or through other keys, are revoked too.',
+    }),
+  ),
+})
+
+export const AccessKeyRevoked = record('AccessKeyRevoked', {
+  revoked_descendants: Type.Array(Uuid, {
+    description: 'The ids of the keys that were revoked with it.',
+  }),
+})
+
+/** What the creation of every kind of key says about limits. */
+export const childKeyDescription =
+  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key: 400 for more. If they are left out, those of the creating key apply.'
 
 export const Member = record('Member', {
   user_id: Uuid,
@@ -253,7 +277,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/projects/{project_id}/access-keys',
     tag: 'Projects',
     summary: 'Create an access key',
-    description: 'Only this response contains the secret.',
+    description: `Only this response contains the secret. ${childKeyDescription}`,
     access: 'admin',
     worksUnpaid: true,
     body: body('AccessKeyCreate', {
@@ -273,7 +297,8 @@ export const identityRoutes = defineRoutes({
     summary: 'Revoke an access key',
     access: 'admin',
     worksUnpaid: true,
-    answer: Empty,
+    query: RevokeKeyQuery,
+    answer: AccessKeyRevoked,
   },
   organizationKeyList: {
     method: 'GET',
@@ -289,8 +314,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/access-keys',
     tag: 'Organizations',
     summary: 'Create an access key of the organization',
-    description:
-      'The key has its role in the organization and in all its projects. The role cannot be higher than that of the caller. Only this response contains the secret.',
+    description: `The key has its role in the organization and in all its projects. The role cannot be higher than that of the caller. Only this response contains the secret. ${childKeyDescription}`,
     access: 'admin',
     body: body('OrganizationKeyCreate', {
       name: DisplayName,
@@ -306,8 +330,10 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/access-keys/{key_id}',
     tag: 'Organizations',
     summary: 'Revoke an access key of the organization',
+    description: 'An admin cannot revoke a key with the role `owner`.',
     access: 'admin',
-    answer: Empty,
+    query: RevokeKeyQuery,
+    answer: AccessKeyRevoked,
   },
   memberList: {
     method: 'GET',

@@ -61,30 +61,32 @@ interface Deletion {
 }
 
 /** Deletes what is named, one or several, after asking unless `--yes` is given. */
-export function deleteCommand<T extends object>(
+export function deleteCommand<T extends object, Input extends object = object>(
   resource: Resource<T>,
-  remove: (cli: Cli, id: string) => Promise<Deletion>,
-  more: GenericOptions & { loses?: string; isOperation?: boolean } = {},
+  remove: (cli: Cli, id: string, input: Input) => Promise<Deletion>,
+  more: GenericOptions & { loses?: string; isOperation?: boolean; options?: OptionSpec[] } = {},
 ): AnyCommand {
-  return command<{ refs: string[]; yes?: boolean } & WaitFlags>({
+  return command<{ refs: string[]; yes?: boolean } & WaitFlags & Input>({
     name: 'delete',
     summary: `delete ${resource.title}s`,
     arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
     options: [
       { flags: '-y, --yes', description: 'skip the confirmation' },
+      ...(more.options ?? []),
       ...(more.isOperation ? waitOptions : []),
     ],
     examples: [
       line(resource, more.group ?? '', `delete ${resource.example}`),
       line(resource, more.group ?? '', `delete ${resource.example} --yes`),
     ],
-    async run(cli, { refs, yes, ...wait }) {
+    async run(cli, input) {
+      const { refs, yes } = input
       const ids = await Promise.all(refs.map((ref) => idOf(cli, resource, ref)))
       const what = refs.length === 1 ? refs[0] : `${refs.length} ${resource.title}s (${refs.join(', ')})`
       await confirmLoss(cli, `Delete ${what}?${more.loses ? ` ${more.loses}` : ''}`, yes)
       for (const [index, id] of ids.entries()) {
-        const { operation } = await remove(cli, id)
-        if (operation) await follow(cli, `Deleting ${refs[index]}`, operation, wait)
+        const { operation } = await remove(cli, id, input)
+        if (operation) await follow(cli, `Deleting ${refs[index]}`, operation, input)
         else cli.note(`Deleted ${refs[index]}.`)
       }
     },

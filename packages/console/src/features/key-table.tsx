@@ -1,4 +1,7 @@
 import type { AccessKey } from '@slipway/sdk'
+import { useProject } from '../api/me.ts'
+import { readAll } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
 import { useNow } from '../lib/clock.ts'
 import { actionColumn } from '../ui/action-column.tsx'
 import { RowButton } from '../ui/button.tsx'
@@ -12,6 +15,15 @@ function Expiry({ iso }: { iso: string }) {
   const now = useNow()
   if (!iso) return never
   return Date.parse(iso) > now ? <Until iso={iso} /> : <span className="text-amber-text">expired</span>
+}
+
+/** The name of the key that created a key: only keys of the organization can do that. */
+function ParentKey({ id }: { id: string }) {
+  const { organization_id } = useProject()
+  const parents = useQuery(readAll('organizationKeyList', { organization_id }))
+  if (!id) return <span className="text-ink-muted">none</span>
+  const parent = parents.data?.find((key) => key.id === id)
+  return parent ? parent.name : <span className="mono">{id.slice(0, 8)}…</span>
 }
 
 interface KeyTableProps {
@@ -47,6 +59,12 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           title: 'Allowed IPs',
           width: 'minmax(110px, 1fr)',
           cell: (key) => key.allowed_cidrs.join(', ') || 'any',
+        },
+        {
+          key: 'parent',
+          title: 'Created by key',
+          width: 'minmax(110px, 1fr)',
+          cell: (key) => <ParentKey id={key.parent_id} />,
         },
         {
           key: 'used',

@@ -25,7 +25,7 @@ export function OrganizationKeys() {
   const revoke = useAction({
     run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
     done: (key) => `Revoked key ${key.name}`,
-    invalidates: ['organizationKeyList'],
+    invalidates: ['organizationKeyList', 'accessKeyList'],
     showsErrors: true,
   })
   return (
@@ -66,8 +66,8 @@ export function OrganizationKeys() {
           {...submitProps(revoke, revoking, () => setRevoking(null))}
         >
           <p>
-            Stops working immediately in every project of the organization. Resources created with it are
-            kept.
+            Stops working immediately in every project of the organization, with the keys that it created.
+            Resources created with it are kept.
           </p>
         </Confirm>
       )}

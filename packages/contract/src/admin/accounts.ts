@@ -1,5 +1,12 @@
 import Type, { type Static } from 'typebox'
-import { AccessKey, AccessKeyCreated, AllowedCidrs } from '../identity.ts'
+import {
+  AccessKey,
+  AccessKeyCreated,
+  AccessKeyRevoked,
+  AllowedCidrs,
+  childKeyDescription,
+  RevokeKeyQuery,
+} from '../identity.ts'
 import { OperationStarted } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
 import {
@@ -101,7 +108,7 @@ export const adminAccountRoutes = defineRoutes({
     path: '/v0.1/admin/keys',
     tag: 'Operators',
     summary: 'Create an operator key',
-    description: 'Only this response contains the secret.',
+    description: `Only this response contains the secret. ${childKeyDescription}`,
     access: 'operator',
     body: body('OperatorKeyCreate', {
       name: DisplayName,
@@ -117,6 +124,7 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Revoke an operator key',
     access: 'operator',
-    answer: Empty,
+    query: RevokeKeyQuery,
+    answer: AccessKeyRevoked,
   },
 })

@@ -1,5 +1,4 @@
 import { type EventType, type Role, roles } from '@slipway/contract'
-import { isAddressBlock } from '../domain/address-blocks.ts'
 import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -12,20 +11,15 @@ import {
   revokeAccessKey,
 } from '../store/identity/access-keys.ts'
 import { accessKeyView } from '../views/identity.ts'
+import { type KeyMaker, type KeyRequest, limitsOf, lockParent, revokeDescendants } from './child-keys.ts'
 import { createAccessKey } from './credentials.ts'
 import { endInvitationsOfKeys } from './invitations.ts'
-
-export interface KeyRequest {
-  name: string
-  expires_at?: string
-  allowed_cidrs?: string[]
-}
 
 /** Creates a key of a project, with the rights of a member or a viewer. The secret is not stored. */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
-  maker: string | null,
+  maker: KeyMaker,
   request: KeyRequest & { role: 'read' | 'write' },
 ) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
 
@@ -33,49 +27,69 @@ export const createProjectKey = (
 export function createOrganizationKey(
   tx: Tx,
   by: OrganizationRequester,
-  maker: string | null,
+  maker: KeyMaker,
   makerRole: Role,
   request: KeyRequest & { role: Role },
 ) {
-  if (roles.indexOf(request.role) > roles.indexOf(makerRole))
-    throw new Failure(
-      'permission_denied',
-      `A key cannot have a higher role than its creator. Your role is ${makerRole}.`,
-    )
+  if (isAbove(request.role, makerRole))
+    throw maker.keyId === null
+      ? new Failure(
+          'permission_denied',
+          `A key cannot have a higher role than its creator. Your role is ${makerRole}.`,
+        )
+      : invalidField('role', `must not be higher than that of the creating key, which is ${makerRole}`)
   const scope = { projectId: null, organizationId: by.organizationId }
   return createKey(tx, by, scope, maker, request.role, request)
 }
 
-export const createOperatorKey = (tx: Tx, by: Requester, maker: string | null, request: KeyRequest) =>
+export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyMaker, request: KeyRequest) =>
   createKey(tx, by, operatorScope, maker, 'write', request)
 
 async function createKey(
   tx: Tx,
   by: Requester,
   scope: KeyScope,
-  createdBy: string | null,
+  maker: KeyMaker,
   role: KeyRole,
-  { name, expires_at, allowed_cidrs: allowedCidrs = [] }: KeyRequest,
+  request: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {
-  const expiresAt = expires_at === undefined ? null : new Date(expires_at)
-  if (expiresAt && Number.isNaN(expiresAt.getTime()))
-    throw invalidField('expires_at', 'is not a valid time; expected, for example, 2026-12-31T00:00:00Z')
-  for (const [i, block] of allowedCidrs.entries())
-    if (!isAddressBlock(block))
-      throw invalidField(
-        `allowed_cidrs/${i}`,
-        'must be an address or a CIDR block, such as 10.0.0.0/8 or fd00::/8',
-      )
-  const key = await createAccessKey(tx, { scope, name, role, createdBy, expiresAt, allowedCidrs })
+  const limits = limitsOf(await lockParent(tx, maker), request)
+  const { name } = request
+  const created = { createdBy: maker.userId, parentId: maker.keyId }
+  const key = await createAccessKey(tx, { scope, name, role, ...created, ...limits })
   if (!key) throw invalidField('expires_at', 'must be in the future')
   if (scope !== operatorScope) await requireOrganizationQuota(tx, by, 'access_keys')
   await emitKey(tx, by, 'access_key.created', key.row)
   return key
 }
 
-export async function revokeKey(tx: Tx, by: Requester, scope: KeyScope, id: string): Promise<void> {
-  await emitKeysRevoked(tx, by, [requireFound('access key', await revokeAccessKey(tx, scope, id))])
+interface Revocation {
+  /** The caller's role in the organization: a key with a higher role stays. */
+  callerRole?: Role
+  isRevokingDescendants?: boolean | undefined
 }
+
+/** Returns the ids of the descendants that were revoked with the key. */
+export async function revokeKey(
+  tx: Tx,
+  by: Requester,
+  scope: KeyScope,
+  id: string,
+  { callerRole, isRevokingDescendants = true }: Revocation,
+): Promise<string[]> {
+  const row = requireFound('access key', await revokeAccessKey(tx, scope, id))
+  // The error rolls the transaction back.
+  if (callerRole && isAbove(row.role as Role, callerRole))
+    throw new Failure(
+      'permission_denied',
+      `You cannot revoke a key with a higher role than your own. Its role is ${row.role}, yours is ${callerRole}.`,
+    )
+  const descendants = isRevokingDescendants ? await revokeDescendants(tx, id) : []
+  await emitKeysRevoked(tx, by, [row, ...descendants])
+  return descendants.map((each) => each.id)
+}
+
+const isAbove = (role: Role, limit: Role): boolean => roles.indexOf(role) > roles.indexOf(limit)
 
 /** Emits an event for each revoked key, ends the invitations that the keys made, and tells all processes. */
 export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {

@@ -18,6 +18,8 @@ export interface NewKey {
   name: string
   role: KeyRole
   createdBy: string | null
+  /** The key that creates this one. */
+  parentId?: string | null
   expiresAt?: Date | null
   allowedCidrs?: string[]
 }
@@ -25,7 +27,7 @@ export interface NewKey {
 /** Returns the key with its secret, which is not stored; undefined if the expiry is in the past. */
 export async function createAccessKey(
   tx: Tx,
-  { scope, name, role, createdBy, expiresAt = null, allowedCidrs = [] }: NewKey,
+  { scope, name, role, createdBy, parentId = null, expiresAt = null, allowedCidrs = [] }: NewKey,
 ): Promise<{ row: AccessKeyRow; secret: string } | undefined> {
   const { text, prefix } = newAccessKey(randomBytes)
   const row = await insertAccessKey(tx, {
@@ -37,6 +39,7 @@ export async function createAccessKey(
     prefix: `slp_${prefix}`,
     secretHash: hashSecret(text),
     createdBy,
+    parentId,
     expiresAt,
     allowedCidrs,
   })

@@ -9,6 +9,17 @@ export function isAddressBlock(text: string): boolean {
   return isIP(address) === 6 && !address.includes('%') && isPrefix && more.length === 0
 }
 
+/** Returns whether every address of the inner block is in the outer one. */
+export const isBlockInside = (inner: string, outer: string): boolean =>
+  prefixIn128Bits(inner) >= prefixIn128Bits(outer) &&
+  isInBlockList(blockListOf([outer]), inner.split('/')[0] ?? '')
+
+/** IPv4 addresses count in their IPv6 form, `::ffff:192.0.2.1`, because `BlockList` matches both forms. */
+function prefixIn128Bits(block: string): number {
+  const [address = '', prefix] = block.split('/')
+  return isIP(address) === 6 ? Number(prefix ?? 128) : 96 + Number(prefix ?? 32)
+}
+
 /** IPv4 blocks also match addresses in IPv6 form (`::ffff:192.0.2.1`). */
 export function blockListOf(blocks: string[]): BlockList {
   const list = new BlockList()

@@ -1,5 +1,6 @@
 import type { RouteBody, RouteId, RouteParams, RouteQuery, RouteResponse } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { KeyMaker } from '../accounts/child-keys.ts'
 import { Failure } from '../domain/failure.ts'
 import type { Catalogue } from '../fleet/offers.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
@@ -88,19 +89,22 @@ export function organizationsOf(caller: Caller): string[] {
   return caller.kind === 'access_key' ? [caller.organizationId] : []
 }
 
-/** Returns the user who owns a key that this caller creates: the caller, or the creator of the caller's key. */
-export function makerOf(context: Context): string | null {
+/** Returns the caller as the creator of a key or an invitation. */
+export function makerOf(context: Context): KeyMaker {
   const caller = requireCaller(context)
-  return caller.kind === 'user' ? caller.id : caller.createdBy
+  return caller.kind === 'user'
+    ? { userId: caller.id, keyId: null }
+    : { userId: caller.createdBy, keyId: caller.id }
 }
 
 export function inviterOf(context: Context, madeAs: Inviter['madeAs']): Inviter {
   const caller = requireCaller(context)
+  const { userId, keyId } = makerOf(context)
   const names = { access_key: 'an access key', operator_key: 'an operator' }
   return {
     invitedBy: caller.kind === 'user' ? caller.email : names[caller.kind],
-    makerUserId: makerOf(context),
-    makerKeyId: caller.kind === 'user' ? null : caller.id,
+    makerUserId: userId,
+    makerKeyId: keyId,
     madeAs,
   }
 }

@@ -17,6 +17,7 @@ export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   role: row.role,
   prefix: row.prefix,
   created_by: row.created_by ?? '',
+  parent_id: row.parent_id ?? '',
   created_at: time(row.created_at),
   expires_at: time(row.expires_at),
   last_used_at: time(row.last_used_at),

@@ -45,6 +45,7 @@ test('an access key shows its secret once and is listed without it, newest first
     role: 'read',
     prefix: secret.slice(0, 12),
     created_by: adminId,
+    parent_id: '',
     allowed_cidrs: [],
     created_at: expect.any(String),
     expires_at: '',
@@ -88,7 +89,7 @@ test('an access key is refused by every server within a second of its revocation
     const status = async (on: { url: string }) => (await send(on, 'GET', '', { token })).status
     expect([await status(service.server), await status(second)]).toEqual([200, 200])
     const path = `/projects/${projectId}/access-keys/${id}`
-    expect((await call('DELETE', path, { token: admin })).body).toEqual({})
+    expect((await call('DELETE', path, { token: admin })).body).toEqual({ revoked_descendants: [] })
     const revokedAt = performance.now()
     expect(await status(service.server)).toBe(401)
     await refusedWithinASecond(revokedAt, () => status(second))

@@ -1,6 +1,7 @@
 import type { GroupSpec } from '../../core/command.ts'
-import { deleteCommand, listCommand } from '../../core/generic-commands.ts'
+import { listCommand } from '../../core/generic-commands.ts'
 import { keyCreate } from './create.ts'
+import { deleteKeyCommand } from './delete.ts'
 import { accessKeys } from './resource.ts'
 
 export const key: GroupSpec = {
@@ -9,9 +10,8 @@ export const key: GroupSpec = {
   commands: [
     listCommand(accessKeys),
     keyCreate,
-    deleteCommand(accessKeys, async (cli, key_id) => {
-      await cli.client.accessKeyDelete({ project_id: await cli.project(), key_id })
-      return {}
-    }),
+    deleteKeyCommand(accessKeys, async (cli, target) =>
+      cli.client.accessKeyDelete({ project_id: await cli.project(), ...target }),
+    ),
   ],
 }

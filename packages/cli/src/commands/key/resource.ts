@@ -17,6 +17,7 @@ export const accessKeys: Resource<AccessKey> = {
       spare: 3,
     },
     ageColumn,
+    { name: 'parent_id', value: (key) => key.parent_id, spare: 4 },
     idColumn,
   ],
   route: 'accessKeyList',

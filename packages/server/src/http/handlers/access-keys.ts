@@ -1,3 +1,4 @@
+import type { Role } from '@slipway/contract'
 import {
   createOperatorKey,
   createOrganizationKey,
@@ -6,6 +7,7 @@ import {
 } from '../../accounts/access-keys.ts'
 import {
   type AccessKeyRow,
+  type KeyScope,
   listAccessKeys,
   listOperatorKeys,
   listOrganizationKeys,
@@ -13,7 +15,7 @@ import {
 } from '../../store/identity/access-keys.ts'
 import { accessKeyView } from '../../views/identity.ts'
 import { findRole } from '../access.ts'
-import { emptyResponse, type Handlers, makerOf, requireCaller } from '../context.ts'
+import { type Context, type Handlers, makerOf, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 /** The only response that contains the secret. */
@@ -33,8 +35,7 @@ export const accessKeyHandlers = {
   accessKeyCreate: async (context) =>
     viewWithSecret(await createProjectKey(context.tx, context.by, makerOf(context), context.body)),
 
-  accessKeyDelete: ({ tx, by, params }) =>
-    emptyResponse(revokeKey(tx, by, { projectId: by.projectId, organizationId: null }, params.key_id)),
+  accessKeyDelete: (context) => revoke(context, { projectId: context.by.projectId, organizationId: null }),
 
   organizationKeyList: (context) =>
     pageById(
@@ -45,12 +46,14 @@ export const accessKeyHandlers = {
 
   async organizationKeyCreate(context) {
     const { tx, by, body, organizationId } = context
-    const { role } = findRole(requireCaller(context), organizationId)!
-    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role!, body))
+    const role = roleIn(context, organizationId)
+    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role, body))
   },
 
-  organizationKeyDelete: ({ tx, by, organizationId, params }) =>
-    emptyResponse(revokeKey(tx, by, { projectId: null, organizationId }, params.key_id)),
+  organizationKeyDelete: (context) => {
+    const { organizationId } = context
+    return revoke(context, { projectId: null, organizationId }, roleIn(context, organizationId))
+  },
 
   adminKeyList: (context) =>
     pageById(context, (...page) => listOperatorKeys(context.tx, ...page), accessKeyView),
@@ -58,5 +61,20 @@ export const accessKeyHandlers = {
   adminKeyCreate: async (context) =>
     viewWithSecret(await createOperatorKey(context.tx, context.by, makerOf(context), context.body)),
 
-  adminKeyDelete: ({ tx, by, params }) => emptyResponse(revokeKey(tx, by, operatorScope, params.key_id)),
+  adminKeyDelete: (context) => revoke(context, operatorScope),
 } satisfies Partial<Handlers>
+
+const roleIn = (context: Context, organizationId: string) =>
+  findRole(requireCaller(context), organizationId)!.role!
+
+async function revoke(
+  { tx, by, params, query }: Context<'accessKeyDelete' | 'organizationKeyDelete' | 'adminKeyDelete'>,
+  scope: KeyScope,
+  callerRole?: Role,
+) {
+  const revocation = {
+    ...(callerRole && { callerRole }),
+    isRevokingDescendants: query.revoke_descendants,
+  }
+  return { revoked_descendants: await revokeKey(tx, by, scope, params.key_id, revocation) }
+}

@@ -14,6 +14,8 @@ export interface AccessKeyRow {
   role: KeyRole
   prefix: string
   created_by: string | null
+  /** The key that created this key; null if a signed-in user did, or if it is not known. */
+  parent_id: string | null
   created_at: Date
   expires_at: Date | null
   last_used_at: Date | null
@@ -24,8 +26,8 @@ export interface AccessKeyRow {
 export const insertAccessKey = statement<AccessKeyRow, NewAccessKeyRow, Tx>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
-                            expires_at, allowed_cidrs)
-   SELECT :id, :kind, :projectId, :organizationId, :name, :role, :prefix, :secretHash, :createdBy,
+                            parent_id, expires_at, allowed_cidrs)
+   SELECT :id, :kind, :projectId, :organizationId, :name, :role, :prefix, :secretHash, :createdBy, :parentId,
           :expiresAt::timestamptz, :allowedCidrs::text[]
    WHERE :expiresAt::timestamptz IS NULL OR :expiresAt::timestamptz > slipway_now()
    RETURNING *`,
@@ -67,6 +69,23 @@ const revoke = statement<AccessKeyRow, KeyScope & { id: string }>(
    WHERE id = :id AND project_id IS NOT DISTINCT FROM :projectId::uuid
      AND organization_id IS NOT DISTINCT FROM :organizationId::uuid AND revoked_at IS NULL RETURNING *`,
 )
+
+/** Returns undefined if the key is revoked. A revocation waits until the transaction that holds this lock has ended. */
+export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
+  'access_key_lock_parent',
+  'SELECT * FROM access_keys WHERE id = :id AND revoked_at IS NULL FOR SHARE',
+).oneBy('id')
+
+/** Also finds the descendants of keys that were revoked before. Misses those that are created while it waits for a lock. */
+export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
+  'access_keys_revoke_descendants',
+  `WITH RECURSIVE descendants AS (
+     SELECT id FROM access_keys WHERE parent_id = :id
+     UNION ALL
+     SELECT k.id FROM access_keys k JOIN descendants d ON k.parent_id = d.id)
+   UPDATE access_keys SET revoked_at = slipway_now()
+   WHERE id IN (SELECT id FROM descendants) AND revoked_at IS NULL RETURNING *`,
+).allBy('id')
 
 export const revokeAccessKeysOfProject = statement<never, { projectId: string }, Tx>(
   'access_keys_revoke_of_project',
@@ -117,6 +136,7 @@ interface NewAccessKeyRow extends KeyScope {
   prefix: string
   secretHash: Buffer
   createdBy: string | null
+  parentId: string | null
   expiresAt: Date | null
   allowedCidrs: string[]
 }

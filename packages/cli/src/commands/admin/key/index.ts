@@ -1,6 +1,7 @@
 import { command, type GroupSpec } from '../../../core/command.ts'
-import { deleteCommand, listCommand } from '../../../core/generic-commands.ts'
+import { listCommand } from '../../../core/generic-commands.ts'
 import { printOne } from '../../../output/print.ts'
+import { deleteKeyCommand } from '../../key/delete.ts'
 import { type KeyFlags, keyLimits, keyOptions } from '../../key/options.ts'
 import { accessKeys } from '../../key/resource.ts'
 
@@ -30,13 +31,6 @@ export const adminKey: GroupSpec = {
   commands: [
     listCommand(operatorKeys, { group: 'admin' }),
     create,
-    deleteCommand(
-      operatorKeys,
-      async (cli, key_id) => {
-        await cli.operator.adminKeyDelete({ key_id })
-        return {}
-      },
-      { group: 'admin' },
-    ),
+    deleteKeyCommand(operatorKeys, (cli, target) => cli.operator.adminKeyDelete(target), 'admin'),
   ],
 }

@@ -1,7 +1,8 @@
 import { type Role, roles } from '@slipway/sdk'
 import { command, type GroupSpec, oneOf } from '../../../core/command.ts'
-import { deleteCommand, listCommand } from '../../../core/generic-commands.ts'
+import { listCommand } from '../../../core/generic-commands.ts'
 import { printOne } from '../../../output/print.ts'
+import { deleteKeyCommand } from '../../key/delete.ts'
 import { type KeyFlags, keyLimits, keyOptions } from '../../key/options.ts'
 import { accessKeys } from '../../key/resource.ts'
 
@@ -34,13 +35,11 @@ export const orgKey: GroupSpec = {
   commands: [
     listCommand(organizationKeys, { group: 'org' }),
     create,
-    deleteCommand(
+    deleteKeyCommand(
       organizationKeys,
-      async (cli, key_id) => {
-        await cli.client.organizationKeyDelete({ organization_id: await cli.organization(), key_id })
-        return {}
-      },
-      { group: 'org' },
+      async (cli, target) =>
+        cli.client.organizationKeyDelete({ organization_id: await cli.organization(), ...target }),
+      'org',
     ),
   ],
 }

@@ -1,0 +1,25 @@
+import type { AccessKey } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
+import { deleteCommand } from '../../core/generic-commands.ts'
+import type { Resource } from '../../core/resource.ts'
+
+type Revoke = (
+  cli: Cli,
+  target: { key_id: string; revoke_descendants: boolean },
+) => Promise<{ revoked_descendants?: string[] }>
+
+/** Deletes keys of a project, an organization or the operators, and by default the keys that they created. */
+export const deleteKeyCommand = (resource: Resource<AccessKey>, revoke: Revoke, group?: string) =>
+  deleteCommand<AccessKey, { keepDescendants?: boolean }>(
+    resource,
+    async (cli, key_id, { keepDescendants = false }) => {
+      const { revoked_descendants = [] } = await revoke(cli, { key_id, revoke_descendants: !keepDescendants })
+      if (revoked_descendants.length > 0)
+        cli.say(`Also revoked the keys that it created: ${revoked_descendants.join(', ')}.`)
+      return {}
+    },
+    {
+      ...(group && { group }),
+      options: [{ flags: '--keep-descendants', description: 'keep the keys that it created valid' }],
+    },
+  )
