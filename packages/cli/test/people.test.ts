@@ -111,6 +111,27 @@ describe('with the login of an owner', () => {
     )
   })
 
+  test('the keys that a demoted or removed member leaves are named, or revoked', async () => {
+    const invited = await asOwner('member', 'add', 'hopper@example.com', '--role', 'admin', '-o', 'json')
+    const code = JSON.parse(invited.stdout).invite_url.split('#code=')[1]
+    const accepted = await fetch(`${cli.server.api_url}/v0.1/auth/accept`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code, password: 'correct horse battery' }),
+    })
+    const { access_token } = (await accepted.json()) as { access_token: string }
+    await fetch(`${cli.server.api_url}/v0.1/projects/${cli.server.project_id}/access-keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'hopper-ci', role: 'write' }),
+    })
+    const change = (...words: string[]) => asOwner('member', 'change', 'hopper@example.com', ...words)
+    expect((await change('--role', 'member')).stderr).toMatch(/stay valid: hopper-ci \(slp_\w{8}\)\./)
+    expect((await change('--role', 'viewer', '--revoke-keys')).stderr).toBe('')
+    expect((await asOwner('key', 'list', '-o', 'columns=name')).stdout).not.toContain('hopper-ci')
+    expect((await asOwner('member', 'delete', 'hopper@example.com', '--yes', '--revoke-keys')).code).toBe(0)
+  })
+
   test('projects are born with labels, labelled and selected by them', async () => {
     const named = async (selector: string) =>
       (await asOwner('project', 'list', '-l', selector, '-o', 'columns=name', '--no-header')).stdout

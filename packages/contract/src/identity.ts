@@ -155,6 +155,19 @@ export const MemberRemoved = record('MemberRemoved', {
   }),
 })
 
+export const MemberUpdated = record('MemberUpdated', {
+  ...Member.properties,
+  access_keys: Type.Array(AccessKey, {
+    description: 'After a demotion: the project keys that the member created and that keep working.',
+  }),
+})
+
+const RevokeKeysQuery = Type.Object({
+  revoke_keys: Type.Optional(
+    Type.Boolean({ description: 'Also revokes the project keys that the member created.' }),
+  ),
+})
+
 export const Invitation = record('Invitation', {
   organization_name: Type.String({ description: 'Empty if the invitation is not for an organization.' }),
   role: Type.String({
@@ -373,9 +386,12 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/members/{user_id}',
     tag: 'Organizations',
     summary: 'Change a member’s role',
+    description:
+      'A lower role ends the keys of the organization above it that the member made, and open invitations that need the previous role. Keys of projects stay, and the answer lists them, unless `revoke_keys` is true.',
     access: 'owner',
+    query: RevokeKeysQuery,
     body: body('MemberUpdate', { role: Type.Enum([...roles]) }),
-    answer: Member,
+    answer: MemberUpdated,
     errors: ['conflict'],
   },
   memberDelete: {
@@ -386,11 +402,7 @@ export const identityRoutes = defineRoutes({
     description:
       'The last owner cannot be removed. Organization keys that the member created are revoked. Project keys that the member created keep working unless `revoke_keys` is true.',
     access: 'owner',
-    query: Type.Object({
-      revoke_keys: Type.Optional(
-        Type.Boolean({ description: 'Also revokes the project keys that the member created.' }),
-      ),
-    }),
+    query: RevokeKeysQuery,
     answer: MemberRemoved,
     errors: ['conflict'],
   },

@@ -3,12 +3,7 @@ import { Failure, requireFound } from '../domain/failure.ts'
 import { requireOrganizationQuota } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit, type OrganizationRequester } from '../store/events/events.ts'
-import {
-  type AccessKeyRow,
-  listProjectKeysOfUser,
-  revokeOrganizationKeysOfUser,
-  revokeProjectKeysOfUser,
-} from '../store/identity/access-keys.ts'
+import type { AccessKeyRow } from '../store/identity/access-keys.ts'
 import { deleteInvitation, type Inviter, setInvitationRole } from '../store/identity/invitations.ts'
 import {
   deleteMember,
@@ -20,8 +15,8 @@ import {
 } from '../store/identity/members.ts'
 import { lockOrganization } from '../store/identity/organizations.ts'
 import { memberView } from '../views/identity.ts'
-import { emitKeysRevoked } from './access-keys.ts'
-import { endInvitationsOfUser, invite, requireEmail } from './invitations.ts'
+import { invite, requireEmail } from './invitations.ts'
+import { endGrantsOfMember } from './lost-roles.ts'
 
 /** The membership begins when the link is used, with an existing or a new account. */
 export async function inviteMember(
@@ -54,25 +49,25 @@ export async function inviteMemberAgain(
   return inviteMember(tx, by, inviter, { email, role })
 }
 
-/** Revokes organization keys of the member that need a higher role than the new one. */
+/** A lower role ends what the member made by the previous one. Returns the project keys of a demoted member that still work. */
 export async function changeMember(
   tx: Tx,
   by: OrganizationRequester,
   userId: string,
   role: Role,
-): Promise<MemberRow> {
+  isRevokingKeys: boolean,
+): Promise<{ member: MemberRow; keys: AccessKeyRow[] }> {
   const before = await lockedMember(tx, by, userId)
+  const isDemotion = !before.is_invited && roles.indexOf(role) < roles.indexOf(before.role)
   if (before.is_invited) await setInvitationRole(tx, by.organizationId, userId, role)
   else {
     await updateMember(tx, by.organizationId, userId, role)
     if (before.role === 'owner') await requireOwner(tx, by.organizationId)
-    const kept = roles.slice(0, roles.indexOf(role) + 1)
-    await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, by.organizationId, userId, kept))
-    await endInvitationsOfUser(tx, by, userId)
   }
+  const keys = isDemotion ? await endGrantsOfMember(tx, by, userId, role, isRevokingKeys) : []
   const member = { ...before, role }
   await emitMember(tx, by, 'member.updated', member, { previous_role: before.role })
-  return member
+  return { member, keys }
 }
 
 /** Returns the project keys of the member that still work. */
@@ -88,13 +83,10 @@ export async function removeMember(
   else {
     await deleteMember(tx, organizationId, userId)
     if (member.role === 'owner') await requireOwner(tx, organizationId)
-    await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, organizationId, userId, []))
-    await endInvitationsOfUser(tx, by, userId)
-    if (isRevokingKeys)
-      await emitKeysRevoked(tx, by, await revokeProjectKeysOfUser(tx, organizationId, userId))
   }
+  const keys = member.is_invited ? [] : await endGrantsOfMember(tx, by, userId, undefined, isRevokingKeys)
   await emitMember(tx, by, 'member.removed', member)
-  return listProjectKeysOfUser(tx, organizationId, userId)
+  return keys
 }
 
 async function lockedMember(tx: Tx, by: OrganizationRequester, userId: string): Promise<MemberRow> {

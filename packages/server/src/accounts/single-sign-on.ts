@@ -5,7 +5,6 @@ import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
 import { TryAgain, type Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
-import { revokeOrganizationKeysOfUser } from '../store/identity/access-keys.ts'
 import {
   deleteIdentities,
   findIdentity,
@@ -19,8 +18,7 @@ import {
 import { deleteMember } from '../store/identity/members.ts'
 import { lockOrganization } from '../store/identity/organizations.ts'
 import { insertUser, lockUser } from '../store/identity/users.ts'
-import { emitKeysRevoked } from './access-keys.ts'
-import { endInvitationsOfUser } from './invitations.ts'
+import { endGrantsOfMember } from './lost-roles.ts'
 import type { OidcIdentity } from './oidc-client.ts'
 import { startSession } from './sessions.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
@@ -154,11 +152,7 @@ async function applyClaims(
     if (left)
       await putClaimedMembership(tx, { organizationId: before.organization_id, userId, role: left, issuer })
     else await deleteMember(tx, before.organization_id, userId)
-    const kept = left ? roles.slice(0, roles.indexOf(left) + 1) : []
-    const revoked = await revokeOrganizationKeysOfUser(tx, before.organization_id, userId, kept)
-    const inOrganization = { ...by, organizationId: before.organization_id }
-    await emitKeysRevoked(tx, inOrganization, revoked)
-    await endInvitationsOfUser(tx, inOrganization, userId)
+    await endGrantsOfMember(tx, { ...by, organizationId: before.organization_id }, userId, left, false)
     const data = { role: left ?? before.role, previous_role: before.role, issuer }
     const type = left ? 'member.updated' : 'member.removed'
     await emitUser(tx, visitor, type, userId, { organizationId: before.organization_id, data })

@@ -118,6 +118,28 @@ test('removal ends a member’s keys of the organization and tells which of its 
   expect(items).toHaveLength(1)
 })
 
+test('demotion lists the project keys that a member made, and revokes them if asked', async () => {
+  const demote = (user_id: string, role: Role, query = {}) =>
+    service.ok('memberUpdate', { token: owner, params: { user_id }, query, body: { role } })
+  const other = await member('admin')
+  const left = await addKey(service, other.token, service.credentials.project_id, 'write')
+  const demoted = await demote(other.id, 'viewer')
+  expect(demoted).toMatchObject({ role: 'viewer', access_keys: [{ id: left.id, created_by: other.id }] })
+  expect(JSON.stringify(demoted)).not.toContain(left.secret)
+  expect(await works(left.secret)).toBe(true)
+  // What is no demotion touches no key.
+  expect((await demote(other.id, 'viewer', { revoke_keys: true })).access_keys).toEqual([])
+  expect((await demote(other.id, 'admin', { revoke_keys: true })).access_keys).toEqual([])
+  expect(await works(left.secret)).toBe(true)
+  expect((await demote(other.id, 'member', { revoke_keys: true })).access_keys).toEqual([])
+  expect(await works(left.secret)).toBe(false)
+  const { items } = await service.ok('adminEventList', {
+    token: service.credentials.operator_key,
+    query: { type: 'access_key.revoked', resource_id: left.id },
+  })
+  expect(items).toHaveLength(1)
+})
+
 test('a key works from its allowed addresses, and is refused as unknown from all others', async () => {
   const body = {
     name: 'office',

@@ -1,4 +1,5 @@
-import { type Member, roles } from '@slipway/sdk'
+import { type AccessKey, type Member, roles } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
 import { type OptionSpec, oneOf } from '../../core/command.ts'
 import { ageColumn, type Resource } from '../../core/resource.ts'
 
@@ -16,6 +17,18 @@ export const members: Resource<Member> = {
   route: 'memberList',
   list: async (cli) => cli.client.collect('memberList', { organization_id: await cli.organization() }),
   named: (member) => ({ id: member.user_id, name: member.email }),
+}
+
+/** Says which keys a member who lost a role leaves behind. */
+export function sayKeysLeft(cli: Cli, keys: AccessKey[]): void {
+  const names = keys.map(({ name, prefix }) => `${name} (${prefix})`)
+  if (names.length === 0) return
+  cli.say(`Project keys that this member created stay valid: ${names.join(', ')}.`)
+}
+
+export const revokeKeysOption: OptionSpec = {
+  flags: '--revoke-keys',
+  description: 'also revoke the project keys that the member created',
 }
 
 export const roleOption: OptionSpec = { flags: '--role <role>', ...oneOf(roles) }

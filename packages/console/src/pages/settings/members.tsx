@@ -1,4 +1,4 @@
-import { type Member, type Role, roles } from '@slipway/sdk'
+import { type AccessKey, type Member, type Role, roles } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
@@ -9,7 +9,7 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { Select, SelectField, TextField } from '../../ui/field.tsx'
+import { CheckField, Select, SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -34,10 +34,12 @@ export function Members() {
   const [removing, setRemoving] = useState<Member | null>(null)
   const [inviteUrl, setInviteUrl] = useState('')
   const [promoted, setPromoted] = useState<Member | null>(null)
+  const [demoted, setDemoted] = useState<{ member: Member; role: Role } | null>(null)
+  const [revokesKeys, setRevokesKeys] = useState(false)
   const change = useAction({
     run: ({ member, role }: { member: Member; role: Role }) =>
-      client.memberUpdate({ organization_id, user_id: member.user_id }, { role }),
-    done: ({ member, role }) => `${member.email} is now ${role}`,
+      client.memberUpdate({ organization_id, user_id: member.user_id, revoke_keys: revokesKeys }, { role }),
+    done: ({ member, role }, { access_keys }) => `${member.email} is now ${role}${keysLeft(access_keys)}`,
     invalidates: ['memberList'],
   })
   const inviteAgain = useAction({
@@ -46,11 +48,27 @@ export function Members() {
     invalidates: ['memberList'],
   })
   const remove = useAction({
-    run: (member: Member) => client.memberDelete({ organization_id, user_id: member.user_id }),
-    done: (member) => `Removed ${member.email}`,
+    run: (member: Member) =>
+      client.memberDelete({ organization_id, user_id: member.user_id, revoke_keys: revokesKeys }),
+    done: (member, { access_keys }) => `Removed ${member.email}${keysLeft(access_keys)}`,
     invalidates: ['memberList'],
     showsErrors: true,
   })
+  const choose = (member: Member, role: Role) => {
+    setRevokesKeys(false)
+    if (role === 'owner') setPromoted(member)
+    else if (member.state === 'active' && roles.indexOf(role) < roles.indexOf(member.role))
+      setDemoted({ member, role })
+    else change.mutate({ member, role })
+  }
+  const keysChoice = (
+    <CheckField
+      label="Revoke the project keys that they created"
+      hint="Otherwise programs with these keys keep their access."
+      isChecked={revokesKeys}
+      onChange={setRevokesKeys}
+    />
+  )
   const organization = organizations.find(({ id }) => id === organization_id)
   return (
     <Page
@@ -102,9 +120,7 @@ export function Members() {
                       isSmall
                       label={`Role of ${member.email}`}
                       value={member.role}
-                      onChange={(role) =>
-                        role === 'owner' ? setPromoted(member) : change.mutate({ member, role: role as Role })
-                      }
+                      onChange={(role) => choose(member, role as Role)}
                       choices={roles.map((role) => ({ value: role, label: role }))}
                     />
                   ),
@@ -138,7 +154,10 @@ export function Members() {
                     name={member.email}
                     kind="danger"
                     reason={whyNot}
-                    onClick={() => setRemoving(member)}
+                    onClick={() => {
+                      setRevokesKeys(false)
+                      setRemoving(member)
+                    }}
                   />
                 </>
               )),
@@ -173,6 +192,18 @@ export function Members() {
           <p>An owner can do everything, including billing, and can remove other owners, including you.</p>
         </Confirm>
       )}
+      {demoted && (
+        <Confirm
+          isOpen
+          onClose={() => setDemoted(null)}
+          title={`Change ${demoted.member.email} to ${demoted.role}`}
+          action={`Change to ${demoted.role}`}
+          {...submitProps(change, demoted, () => setDemoted(null))}
+        >
+          <p>Keys of the organization that they created and that need a higher role are revoked.</p>
+          {keysChoice}
+        </Confirm>
+      )}
       {removing && (
         <Confirm
           isOpen
@@ -184,11 +215,16 @@ export function Members() {
           <p>
             The member immediately loses access to all projects of the organization. Their resources are kept.
           </p>
+          {removing.state === 'active' && keysChoice}
         </Confirm>
       )}
     </Page>
   )
 }
+
+/** What a toast adds about project keys that stay valid. */
+const keysLeft = (keys: AccessKey[]) =>
+  keys.length === 0 ? '' : `. Project keys that stay valid: ${keys.map(({ name }) => name).join(', ')}`
 
 function InviteDialog({
   organizationId,

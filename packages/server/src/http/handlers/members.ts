@@ -28,8 +28,11 @@ export const memberHandlers = {
     return sendMemberLink(context, inviter, await inviteMemberAgain(tx, by, inviter, params.user_id))
   },
 
-  memberUpdate: async ({ tx, by, params, body }) =>
-    memberView(await changeMember(tx, by, params.user_id, body.role)),
+  async memberUpdate({ tx, by, params, query, body }) {
+    const isRevokingKeys = query.revoke_keys ?? false
+    const { member, keys } = await changeMember(tx, by, params.user_id, body.role, isRevokingKeys)
+    return { ...memberView(member), access_keys: keys.map(accessKeyView) }
+  },
 
   async memberDelete({ tx, by, params, query }) {
     const keys = await removeMember(tx, by, params.user_id, query.revoke_keys ?? false)

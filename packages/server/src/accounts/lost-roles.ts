@@ -1,0 +1,31 @@
+import { type Role, roles } from '@slipway/contract'
+import type { Tx } from '../postgres/database.ts'
+import type { OrganizationRequester } from '../store/events/events.ts'
+import {
+  type AccessKeyRow,
+  listProjectKeysOfUser,
+  revokeOrganizationKeysOfUser,
+  revokeProjectKeysOfUser,
+} from '../store/identity/access-keys.ts'
+import { emitKeysRevoked } from './access-keys.ts'
+import { endInvitationsOfUser } from './invitations.ts'
+
+/**
+ * Ends what a member made by a role that is lost: keys of the organization above the role that is left, and open invitations.
+ * Must be called after every removal and demotion. Returns the project keys of the member that still work.
+ */
+export async function endGrantsOfMember(
+  tx: Tx,
+  by: OrganizationRequester,
+  userId: string,
+  left: Role | undefined,
+  isRevokingProjectKeys: boolean,
+): Promise<AccessKeyRow[]> {
+  const { organizationId } = by
+  const kept = left ? roles.slice(0, roles.indexOf(left) + 1) : []
+  await emitKeysRevoked(tx, by, await revokeOrganizationKeysOfUser(tx, organizationId, userId, kept))
+  await endInvitationsOfUser(tx, by, userId)
+  if (isRevokingProjectKeys)
+    await emitKeysRevoked(tx, by, await revokeProjectKeysOfUser(tx, organizationId, userId))
+  return listProjectKeysOfUser(tx, organizationId, userId)
+}
