@@ -243,7 +243,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'Accept an invitation',
     description:
-      'Send a user’s access token without `password` to accept for that user’s account; the response is empty. Send `password` without a token to create an account with the address `email`, or with the invited address if `email` is missing; the response contains the tokens of a new session. A request with `password` never changes an existing account.',
+      'Send a user’s access token without `password` to accept for that user’s account; the response is empty. Send `password` without a token to create an account with the address `email`, or with the invited address if `email` is missing; the response contains the tokens of a new session. A request with `password` never changes an existing account: 409 `already_exists` if the invited address has one, 400 `invalid_grant` if another address has one.',
     access: 'public',
     body: body('AcceptRequest', {
       code,

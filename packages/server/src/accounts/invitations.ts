@@ -22,7 +22,7 @@ import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity
 import { memberView, userView } from '../views/identity.ts'
 import { countedAttempt, requireCode } from './passwords.ts'
 import { startSession } from './sessions.ts'
-import { badCode, emitUser, type Visitor } from './visitor.ts'
+import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 const invitationSeconds = 7 * 24 * 3600
 
@@ -130,22 +130,27 @@ export async function acceptWithNewAccount(
   const email = given.email === undefined ? invitation.email : requireEmail(given.email)
   refuseCommonPassword(given.password)
   return countedAttempt(services, { email, address: visitor.address }, async () => {
-    if (await findUserByEmail(database, email)) throw hasAccount()
+    if (await findUserByEmail(database, email)) throw hasAccount(email === invitation.email)
     const passwordHash = await hashNewPassword(given.password)
     return database.transaction(async (tx) => {
       const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
-      if (!user) throw hasAccount()
+      if (!user) throw hasAccount(email === invitation.email)
       await redeem(tx, visitor, user.id, given.code)
       return startSession(tx, user.id, visitor)
     })
   })
 }
 
-const hasAccount = () =>
-  new Failure(
-    'already_exists',
-    'This address already has an account. Sign in, then open the invitation again.',
-  )
+/** Only the invited address may learn that it has an account; the holder of a link can ask about any address. */
+const hasAccount = (isInvited: boolean) =>
+  isInvited
+    ? new Failure(
+        'already_exists',
+        'This address already has an account. Sign in, then open the invitation again.',
+      )
+    : invalidGrant(
+        'No account can be created with this address. Use the invited one, or sign in and open the invitation again.',
+      )
 
 async function redeem(tx: Tx, visitor: Visitor, userId: string, code: string): Promise<void> {
   const invitations = await takeInvitations(tx, hashSecret(code))

@@ -236,3 +236,27 @@ test('another owner who invites again makes the link their own', async () => {
   const body = { code: codeOf(invite_url), password }
   expect(await service.call('authAccept', { token: null, body })).toMatchObject({ status: 200 })
 })
+
+test('a link says only of the invited address whether it has an account, and each question counts', async () => {
+  const stranger = await addUser(service.database)
+  const invited = await addUser(service.database)
+  const { invite_url } = await service.ok('memberCreate', {
+    token: owner.token,
+    params: { organization_id },
+    body: { email: invited.email, role: 'viewer' },
+  })
+  const accept = async (email?: string) => {
+    const body = { code: codeOf(invite_url), password, ...(email && { email }) }
+    const { status, body: answer } = await service.call('authAccept', { token: null, body })
+    return [status, (answer as { code?: string }).code]
+  }
+  expect(await accept()).toEqual([409, 'already_exists'])
+  expect(await accept(invited.email.toUpperCase())).toEqual([409, 'already_exists'])
+  expect(await accept(stranger.email)).toEqual([400, 'invalid_grant'])
+  const failures = await service.sql('SELECT FROM password_failures WHERE email = $1', [stranger.email])
+  expect(failures).toHaveLength(1)
+  // With a limit of ten a minute for an address and an e-mail, the eleventh question gets no answer.
+  for (let i = 0; i < 9; i++) await accept(stranger.email)
+  expect(await accept(stranger.email)).toEqual([429, 'rate_limited'])
+  expect(await accept(someEmail())).toEqual([200, undefined])
+})
