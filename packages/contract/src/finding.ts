@@ -103,6 +103,7 @@ export const findingRoutes = defineRoutes({
     summary: 'List alerts for operators',
     description: `Covers the clock, hosts, GPUs, operations and payments. ${alertDescription}`,
     access: 'operator',
+    isInventory: true,
     answer: AlertList,
   },
   organizationSearch: {

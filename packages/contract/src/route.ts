@@ -33,8 +33,10 @@ interface RouteEntry {
   isDestructive?: true
   /** A POST that only computes. */
   changesNothing?: true
-  /** Path or query parameters that name a tenant's resource. Reads with them are written to the audit log. */
-  auditsReadOf?: string[]
+  /** An operator's read whose response names no tenant: the parameter that names the tenant whose resources it shows. */
+  tenantIn?: 'organization_id' | 'project_id'
+  /** A list by which the service itself is run. Clients poll it, so these reads are not recorded. */
+  isInventory?: true
   /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
   opensTransactions?: true
   /** Concurrent requests share a transaction. */
@@ -69,6 +71,8 @@ export interface RouteFacts {
   isTransactional: boolean
   /** The handler must write an event. */
   isAudited: boolean
+  /** An operator's read: the tenants of the resources in the response are recorded. */
+  recordsTenants: boolean
   /** Required payment method: none; one has been set at some time; the current one is valid. */
   payment: 'none' | 'once' | 'active'
 }
@@ -89,6 +93,7 @@ function factsOf(entry: RouteEntry): RouteFacts {
     isPaged: 'next_page_token' in ((entry.answer as { properties?: object }).properties ?? {}),
     isTransactional,
     isAudited: isTransactional && !entry.changesNothing,
+    recordsTenants: entry.access === 'operator' && entry.method === 'GET' && !entry.isInventory,
     payment: entry.costsMoney ? 'active' : isInsideProject(entry) && !entry.worksUnpaid ? 'once' : 'none',
   }
 }

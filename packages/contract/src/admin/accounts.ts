@@ -48,7 +48,6 @@ export const adminAccountRoutes = defineRoutes({
       organization_id: Type.Optional(Type.String({ ...Uuid, description: 'Only VMs of this organization.' })),
       ids: CommaList('VM ids'),
     }),
-    auditsReadOf: ['organization_id'],
     answer: pagedList('AdminVmList', AdminVm),
   },
   adminVmStop: {

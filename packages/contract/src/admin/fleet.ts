@@ -76,6 +76,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List hosts with their GPUs',
     access: 'operator',
+    isInventory: true,
     query: Type.Object({
       ...pageQuery,
       location: Type.Optional(Type.String({ maxLength: 100 })),
@@ -113,6 +114,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Read a host',
     access: 'operator',
+    isInventory: true,
     answer: Host,
   },
   adminHostUpdate: {

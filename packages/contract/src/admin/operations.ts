@@ -43,6 +43,7 @@ export const adminOperationRoutes = defineRoutes({
     path: '/v0.1/admin/operations',
     tag: 'Operators',
     summary: 'List operations of all tenants',
+    description: '`metadata.request` is shown without `startup_script` and `shutdown_script`.',
     access: 'operator',
     query: Type.Object({
       ...pageQuery,
@@ -84,6 +85,5 @@ export const adminOperationRoutes = defineRoutes({
     query: AdminEventListQuery,
     answer: pagedList('AdminEventList', AdminEvent),
     alsoAnswers: 'text/event-stream',
-    auditsReadOf: ['resource_id', 'project_id', 'organization_id'],
   },
 })

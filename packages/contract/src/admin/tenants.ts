@@ -69,7 +69,7 @@ export const adminTenantRoutes = defineRoutes({
     access: 'operator',
     query: Type.Object({ project_id: Type.String({ ...Uuid, description: 'The project.' }) }),
     answer: wholeList('AdminQuotaList', Quota),
-    auditsReadOf: ['project_id'],
+    tenantIn: 'project_id',
   },
   adminQuotaSet: {
     method: 'PUT',
@@ -90,6 +90,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List the quotas of an organization',
     access: 'operator',
+    tenantIn: 'organization_id',
     answer: wholeList('AdminOrganizationQuotaList', OrganizationQuota),
   },
   adminOrganizationQuotaSet: {
@@ -108,6 +109,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List organizations',
     access: 'operator',
+    isInventory: true,
     query: PageQuery,
     answer: pagedList('AdminOrganizationList', AdminOrganization),
   },
@@ -144,6 +146,7 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List projects of all organizations',
     access: 'operator',
+    isInventory: true,
     query: PageQuery,
     answer: pagedList('AdminProjectList', AdminProject),
   },

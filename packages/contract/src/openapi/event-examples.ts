@@ -167,12 +167,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'operation.succeeded': operation('An operation succeeded.', began('CREATE')),
   'operator.read': of(
-    'vm',
-    id('b01'),
+    'organization',
+    id('a02'),
     'service',
-  )('An operator read resources of a tenant.', {
-    route: 'vmGet',
-  }),
+  )('An operator was shown something of the organization.', { route: 'adminVmList' }),
   'organization.billing_link_created': organization('A link to the billing page was created.', {
     project_id: id('a01'),
   }),

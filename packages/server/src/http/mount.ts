@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
 import { JsonText } from '../postgres/json.ts'
-import { emit, type Requester } from '../store/events/events.ts'
+import type { Requester } from '../store/events/events.ts'
 import type { Caller } from '../store/identity/access.ts'
 import { type Access, bearerOf, type Grant, ownerOf, paymentRequired, publicOwner } from './access.ts'
 import {
@@ -17,6 +17,7 @@ import {
 import { sendFailure, toFailure } from './errors.ts'
 import { type IdempotentRequest, plainUrl, readIdempotencyKey, type StoredResponse } from './idempotency.ts'
 import { InFlight } from './in-flight.ts'
+import { OperatorReads } from './operator-reads.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { chain, type MaybePromise } from './short-cache.ts'
 import { wantsStream } from './streams/streams.ts'
@@ -90,7 +91,7 @@ export function mountRoutes(
     const validators = compileValidators(route)
     const handler = handlers[id] as unknown as AnyHandler
     const write = route.isTransactional ? writerOf(id, route, handler, services) : undefined
-    const read = route.auditsReadOf ? audited(handler, route.auditsReadOf) : handler
+    const read = route.recordsTenants ? recorded(handler, route) : handler
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -143,12 +144,18 @@ async function checkAgain(access: Access, route: Route, request: FastifyRequest)
   request.grant = await access.grant(route, request)
 }
 
-/** Writes the audit events before the handler reads anything. */
-const audited =
-  (handle: AnyHandler, members: readonly string[]): AnyHandler =>
+/** Puts the tenants of an operator's response on record before it is sent. Streams do that themselves. */
+const recorded =
+  (handle: AnyHandler, { tenantIn }: Route): AnyHandler =>
   async (context) => {
-    for (const member of members) await auditRead(context, member)
-    return handle(context)
+    const result = await handle(context)
+    if (result === alreadyResponded) return result
+    const { services, by, routeId, query, params } = context
+    const given = { ...query, ...params } as Record<string, unknown>
+    const named = tenantIn && { [tenantIn]: given[tenantIn] }
+    const shown = result instanceof JsonText ? JSON.parse(String(result.body)) : result
+    await new OperatorReads(services.database, by, routeId).record([named, shown])
+    return result
   }
 
 function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
@@ -166,18 +173,6 @@ function lowerIds(given: unknown): Record<string, string> {
     if (lower !== value && isUuid(value)) params[name] = lower
   }
   return params
-}
-
-async function auditRead({ tx, by, params, query, routeId }: Context, member: string): Promise<void> {
-  const given = { ...query, ...params } as Record<string, unknown>
-  if (given[member] === undefined) return
-  await emit(tx, {
-    ...by,
-    type: 'operator.read',
-    resourceType: member.replace(/_id$/, ''),
-    resourceId: String(given[member]),
-    data: { route: routeId },
-  })
 }
 
 function send(result: Awaited<ReturnType<AnyHandler>>, reply: FastifyReply): void {

@@ -5,7 +5,7 @@ import { invalidate, useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { fleetPollMs } from '../../features/fleet/poll.ts'
+import { fleetPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operationText } from '../../features/steps.tsx'
@@ -30,8 +30,17 @@ export function FleetOperations() {
   const operations = useQuery({
     ...read('adminOperationList', { query: isOnlyStuck ? { stuck: true, limit: 100 } : { limit: 100 } }),
     placeholderData: keepPreviousData,
-    refetchInterval: fleetPollMs,
+    // Each read is recorded for every tenant that it shows, so the list polls rarely, and only while something runs.
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck) ? settingsPollMs : false,
   })
+  // Alerts say when an operation gets stuck.
+  const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: fleetPollMs })
+  const alertIds = (alerts.data?.items ?? [])
+    .flatMap(({ kind, resource_id }) => (kind === 'stuck' ? [resource_id] : []))
+    .join()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
+  useEffect(() => void touch(['adminOperationList']), [alertIds])
   const [abandoning, setAbandoning] = useState<Row | null>(null)
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),

@@ -9,7 +9,6 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
-import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count } from '../../lib/format.ts'
@@ -46,8 +45,8 @@ export function FleetVms() {
         { signal },
       ),
     getNextPageParam: (page) => page.next_page_token || undefined,
-    // Every read of one tenant's VMs is recorded in the audit log, so do not poll.
-    refetchInterval: organization ? false : settingsPollMs,
+    // Each read is recorded for every tenant that it shows, so the list does not poll.
+    refetchInterval: false,
     placeholderData: keepPreviousData,
   })
   const shown = useMemo(() => vms.data?.pages.flatMap(({ items }) => items) ?? [], [vms.data])

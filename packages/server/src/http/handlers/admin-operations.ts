@@ -19,6 +19,12 @@ const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
   error: row.last_error,
 })
 
+/** The scripts of a VM often contain secrets of the tenant, and operators do not need them. */
+function withoutScripts(request: OperationRow['request']): OperationRow['request'] {
+  const { startup_script, shutdown_script, ...rest } = request
+  return rest
+}
+
 const namedView = async (db: Queryable, row: OperationRow) =>
   adminOperationView((await withResourceNames(db, [row]))[0]!)
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { EventFilter, EventRow } from '../../store/events/events.ts'
 import { eventView } from '../../views/events.ts'
+import type { OperatorReads } from '../operator-reads.ts'
 
 /** Far above a burst of events, and small enough that 500 clients that do not read fit into memory. */
 const mostBufferedBytes = 256 * 1024
@@ -21,9 +22,18 @@ export class EventStream {
   isLive = false
   /** True if the client may see the addresses that other callers used. */
   showsClient: boolean
+  /** The record of what an operator was shown; null for tenants. */
+  readonly reads: OperatorReads | null
   readonly #response: ServerResponse
 
-  constructor(response: ServerResponse, filter: StreamFilter, position: number, showsClient: boolean) {
+  constructor(
+    response: ServerResponse,
+    filter: StreamFilter,
+    position: number,
+    showsClient: boolean,
+    reads: OperatorReads | null,
+  ) {
+    this.reads = reads
     this.#response = response
     this.showsClient = showsClient
     this.filter = filter

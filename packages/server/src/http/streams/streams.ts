@@ -6,13 +6,16 @@ import { type Database, isDatabaseUnavailable } from '../../postgres/database.ts
 import type { Signals } from '../../postgres/signals.ts'
 import { CoalescedTask } from '../../runner/coalesced.ts'
 import {
+  type EventRow,
   type EventScope,
   findEventBounds,
   listEventsBetween,
+  type Requester,
   stampEvents,
 } from '../../store/events/events.ts'
 import type { Caller } from '../../store/identity/access.ts'
 import { type Access, type Bearer, type Grant, holderOf, readBearer, showsClientAddress } from '../access.ts'
+import { OperatorReads } from '../operator-reads.ts'
 import { HeldResponses } from './held-responses.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
@@ -35,6 +38,8 @@ interface StreamRequest {
   request: FastifyRequest
   reply: FastifyReply
   caller: Caller | null
+  by: Requester
+  routeId: RouteId
 }
 
 interface Reader {
@@ -80,7 +85,10 @@ export class EventStreams {
   }
 
   /** Takes over the reply. Throws 400 for a position that is pruned or does not exist yet. */
-  async open({ query, reply, request, caller }: StreamRequest, filter: StreamFilter): Promise<void> {
+  async open(
+    { query, reply, request, caller, by, routeId }: StreamRequest,
+    filter: StreamFilter,
+  ): Promise<void> {
     for (const name of ['page_token', 'after'] as const)
       if (query[name] !== undefined)
         throw new Failure('invalid_argument', `${name} is for lists. Streams continue after Last-Event-ID.`)
@@ -96,6 +104,7 @@ export class EventStreams {
     if (wanted !== null && wanted > last)
       throw new Failure('invalid_argument', 'Last-Event-ID is beyond the newest event.')
     const release = this.#held.hold(holderOf(request))
+    const reads = routeOf(routeId).recordsTenants ? new OperatorReads(this.#database, by, routeId) : null
 
     reply.hijack()
     const response = reply.raw
@@ -112,10 +121,10 @@ export class EventStreams {
       return
     }
     const reader: Reader = {
-      stream: new EventStream(response, filter, wanted ?? last, showsClientAddress(request.grant)),
+      stream: new EventStream(response, filter, wanted ?? last, showsClientAddress(request.grant), reads),
       bearer: readBearer(request.headers),
       address: request.ip,
-      routeId: request.routeId!,
+      routeId,
       params: request.params as Record<string, string>,
       expiresAt: caller?.expiresAt ?? Number.POSITIVE_INFINITY,
       checkedAt: performance.now(),
@@ -155,7 +164,9 @@ export class EventStreams {
       }
       const range = { after: stream.position, upTo }
       const rows = await listEventsBetween(this.#database, stream.filter, range, pastBatch)
-      for (const row of rows.filter((row) => stream.wants(row))) {
+      const wanted = rows.filter((row) => stream.wants(row))
+      await stream.reads?.record(wanted)
+      for (const row of wanted) {
         stream.write(frameOf(row, stream.showsClient))
         await stream.drained(drainMs)
       }
@@ -175,9 +186,10 @@ export class EventStreams {
     if (after === undefined) return false
     const upTo = Number.MAX_SAFE_INTEGER
     const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
-    // The last stream was closed during the query, and perhaps another one opened.
+    await this.#recordReads(rows)
+    // The last stream was closed during a query, and perhaps another one opened.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
-    const live = [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
+    const live = this.#liveStreams()
     // Grouped, so that an event costs nothing for streams of other projects.
     const byScope = groupBy(live, ({ filter }) => filter.projectId ?? filter.organizationId)
     for (const row of rows) {
@@ -195,6 +207,20 @@ export class EventStreams {
     for (const stream of live) stream.position = Math.max(stream.position, tail)
     this.#tail = tail
     return rows.length === liveBatch
+  }
+
+  #liveStreams(): EventStream[] {
+    return [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
+  }
+
+  /** Puts on record what operators are about to see. Repeated, because another stream may become live meanwhile. */
+  async #recordReads(rows: EventRow[]): Promise<void> {
+    const wantedBy = (stream: EventStream) => rows.filter((row) => stream.wants(row))
+    for (;;) {
+      const unrecorded = this.#liveStreams().filter((stream) => stream.reads?.isUnrecorded(wantedBy(stream)))
+      if (unrecorded.length === 0) return
+      await Promise.all(unrecorded.map((stream) => stream.reads?.record(wantedBy(stream))))
+    }
   }
 
   #poll(): void {

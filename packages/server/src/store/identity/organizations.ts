@@ -41,6 +41,13 @@ export const listOrganizationsByIds = statement<OrganizationRow, { ids: string[]
   'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
 ).allBy('ids')
 
+/** Lists the organizations among these ids, and those of the projects among them. */
+export const listOwners = statement<{ id: string }, { ids: string[] }>(
+  'organization_list_owners',
+  `SELECT id FROM organizations WHERE id = ANY (:ids::uuid[])
+   UNION SELECT organization_id FROM projects WHERE id = ANY (:ids::uuid[])`,
+).allBy('ids')
+
 // Deleted projects count, because their cost of this month is still owed.
 const selectAccount = `
   SELECT o.*, (SELECT count(*) FROM projects p WHERE p.organization_id = o.id AND p.deleted_at IS NULL) AS projects,
