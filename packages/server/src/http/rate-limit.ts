@@ -11,7 +11,7 @@ const addressKey = (address: string) => `address:${clientOf(address)}`
 interface Bucket {
   tokens: number
   at: number
-  /** Whether the last request got a token. */
+  /** True if the last request got a token. */
   isAllowed: boolean
   /** When it last moved to the end of the eviction order. */
   markedAt: number

@@ -33,7 +33,7 @@ export function violatedConstraint(error: unknown): string | undefined {
     : undefined
 }
 
-/** States in which PostgreSQL runs but cannot serve, and what the caller is told about each. */
+/** States in which PostgreSQL runs but cannot serve, and the message for the caller. */
 const unavailableStates = new Map([
   ['25006', 'The database is read-only.'],
   ['25P03', 'The database ended a transaction that was idle for too long.'],

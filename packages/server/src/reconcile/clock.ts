@@ -5,7 +5,7 @@ import { alertMs, recordForwardStep, recordTime } from '../store/fleet/clock.ts'
 const holdMs = 15 * 60_000
 
 /**
- * Watches PostgreSQL's clock, which is the clock of the service. If it goes back, the time stands still and then goes on from
+ * Watches PostgreSQL's clock, which is the clock of the service. If it goes back, the time pauses and then continues from
  * where it was. If it goes forward, time has passed: the guard can only tell, by comparison with this process's own timer.
  */
 export class ClockGuard {

@@ -195,7 +195,7 @@ async function spansOfLog(): Promise<Span[]> {
           product: resource.product,
           quantity: resource.quantity,
           from: resource.since,
-          // The clock of this test stands still; a meter lasts at least a millisecond.
+          // The clock of this test is frozen; a meter lasts at least a millisecond.
           to: Math.max(at.getTime(), resource.since + 1),
         })
       resource.since = null

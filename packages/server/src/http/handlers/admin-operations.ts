@@ -9,8 +9,7 @@ import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
-  // Operators do not see the scripts of tenants.
-  ...operationView({ ...row, request: row.listed_request ?? row.request }),
+  ...operationView({ ...row, request: withoutScripts(row.listed_request ?? row.request) }),
   project_id: row.project_id,
   resource_name: row.resource_name,
   is_stuck: row.is_stuck,
