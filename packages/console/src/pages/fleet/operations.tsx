@@ -40,7 +40,7 @@ export function FleetOperations() {
     .flatMap(({ kind, resource_id }) => (kind === 'stuck' ? [resource_id] : []))
     .join()
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the list of them changes
-  useEffect(() => void touch(['adminOperationList']), [alertIds])
+  useEffect(() => void invalidate(['adminOperationList']), [alertIds])
   const [abandoning, setAbandoning] = useState<Row | null>(null)
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
