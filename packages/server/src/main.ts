@@ -76,6 +76,8 @@ function leave(code: number, line: string): never {
 
 async function serve(config: Config, begun: number): Promise<void> {
   const log = openLog(config.server.logLevel)
+  // A damaged file is reported before anything is started.
+  if (config.isDemo && config.server.role !== 'worker') await readCredentials(config.server.dataDir)
   const embedded = config.database.url
     ? null
     : await phase('Starting PostgreSQL', () =>

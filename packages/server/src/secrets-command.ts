@@ -1,7 +1,6 @@
 import { readConfig, withDatabase } from './command-setup.ts'
 import { ConfigError } from './config/index.ts'
-import { loadSecretKey } from './setup/secret-key-file.ts'
-import { prepareSecrets, rotateSecretKey } from './setup/secrets.ts'
+import { openSecretKey, rotateSecretKey } from './setup/secrets.ts'
 
 const usage = `Usage: slipway-server secrets rotate [--data-dir DIR] [--config FILE]
 
@@ -15,8 +14,7 @@ export async function runSecretsCommand(argv: string[]): Promise<void> {
   if (verb !== 'rotate') throw new ConfigError(usage)
   const config = readConfig(flags)
   await withDatabase(config, async (database) => {
-    const keys = await loadSecretKey(config.server)
-    await prepareSecrets(database, keys)
+    const keys = await openSecretKey(database, config.server)
     const { keyId, count } = await rotateSecretKey(database, keys)
     console.log(`The master key is now ${keyId}. Encrypted again: ${count} secrets.`)
   })

@@ -17,8 +17,7 @@ import { Runner } from './runner/runner.ts'
 import { offerSlots } from './runner/slots.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
-import { loadSecretKey, type SecretKeyFile } from './setup/secret-key-file.ts'
-import { prepareSecrets } from './setup/secrets.ts'
+import { openSecretKey } from './setup/secrets.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 
@@ -41,7 +40,6 @@ export async function startServer(
   databaseUrl: string,
   log: FastifyBaseLogger,
 ): Promise<Server> {
-  const secretKey = await loadSecretKey(given.server)
   await migrate(databaseUrl)
   const signals = new Signals(databaseUrl)
   await signals.open()
@@ -55,7 +53,7 @@ export async function startServer(
     await signals.close()
     await database.close()
   }
-  const { config, engines } = await prepare(given, database, secretKey, log).catch(async (error) => {
+  const { config, engines, secretKey } = await prepare(given, database, log).catch(async (error) => {
     await closeStore()
     throw error
   })
@@ -141,13 +139,13 @@ export class AddressTaken extends Error {
   }
 }
 
-/** Writes the configuration to the database, and starts the engines of its locations. */
-async function prepare(given: Config, database: Database, secretKey: SecretKeyFile, log: FastifyBaseLogger) {
-  await prepareSecrets(database, secretKey)
+/** Loads the secret key, writes the configuration to the database, and starts the engines of its locations. */
+async function prepare(given: Config, database: Database, log: FastifyBaseLogger) {
+  const secretKey = await openSecretKey(database, given.server)
   const config = { ...given, locations: await applyConfig(database, given) }
   const engines = await createEngines(config, database, log)
   for (const [location, images] of engines.images) await offerImages(database, location, images)
-  return { config, engines }
+  return { config, engines, secretKey }
 }
 
 /** Without TLS, bearer tokens and passwords can be read on the network, unless a proxy in front uses TLS. */

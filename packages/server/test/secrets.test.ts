@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDatabase, query, type TestDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
@@ -57,11 +57,36 @@ afterAll(async () => {
   await database?.drop()
 })
 
-test('a process with another key refuses to start, and names the key that is wanted', async () => {
-  const { code, errors } = await start(launcher.newDataDir('second')).ended()
+test('a process without the key of its database refuses to start, and makes no other key', async () => {
+  const directory = launcher.newDataDir('second')
+  const missing = await start(directory).ended()
+  expect(missing.code).toBe(2)
+  expect(missing.errors).toContain(`encrypted with the secret key ${idsInFile()[0]}`)
+  expect(missing.errors).toContain('Restore the file from a backup')
+  const file = join(directory, 'secret.key')
+  expect(existsSync(file)).toBe(false)
+
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(file, 'ab'.repeat(32))
+  const wrong = await start(directory).ended()
+  expect(wrong.code).toBe(2)
+  expect(wrong.errors).toContain(`encrypted with the secret key ${idsInFile()[0]}`)
+  expect(readFileSync(file, 'utf8')).toBe('ab'.repeat(32))
+  expect(missing.errors + wrong.errors).not.toContain(readFileSync(keyFile, 'utf8').trim())
+})
+
+test.each([
+  ['{"api_url": "http://127', 'it is not a JSON object'],
+  ['{"api_url": "http://127.0.0.1:1"}', 'it lacks console_url'],
+])('a damaged credentials.json stops the start and stays as it is: %s', async (text, problem) => {
+  const directory = launcher.newDataDir('damaged')
+  const file = join(directory, 'credentials.json')
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(file, text)
+  const { code, errors } = await start(directory).ended()
   expect(code).toBe(2)
-  expect(errors).toContain(`encrypted with the secret key ${idsInFile()[0]}`)
-  expect(errors).not.toContain(readFileSync(keyFile, 'utf8').trim())
+  expect(errors).toContain(`${file} is damaged: ${problem}`)
+  expect(readFileSync(file, 'utf8')).toBe(text)
 })
 
 test('the secrets of webhooks are encrypted, and a rotation of the key interrupts no delivery', async () => {

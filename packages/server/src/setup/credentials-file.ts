@@ -1,5 +1,6 @@
 import { promises as fs } from 'node:fs'
 import { join } from 'node:path'
+import { ConfigError } from '../config/index.ts'
 import { withTemporaryFile } from './temporary-file.ts'
 
 const fields = [
@@ -21,18 +22,27 @@ export type Credentials = Record<(typeof fields)[number], string>
 
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
-/** Returns null if the file does not exist or is not valid. */
+/** Returns null if the file does not exist. Throws if it is damaged: it may be the only copy of the demo's passwords. */
 export async function readCredentials(dataDir: string): Promise<Credentials | null> {
-  const text = await fs.readFile(credentialsPath(dataDir), 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const path = credentialsPath(dataDir)
+  const text = await fs.readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
     throw error
   })
   if (text === null) return null
+  const content = parse(text)
+  const missing = fields.filter((field) => typeof content?.[field] !== 'string')
+  if (missing.length === 0) return content as Credentials
+  const problem = content ? `it lacks ${missing.join(', ')}` : 'it is not a JSON object'
+  throw new ConfigError(
+    `${path} is damaged: ${problem}. Restore it from a backup, or delete it: the next start then makes new passwords and keys for the demo and revokes the old ones`,
+  )
+}
+
+function parse(text: string): Record<string, unknown> | null {
   try {
-    const content = JSON.parse(text) as Record<string, unknown>
-    return fields.every((field) => typeof content[field] === 'string')
-      ? (content as unknown as Credentials)
-      : null
+    const content = JSON.parse(text)
+    return typeof content === 'object' ? content : null
   } catch {
     return null
   }

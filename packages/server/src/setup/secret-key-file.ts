@@ -54,16 +54,27 @@ export class SecretKeyFile implements SecretKeys {
   }
 }
 
-/**
- * Loads the master keys from the operator's file, which must exist, or from the data directory, where the first start makes
- * one. Processes that share a database need the same file.
- */
-export async function loadSecretKey(config: {
+export interface SecretKeyLocation {
+  /** The file that the operator names; '' for the one in the data directory. */
   secretKeyFile: string
   dataDir: string
-}): Promise<SecretKeyFile> {
-  const path = config.secretKeyFile || join(config.dataDir, 'secret.key')
-  if (!config.secretKeyFile) await makeSecretKey(path)
+}
+
+/**
+ * Loads the master keys from the operator's file, or from the data directory, where a file is made if there is none and the
+ * database has no secrets yet. `neededKeyId` is the key of those secrets. Processes that share a database need the same file.
+ */
+export async function loadSecretKey(
+  { secretKeyFile, dataDir }: SecretKeyLocation,
+  neededKeyId?: string,
+): Promise<SecretKeyFile> {
+  const path = secretKeyFile || join(dataDir, 'secret.key')
+  const isMissing = !secretKeyFile && !(await fs.stat(path).catch(() => null))
+  if (isMissing && neededKeyId !== undefined)
+    throw new ConfigError(
+      `${path} does not exist, but the secrets of this database are encrypted with the secret key ${neededKeyId}. Restore the file from a backup, or copy it from another process of this database, or name it with SLIPWAY_SECRET_KEY_FILE`,
+    )
+  if (isMissing) await makeSecretKey(path)
   return new SecretKeyFile(path)
 }
 
@@ -107,7 +118,6 @@ function whenReadable<T>(path: string, read: () => T): T {
 
 /** Uses a link, which fails if another process has made the file, where a rename would replace it. */
 async function makeSecretKey(path: string): Promise<void> {
-  if (await fs.stat(path).catch(() => null)) return
   await fs.mkdir(dirname(path), { recursive: true })
   await withTemporaryFile(path, async (temporary) => {
     const key = randomBytes(secretKeyBytes).toString('hex')

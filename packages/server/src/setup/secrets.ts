@@ -13,20 +13,29 @@ import {
 import type { Database } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/identity/sealed.ts'
-import { lookMs, readKeys, type SecretKeyFile, writeSecretKeys } from './secret-key-file.ts'
+import {
+  loadSecretKey,
+  lookMs,
+  readKeys,
+  type SecretKeyFile,
+  type SecretKeyLocation,
+  writeSecretKeys,
+} from './secret-key-file.ts'
 
 const batch = 100
 
-/** Throws if this process does not have the key of the database. The first process sets that key. */
-export async function prepareSecrets(database: Database, keys: SecretKeyFile): Promise<void> {
-  await database.transaction(async (tx) => {
+/** Loads the secret keys. Throws if the key of the database is not among them; the first process sets that key. */
+export async function openSecretKey(database: Database, at: SecretKeyLocation): Promise<SecretKeyFile> {
+  return database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
     const wanted = await findSecretKeyId(tx)
-    if (wanted === undefined) return setSecretKeyId(tx, keys.newest.id)
-    if (!keys.find(wanted))
+    const keys = await loadSecretKey(at, wanted)
+    if (wanted === undefined) await setSecretKeyId(tx, keys.newest.id)
+    else if (!keys.find(wanted))
       throw new ConfigError(
         `${keys.path}: the secrets of this database are encrypted with the secret key ${wanted}, but the file contains ${keys.ids.join(', ')}. Use the same file for all processes of this database (SLIPWAY_SECRET_KEY_FILE)`,
       )
+    return keys
   })
 }
 

@@ -114,25 +114,27 @@ test('the credentials file gets the new address and keeps its secrets at a later
   expect(readFile()).toEqual(second)
 })
 
-test.each([
-  ['was deleted', () => rmSync(credentialsPath(dataDir))],
-  ['is garbled', () => writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')],
-])(
-  'the credentials file is made anew with other secrets when it %s, and the old ones end',
-  async (_, harm) => {
-    const first = (await seed())!
-    harm()
-    const second = (await seed())!
-    expect(second.project_id).toBe(first.project_id)
-    expect(await callerOf(first.access_key)).toBeNull()
-    expect(await callerOf(first.operator_key)).toBeNull()
-    expect(await callerOf(second.access_key)).not.toBeNull()
-    expect(await callerOf(second.operator_key)).not.toBeNull()
-    const user = await findUserByEmail(database, second.email)
-    expect(await isPasswordRight(user!.password_hash, first.password)).toBe(false)
-    expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
-  },
-)
+test('the credentials file is made anew with other secrets when it was deleted, and the old ones end', async () => {
+  const first = (await seed())!
+  rmSync(credentialsPath(dataDir))
+  const second = (await seed())!
+  expect(second.project_id).toBe(first.project_id)
+  expect(await callerOf(first.access_key)).toBeNull()
+  expect(await callerOf(first.operator_key)).toBeNull()
+  expect(await callerOf(second.access_key)).not.toBeNull()
+  expect(await callerOf(second.operator_key)).not.toBeNull()
+  const user = await findUserByEmail(database, second.email)
+  expect(await isPasswordRight(user!.password_hash, first.password)).toBe(false)
+  expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
+})
+
+test('a damaged credentials file is not replaced, and the secrets that it had stay valid', async () => {
+  const { access_key } = (await seed())!
+  writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')
+  await expect(seed()).rejects.toThrow('is damaged')
+  expect(readFile()).toEqual({ access_key: 5 })
+  expect(await callerOf(access_key)).not.toBeNull()
+})
 
 test('the credentials file is not written for a store that was set up otherwise', async () => {
   await database.query({ text: `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Mine')` })
