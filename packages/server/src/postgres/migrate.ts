@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { packageRoot } from '../package-root.ts'
-import { connectionOptions, sessionKeepAlive } from './connections.ts'
+import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
 
 /** A server whose newest migration is older than this cannot work with the schema of this version. */
 const minCompatibleVersion = 100
@@ -10,6 +11,9 @@ const minCompatibleVersion = 100
 const firstVersion = 100
 /** The advisory lock that makes processes which start together migrate one after another. */
 const migrationLock = 7_102_001
+const lockRetryMs = 50
+/** How long a statement may go without a response, except those of a migration. */
+const responseMs = 20_000
 
 /** The schema was changed by a newer version in a way that this version cannot work with. */
 export class NewerSchemaError extends Error {}
@@ -34,8 +38,10 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
   const client = new pg.Client({ ...connectionOptions, connectionString: url, options: sessionKeepAlive })
   client.on('error', () => {})
   await client.connect()
+  const watch = new ResponseWatch(responseMs)
+  watch.add(client)
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    await takeLock(client)
     await client.query(
       'CREATE TABLE IF NOT EXISTS schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
     )
@@ -50,6 +56,8 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
       )
     if (current.version > 0 && current.version < firstVersion)
       throw new OlderSchemaError('This data directory was made before 0.1.0. Use another one or delete it.')
+    // A migration may take longer than any other statement. Keep-alive finds a peer that is gone.
+    watch.remove(client)
     for (const { version, text } of known.filter((migration) => migration.version > current.version)) {
       await client.query('BEGIN')
       await client.query(text)
@@ -60,6 +68,17 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
       await client.query('COMMIT')
     }
   } finally {
+    watch.add(client)
     await client.end()
+    watch.remove(client)
+  }
+}
+
+/** Waits for another process that migrates, without a statement that takes as long. */
+async function takeLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS is_taken', [migrationLock])
+    if (rows[0].is_taken) return
+    await delay(lockRetryMs)
   }
 }

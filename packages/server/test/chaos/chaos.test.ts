@@ -80,6 +80,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   )
   await eventually(() => stream.eventIds.includes(last!.id), settleMs).catch(() => {})
   await Promise.all([stream.stop(), watch.stop()])
+  expect(watch.samples, 'samples of GPUs with VMs').toBeGreaterThan(0)
   // Costs grow while one looks at them.
   await cluster.sql('UPDATE clock SET frozen_at = slipway_now()')
   const costs = await clients[0]!.get('/costs')

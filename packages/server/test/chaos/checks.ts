@@ -2,6 +2,7 @@ import { brokenInvariants } from '@slipway/testing/invariants.ts'
 import type { Cluster } from './cluster.ts'
 import type { EventRow, Evidence } from './evidence.ts'
 import { groupBy } from './group-by.ts'
+import { checkExchanges, checkStream } from './history-checks.ts'
 import { checkCosts, checkMeters } from './usage-checks.ts'
 
 /** Holds what is left against what was promised. Each difference is a violation. */
@@ -27,7 +28,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
 const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
   code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is rejected/.test(message))
 
-async function checkOperations({ cluster, history, acknowledged }: Evidence): Promise<void> {
+async function checkOperations({ cluster, history }: Evidence): Promise<void> {
   const rows = await cluster.sql<{
     id: string
     kind: string
@@ -36,7 +37,8 @@ async function checkOperations({ cluster, history, acknowledged }: Evidence): Pr
     resource_id: string
     result: { code: string; message: string } | null
   }>('SELECT id, kind, state, request_id, resource_id, result FROM operations')
-  const byId = new Map(rows.map((row) => [row.id, row]))
+  const operations = rows.map(({ id, request_id, state }) => ({ id, key: request_id, state }))
+  for (const broken of checkExchanges(history.exchanges, operations)) history.violation(broken)
   const keys = new Set<string>()
   for (const { id, kind, state, request_id, resource_id, result } of rows) {
     if (keys.has(request_id))
@@ -44,12 +46,6 @@ async function checkOperations({ cluster, history, acknowledged }: Evidence): Pr
     keys.add(request_id)
     if (state === 'FAILED' && !isExpectedFailure(result!))
       history.violation(`${kind} ${id} of ${resource_id} failed: ${JSON.stringify(result)}`)
-  }
-  for (const { key, operationId } of acknowledged) {
-    const row = byId.get(operationId)
-    if (!row) history.violation(`${key} was promised ${operationId}, which is not on record`)
-    else if (row.state === 'IN_PROGRESS')
-      history.violation(`${key} was promised ${operationId}, which never ended`)
   }
 }
 
@@ -79,10 +75,7 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
       history.violation(`the events of ${id} begin with its end`)
   }
   const expected = events.filter(({ position }) => position > fromPosition).map(({ id }) => id)
-  if (streamedIds.join() !== expected.join())
-    history.violation(
-      `the stream brought ${streamedIds.length} of ${expected.length} events: ${difference(expected, streamedIds)}`,
-    )
+  for (const broken of checkStream(expected, streamedIds)) history.violation(broken)
 }
 
 /** Everything at least once, and what concerns one resource in order. */
@@ -100,9 +93,4 @@ function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: 
     if (places.some((place, i) => i > 0 && place < places[i - 1]!))
       history.violation(`the webhooks about ${resourceId} arrived out of order`)
   }
-}
-
-function difference(expected: string[], actual: string[]): string {
-  const at = expected.findIndex((id, index) => actual[index] !== id)
-  return `at ${at} it should be ${expected[at]} and is ${actual[at]}`
 }

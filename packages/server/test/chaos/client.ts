@@ -26,6 +26,8 @@ interface Service {
   history: History
 }
 
+type Attempt = [url: string, method: string, path: string, body: unknown, key: string]
+
 /** Sends requests as a careful program does: to one API process after the other, under the same key, until one answers. */
 export class Client {
   readonly acknowledged: Acknowledged[] = []
@@ -86,13 +88,26 @@ export class Client {
   }
 
   /** Returns undefined if the request must be repeated: there was no response, or the outcome is not known yet. */
-  async #attempt(
-    url: string,
-    method: string,
-    path: string,
-    body: unknown,
-    key: string,
-  ): Promise<Answer | undefined> {
+  async #attempt(...request: Attempt): Promise<Answer | undefined> {
+    const startedMs = performance.now()
+    const answer = await this.#send(...request)
+    const {
+      operation = {},
+      operation_id = operation.operation_id,
+      state = operation.state,
+    } = answer?.body ?? {}
+    this.#service.history.exchanges.push({
+      ...{ startedMs, endedMs: performance.now(), key: request[4] },
+      ...{ status: answer?.status ?? 0, isFinal: answer?.isFinal ?? false },
+      ...(operation_id !== undefined && { operationId: operation_id, state }),
+    })
+    return answer?.isFinal ? answer : undefined
+  }
+
+  /** Returns undefined if there was no response. */
+  async #send(
+    ...[url, method, path, body, key]: Attempt
+  ): Promise<(Answer & { isFinal: boolean }) | undefined> {
     const { token, projectId, history } = this.#service
     const fullPath = `/v0.1/projects/${projectId}${path}`
     let response: Response
@@ -120,7 +135,6 @@ export class Client {
       history.violation(`${key} ${method} ${path}: ${(error as Error).message}`)
     }
     if (status === 500) history.violation(`${key} ${method} ${path} was answered ${text}`)
-    const isToBeAskedAgain = status >= 500 || status === 429 || headers.has('retry-after')
-    return isToBeAskedAgain ? undefined : answer
+    return { ...answer, isFinal: status < 500 && status !== 429 && !headers.has('retry-after') }
   }
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { type Credentials, credentialsOf, Launcher } from '@slipway/testing/launcher.ts'
 import { freePort } from '@slipway/testing/port.ts'
@@ -98,13 +99,32 @@ export class Cluster {
 
   /** Runs a statement that may run twice, and waits for the database if it is unavailable. */
   async sql<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return this.#untilAvailable(async () => (await this.database.query({ text, values })).rows)
+  }
+
+  async #untilAvailable<T>(work: () => Promise<T>): Promise<T> {
     const until = performance.now() + awayPatienceMs
     for (;;)
       try {
-        return (await this.database.query({ text, values })).rows
+        return await work()
       } catch (error) {
         if (!isDatabaseUnavailable(error) || performance.now() > until) throw error
       }
+  }
+
+  /** Ends all sessions. New ones can only read, or can write again. */
+  async setReadOnly(isReadOnly: boolean): Promise<void> {
+    const database = new URL(this.#embedded.url).pathname.slice(1)
+    const client = { connectionString: this.#embedded.url, options: '-c default_transaction_read_only=off' }
+    await this.#untilAvailable(async () => {
+      const setting = `SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`
+      await query(client, `ALTER DATABASE ${database} ${setting}`)
+      await query(
+        client,
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
+        [database],
+      )
+    })
   }
 
   /** The process that opened it starts it again. */

@@ -13,6 +13,11 @@ const weights = {
   dropConnections: 12,
   cutWire: 5,
   stallWire: 5,
+  blackHole: 2,
+  silentProxy: 2,
+  readOnly: 2,
+  stepClock: 4,
+  stallLog: 4,
   engine: 36,
   loseHost: 6,
   crashGuest: 5,
@@ -95,6 +100,20 @@ export class Faults {
       case 'stallWire':
         wire.stall()
         return this.#later(ms, async () => wire.flow())
+      case 'blackHole':
+        return wire.silence()
+      case 'silentProxy':
+        wire.stall()
+        return this.#later(ms, async () => wire.silence())
+      case 'readOnly':
+        await this.#cluster.setReadOnly(true)
+        return this.#later(ms, () => this.#cluster.setReadOnly(false))
+      case 'stepClock':
+        return this.#stepClock(target)
+      case 'stallLog': {
+        const resume = victim.pauseLog()
+        return this.#later(ms, async () => resume())
+      }
       case 'engine':
         await this.#cluster.sql('INSERT INTO simulated_faults (method, kind, delay_ms) VALUES ($1, $2, $3)', [
           method,
@@ -107,6 +126,12 @@ export class Faults {
       case 'crashGuest':
         return this.#crashGuest(target)
     }
+  }
+
+  /** PostgreSQL's clock goes forward past every lease, or back to where it should be. */
+  async #stepClock(target: number): Promise<void> {
+    const ahead = target % 2 === 0 ? `ahead + interval '${5 * leaseMs} milliseconds'` : `interval '0'`
+    await this.#cluster.sql(`UPDATE clock SET ahead = ${ahead}`)
   }
 
   /** Its last report looks old at once, so that it counts as down before it is back. */
@@ -151,5 +176,7 @@ function describe({ kind, method, engineKind, ms, target }: Fault, victim: strin
   if (kind === 'loseHost')
     return `lose the host ${JSON.stringify(hosts[target % hosts.length])} for ${leaseMs + ms} ms`
   if (kind === 'killPostgres' || kind === 'crashGuest') return kind
+  if (kind === 'readOnly') return `${kind} (${ms} ms)`
+  if (kind === 'stepClock') return `${kind} ${target % 2 === 0 ? 'forward' : 'back'}`
   return `${kind} ${victim} (${ms} ms)`
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Exchange } from './history-checks.ts'
 
 interface Line {
   atMs: number
@@ -13,6 +14,8 @@ const mostLines = 200
 export class History {
   readonly #lines: Line[] = []
   readonly #violations: string[] = []
+  /** All requests of all clients, in the order in which they ended. */
+  readonly exchanges: Exchange[] = []
   readonly #begunMs = performance.now()
 
   note(text: string): void {
@@ -32,6 +35,8 @@ export class History {
 
   write(directory: string): void {
     writeFileSync(join(directory, 'history.txt'), this.#lines.map(print).join('\n'))
+    const exchanges = this.exchanges.map((exchange) => JSON.stringify(exchange))
+    writeFileSync(join(directory, 'exchanges.jsonl'), exchanges.join('\n'))
   }
 
   /** The lines around every mention of what the violations name, or the last ones if they name nothing. */

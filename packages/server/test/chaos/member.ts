@@ -61,7 +61,16 @@ export class Member {
   async kill(clockShiftMs = this.#clockShiftMs): Promise<void> {
     this.#clockShiftMs = clockShiftMs
     this.#isKilled = true
+    // A process counts as ended when its output was read.
+    this.#program?.resumeReading()
     await this.#program?.end('SIGKILL')
+  }
+
+  /** Its log is not read until the returned function is called, or the process is killed. */
+  pauseLog(): () => void {
+    const program = this.#program
+    program?.pauseReading()
+    return () => program?.resumeReading()
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openStream, type StreamClient } from '@slipway/testing/event-stream.ts'
 import type { Cluster } from './cluster.ts'
 import type { History } from './history.ts'
+import { checkGpus, type GpuSample } from './history-checks.ts'
 
 const reconnectMs = 200
 const lookMs = 400
@@ -57,6 +58,8 @@ export class StreamReader {
 
 /** Looks all the while whether the engines have one thing twice. */
 export class EngineWatch {
+  /** How often GPUs were found with VMs. */
+  samples = 0
   #isOver = false
   #running: Promise<void> | undefined
 
@@ -71,6 +74,9 @@ export class EngineWatch {
 
   async #watch(cluster: Cluster, history: History): Promise<void> {
     while (!this.#isOver) {
+      const gpus = await cluster.sql<GpuSample>(heldGpus)
+      if (gpus.length > 0) this.samples++
+      for (const broken of checkGpus(gpus)) history.violation(broken)
       for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(twice))
         history.violation(`${what} is with several VMs at once: ${vms}`)
       await delay(lookMs)
@@ -78,14 +84,15 @@ export class EngineWatch {
   }
 }
 
-/** GPUs of VMs that are on, public addresses of VMs that exist, and names. */
+/** GPUs of VMs that are on. */
+const heldGpus = `
+  SELECT concat_ws(' ', v.location, v.host, gpu) AS gpu, v.id AS "vmId" FROM simulated_vms v, unnest(v.gpus) gpu
+  WHERE NOT v.is_removed AND NOT (v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
+
+/** Public addresses of VMs that exist, and names. */
 const twice = `
   SELECT what, string_agg(id::text, ', ' ORDER BY id) AS vms FROM (
-    SELECT v.id, concat_ws(' ', 'GPU', v.location, v.host, gpu) AS what
-    FROM simulated_vms v, unnest(v.gpus) gpu
-    WHERE NOT v.is_removed AND NOT (v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())
-    UNION ALL
-    SELECT v.id, 'address ' || (v.spec -> 'network' ->> 'publicAddress')
+    SELECT v.id, 'address ' || (v.spec -> 'network' ->> 'publicAddress') AS what
     FROM simulated_vms v WHERE NOT v.is_removed AND v.spec -> 'network' ->> 'publicAddress' <> ''
     UNION ALL
     SELECT id, concat_ws(' ', 'VM name', project_id, name) FROM vms WHERE deleted_at IS NULL

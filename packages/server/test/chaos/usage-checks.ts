@@ -2,6 +2,7 @@ import { type VmState, vmStates, vmStateTable } from '@slipway/contract'
 import { vmEvent } from '../../src/operations/vm/state.ts'
 import type { EventRow, Evidence } from './evidence.ts'
 import { groupBy } from './group-by.ts'
+import { integrate } from './history-checks.ts'
 
 interface Interval {
   resource_id: string
@@ -46,7 +47,6 @@ export async function checkMeters({ cluster, history }: Evidence, events: EventR
   }
 }
 
-const hourMs = 3_600_000
 const displayedUsd = 0.000_001
 
 /** What the API says that a month has cost is what its intervals come to, product by product. */
@@ -59,13 +59,11 @@ export async function checkCosts({ cluster, history, costs }: Evidence): Promise
     ),
   )
   const said = new Map(costs.by_product.map(({ product_name, usd }) => [product_name, usd]))
-  const all = groupBy(await cluster.sql<Interval>(intervals), ({ product_name }) => product_name)
-  for (const [product, each] of all) {
-    const usedMs = each.reduce((sum, { quantity, from_ms, to_ms }) => {
-      const lengthMs = Math.min(to_ms ?? now.getTime(), now.getTime()) - Math.max(from_ms, monthMs)
-      return sum + Number(quantity) * Math.max(0, lengthMs)
-    }, 0)
-    const usd = (usedMs / hourMs) * prices.get(product)!
+  const meters = (await cluster.sql<Interval>(intervals)).map((meter) => ({
+    ...{ product: meter.product_name, quantity: Number(meter.quantity) },
+    ...{ fromMs: meter.from_ms, toMs: meter.to_ms },
+  }))
+  for (const [product, usd] of integrate(meters, prices, { startMs: monthMs, nowMs: now.getTime() })) {
     if (Math.abs(usd - (said.get(product) ?? 0)) > displayedUsd)
       history.violation(`${product} has cost ${usd} by its intervals and ${said.get(product)} by the API`)
   }

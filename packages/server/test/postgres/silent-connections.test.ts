@@ -1,6 +1,7 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { Wire } from '@slipway/testing/wire.ts'
+import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import {
   Database,
@@ -8,6 +9,7 @@ import {
   isDatabaseUnavailable,
   UnknownOutcome,
 } from '../../src/postgres/database.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import { Signals } from '../../src/postgres/signals.ts'
 
 const one = { text: 'SELECT 1 AS one' }
@@ -108,4 +110,26 @@ test('a listener with a silent connection closes', async () => {
   await listener.open()
   wire.silence()
   await listener.close()
+})
+
+test('a start whose connection falls silent before it has migrated fails, and can be repeated', async () => {
+  const { wire, store } = await openWire()
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  // Another process migrates: this one waits for its lock.
+  const holder = new pg.Client(store.url)
+  await holder.connect()
+  onTestFinished(() => holder.end())
+  await holder.query('SELECT pg_advisory_lock(7102001)')
+  const waiting = migrate(wire.url)
+  waiting.catch(() => {})
+  const isWaiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_try%'`
+  await eventually(async () => (await holder.query(isWaiting)).rowCount)
+  wire.silence()
+  const advance = setTimeout(() => {
+    vi.advanceTimersByTime(25_000)
+    advance.refresh()
+  }, 100)
+  onTestFinished(() => clearTimeout(advance))
+  await expect(waiting).rejects.toThrow('did not respond')
 })
