@@ -18,6 +18,7 @@ import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
+import { limitConnections } from './connections.ts'
 import { mountConsoleSession } from './console-session.ts'
 import type { HttpServices } from './context.ts'
 import { mountDocs } from './docs/mount.ts'
@@ -51,7 +52,6 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   const http = {
     maxHeaderSize: headerBytes,
     headersTimeout: headersTimeMs,
-    keepAliveTimeout: 72_000,
     connectionsCheckingInterval: slowClientCheckMs,
   }
   const tls = readTls(server)
@@ -125,6 +125,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     done()
   })
   checkHostNames(app, services)
+  limitConnections(app, { ...limits, trustedProxies: server.trustedProxies })
   app.addHook('onSend', (request, reply, _payload, done) => {
     if (!reply.hasHeader('ratelimit-limit')) limiter.showAddress(request.ip, reply)
     done()

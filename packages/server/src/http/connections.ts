@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { blockListOf, isInBlockList } from '../domain/address-blocks.ts'
+import { clientOf } from '../domain/client-address.ts'
+import { Failure } from '../domain/failure.ts'
+
+const keepAliveMs = 72_000
+const scarceKeepAliveMs = 1_000
+/** The part of all connections from which on they are scarce. */
+const scarcePart = 3 / 4
+/** Connections above the limit of an address that get a response before they are closed. */
+const mostRefusedPerAddress = 16
+const healthPaths = new Set(['/healthz', '/readyz', '/metrics'])
+
+interface Limits {
+  connectionsPerAddress: number
+  trustedProxies: string[]
+}
+
+/**
+ * Limits the connections of each client address, and of all together by the file descriptors of the process. A connection
+ * above a limit is only good for health checks, as long as it is above.
+ */
+export function limitConnections(
+  app: FastifyInstance,
+  limits: Limits,
+  descriptors = descriptorLimit(),
+): void {
+  const connections = new Connections(app.server as Server, limits, descriptors)
+  app.addHook('onRequest', (request, reply, done) => {
+    connections.check(request, reply)
+    done()
+  })
+}
+
+class Connections {
+  readonly #server: Server
+  readonly #mostPerAddress: number
+  readonly #proxies: ReturnType<typeof blockListOf>
+  readonly #most: number
+  readonly #reserve: number
+  readonly #byAddress = new Map<string, number>()
+  /** The connections that were above a limit when they were opened. */
+  readonly #above = new Set<string>()
+  #open = 0
+
+  constructor(server: Server, { connectionsPerAddress, trustedProxies }: Limits, descriptors: number) {
+    this.#server = server
+    this.#mostPerAddress = connectionsPerAddress
+    this.#proxies = blockListOf(trustedProxies)
+    // The other half is for the database, engines, webhooks and files.
+    this.#most = Math.floor(descriptors / 2)
+    this.#reserve = Math.min(32, Math.floor(descriptors / 8))
+    server.keepAliveTimeout = keepAliveMs
+    server.on('connection', (socket) => this.#add(socket))
+  }
+
+  /** Throws 429 or 503 for a request on a connection above a limit. */
+  check({ raw: { socket }, routeOptions }: FastifyRequest, reply: FastifyReply): void {
+    if (this.#above.size === 0 || !this.#above.has(nameOf(socket))) return
+    reply.header('connection', 'close')
+    if (healthPaths.has(routeOptions.url ?? '')) return
+    if (this.#excessOf(socket) > 0)
+      throw new Failure(
+        'rate_limited',
+        `Too many connections from this address. Limit: ${this.#mostPerAddress}. Close some, or try again in 1 s.`,
+        { retryAfterSeconds: 1 },
+      )
+    if (this.#open > this.#most)
+      throw new Failure('unavailable', 'The server has too many open connections. Try again.')
+  }
+
+  #add(socket: Socket): void {
+    const address = clientOf(socket.remoteAddress ?? '')
+    const name = nameOf(socket)
+    this.#count(address, 1)
+    socket.once('close', () => {
+      this.#count(address, -1)
+      this.#above.delete(name)
+    })
+    const excess = this.#excessOf(socket)
+    const isFull = this.#open > this.#most
+    if (isFull) this.#server.closeIdleConnections()
+    if (isFull || excess > 0) this.#above.add(name)
+    if (excess > mostRefusedPerAddress || this.#open > this.#most + this.#reserve) socket.destroy()
+  }
+
+  #count(address: string, change: 1 | -1): void {
+    this.#open += change
+    const count = (this.#byAddress.get(address) ?? 0) + change
+    if (count > 0) this.#byAddress.set(address, count)
+    else this.#byAddress.delete(address)
+    const isScarce = this.#open > this.#most * scarcePart
+    this.#server.keepAliveTimeout = isScarce ? scarceKeepAliveMs : keepAliveMs
+  }
+
+  /** Returns how many connections the client address has above its limit. A trusted proxy has none. */
+  #excessOf({ remoteAddress = '' }: Socket): number {
+    if (isInBlockList(this.#proxies, remoteAddress)) return 0
+    return (this.#byAddress.get(clientOf(remoteAddress)) ?? 0) - this.#mostPerAddress
+  }
+}
+
+/** The same for a connection and for the TLS socket on top of it. */
+const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+
+/** Returns how many files this process may open. Node raises the soft limit to the hard limit when it starts. */
+function descriptorLimit(): number {
+  try {
+    const line = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))
+    return line ? Number(line[1]) : Number.POSITIVE_INFINITY
+  } catch {
+    // Only Linux shows it.
+    return Number.POSITIVE_INFINITY
+  }
+}
