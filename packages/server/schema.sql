@@ -129,6 +129,7 @@ CREATE TABLE memberships (
   role text NOT NULL,
   oidc_issuer text,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  claimed_until timestamp with time zone,
   CONSTRAINT memberships_pkey PRIMARY KEY (organization_id, user_id),
   CONSTRAINT memberships_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT memberships_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id),
@@ -163,6 +164,9 @@ CREATE TABLE token_families (
   last_used_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   revoked_at timestamp with time zone,
+  expires_at timestamp with time zone DEFAULT slipway_now() + '30 days'::interval NOT NULL,
+  oidc_provider text,
+  oidc_sealed bytea,
   CONSTRAINT token_families_pkey PRIMARY KEY (id),
   CONSTRAINT token_families_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id)
 );
@@ -321,7 +325,8 @@ AS $function$
       WHEN i.made_as = 'operator' THEN EXISTS (SELECT FROM users u WHERE u.id = i.maker_user_id AND u.is_operator)
       ELSE EXISTS (
         SELECT FROM memberships m
-        WHERE m.organization_id = i.organization_id AND m.user_id = i.maker_user_id AND m.role = 'owner')
+        WHERE m.organization_id = i.organization_id AND m.user_id = i.maker_user_id AND m.role = 'owner'
+          AND (m.claimed_until IS NULL OR m.claimed_until > slipway_now()))
     END
 $function$;
 

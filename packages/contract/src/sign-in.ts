@@ -12,6 +12,10 @@ export const Session = record('Session', {
   has_second_factor: Type.Boolean(),
   created_at: Timestamp,
   last_used_at: Timestamp,
+  expires_at: Type.String({
+    ...Timestamp,
+    description: 'When it ends, however often it is refreshed.',
+  }),
 })
 export type Session = Static<typeof Session>
 

@@ -16,6 +16,14 @@ export interface OidcStand {
   account: Account
   /** What the ID token says instead; signed by the provider's own key. */
   claims: Record<string, unknown>
+  /** Whether a sign-in gets a refresh token besides the access token. */
+  givesRefreshTokens: boolean
+  /** How often a refresh token was used. */
+  refreshes: number
+  /** The account was deleted: the provider confirms its tokens no longer. */
+  isGone: boolean
+  /** Every request fails, as if the provider were down. */
+  isDown: boolean
   /** Another key signs from now on, and the one before is no longer published. */
   rotateKey(): Promise<void>
   close(): Promise<void>
@@ -34,6 +42,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
   let handle: ReturnType<Provider['callback']> | null = null
   // It begins with the first visitor: by then the address to which it sends people back is known.
   const server: Server = createServer((request, response) => {
+    if (stand.isDown) return void response.writeHead(503).end()
     handle ??= begin()
     void handle(request, response)
   })
@@ -44,6 +53,10 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
     issuer,
     account: { sub: 'nobody' },
     claims: {},
+    givesRefreshTokens: false,
+    refreshes: 0,
+    isGone: false,
+    isDown: false,
     async rotateKey() {
       key = await newKey()
       handle = null
@@ -61,7 +74,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
           client_id: clientId,
           client_secret: clientSecret,
           redirect_uris: [redirectUri()],
-          grant_types: ['authorization_code'],
+          grant_types: ['authorization_code', 'refresh_token'],
         },
       ],
       jwks: { keys: [key] as never },
@@ -70,7 +83,10 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
       features: { devInteractions: { enabled: false } },
       interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
       pkce: { required: () => true },
-      findAccount: (_context, sub) => ({ accountId: sub, claims: async () => ({ ...stand.account, sub }) }),
+      issueRefreshToken: () => stand.givesRefreshTokens,
+      rotateRefreshToken: true,
+      findAccount: (_context, sub) =>
+        stand.isGone ? undefined : { accountId: sub, claims: async () => ({ ...stand.account, sub }) },
       async loadExistingGrant(context) {
         const grant = new context.oidc.provider.Grant({
           clientId,
@@ -89,6 +105,7 @@ export async function startOidcStand(redirectUri: () => string): Promise<OidcSta
         return
       }
       await next()
+      if (context.oidc?.params?.grant_type === 'refresh_token') stand.refreshes++
       const body = context.body as { id_token?: string } | undefined
       if (context.path === '/token' && body?.id_token && Object.keys(stand.claims).length > 0) {
         const payload = JSON.parse(Buffer.from(body.id_token.split('.')[1]!, 'base64url').toString())

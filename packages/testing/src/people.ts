@@ -40,7 +40,7 @@ export async function addUser(database: Database, user: NewUser = {}) {
 
 /** A session without the work of a password. */
 export const tokenOf = async (database: Database, user: { id: string }): Promise<string> =>
-  (await database.transaction((tx) => startSession(tx, user.id))).access_token
+  (await database.transaction((tx) => startSession(tx, user.id, { maxAgeS: 30 * 86_400 }))).access_token
 
 /** A session of a new user. */
 export const tokenOfNew = async (database: Database, user: NewUser): Promise<string> =>
@@ -54,7 +54,7 @@ export async function ownerToken({ database, credentials, sql }: TestService): P
 
 /** Sessions outlive whatever the clock is turned by. What is over may be swept away at any moment, also for good. */
 export async function keepSessions({ sql }: Pick<TestService, 'sql'>): Promise<void> {
-  for (const tokens of ['access_tokens', 'refresh_tokens'])
+  for (const tokens of ['access_tokens', 'refresh_tokens', 'token_families'])
     await sql(`UPDATE ${tokens} SET expires_at = '2100-01-01'`)
 }
 

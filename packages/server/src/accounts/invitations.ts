@@ -21,7 +21,7 @@ import { insertMember } from '../store/identity/members.ts'
 import { findUserByEmail, insertUser, makeUserOperator } from '../store/identity/users.ts'
 import { memberView, userView } from '../views/identity.ts'
 import { countedAttempt, requireCode } from './passwords.ts'
-import { startSession } from './sessions.ts'
+import { sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 const invitationSeconds = 7 * 24 * 3600
@@ -136,7 +136,7 @@ export async function acceptWithNewAccount(
       const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
       if (!user) throw hasAccount(email === invitation.email)
       await redeem(tx, visitor, user.id, given.code)
-      return startSession(tx, user.id, visitor)
+      return startSession(tx, user.id, sessionOf(services), visitor)
     })
   })
 }

@@ -7,9 +7,12 @@ import {
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
+  ResponseBodyError,
   randomNonce,
   randomPKCECodeVerifier,
   randomState,
+  refreshTokenGrant,
+  WWWAuthenticateChallengeError,
 } from 'openid-client'
 import type { OidcConfig } from '../config/index.ts'
 
@@ -32,6 +35,18 @@ export interface OidcIdentity {
   hasSecondFactor: boolean
   /** The values of the claim that `role_claim` names. */
   roleClaims: string[]
+  tokens: ProviderTokens
+}
+
+/** What the provider gave at the sign-in, to ask it again later. */
+export interface ProviderTokens {
+  issuer: string
+  subject: string
+  accessToken: string
+  /** In milliseconds; 0 if the provider did not say. */
+  accessUntil: number
+  /** Empty if the provider gave none. */
+  refreshToken: string
 }
 
 /**
@@ -82,13 +97,65 @@ export async function finishOidc(
     ? await fetchUserInfo(config, tokens.access_token, token.sub)
     : {}
   const claims: Record<string, unknown> = { ...info, ...token }
-  const roleClaims = provider.roleClaim ? claims[provider.roleClaim] : undefined
   return {
     issuer: token.iss,
     subject: token.sub,
     email: typeof claims.email === 'string' ? claims.email.toLowerCase() : '',
     isEmailVerified: claims.email_verified === true,
     hasSecondFactor: Array.isArray(token.amr) && token.amr.includes('mfa'),
-    roleClaims: [roleClaims].flat().filter((value) => typeof value === 'string'),
+    roleClaims: roleClaimsOf(provider, claims),
+    tokens: tokensOf({ issuer: token.iss, subject: token.sub }, tokens),
   }
 }
+
+function roleClaimsOf({ roleClaim }: OidcConfig, claims: Record<string, unknown>): string[] {
+  const given = roleClaim ? claims[roleClaim] : undefined
+  return [given].flat().filter((value) => typeof value === 'string')
+}
+
+type TokenSet = Awaited<ReturnType<typeof refreshTokenGrant>>
+
+const tokensOf = (
+  { issuer, subject }: Pick<ProviderTokens, 'issuer' | 'subject'>,
+  tokens: TokenSet,
+  refreshToken = '',
+): ProviderTokens => ({
+  issuer,
+  subject,
+  accessToken: tokens.access_token,
+  accessUntil: Date.now() + (tokens.expiresIn() ?? 0) * 1000,
+  refreshToken: tokens.refresh_token ?? refreshToken,
+})
+
+/** `claims`: the present role claims; `refused` if the provider no longer confirms the user; `unknown` if it cannot say. */
+export interface Confirmation {
+  tokens: ProviderTokens
+  claims: string[] | 'refused' | 'unknown'
+}
+
+/** Asks the provider again about a user who signed in before: with the refresh token, if there is one, and at userinfo. */
+export async function confirmIdentity(provider: OidcConfig, known: ProviderTokens): Promise<Confirmation> {
+  const { subject, refreshToken } = known
+  let tokens = known
+  try {
+    const config = await discover(provider)
+    const renewed = refreshToken ? await refreshTokenGrant(config, refreshToken) : undefined
+    if (renewed) tokens = tokensOf(known, renewed, refreshToken)
+    const token = renewed?.claims()
+    if (token && token.sub !== subject) return { tokens, claims: 'refused' }
+    const info = config.serverMetadata().userinfo_endpoint
+      ? await fetchUserInfo(config, tokens.accessToken, subject)
+      : {}
+    const claims: Record<string, unknown> = { ...info, ...token }
+    // Without a new ID token, a missing claim may be one that only ID tokens have.
+    const isComplete = token !== undefined || provider.roleClaim in claims
+    return { tokens, claims: isComplete ? roleClaimsOf(provider, claims) : 'unknown' }
+  } catch (error) {
+    return { tokens, claims: isRefusal(error, tokens) ? 'refused' : 'unknown' }
+  }
+}
+
+/** An access token that has expired is no reason to end a session. */
+const isRefusal = (error: unknown, { accessUntil }: ProviderTokens): boolean =>
+  (error instanceof ResponseBodyError && error.error === 'invalid_grant') ||
+  (error instanceof WWWAuthenticateChallengeError && error.status === 401 && accessUntil > Date.now())

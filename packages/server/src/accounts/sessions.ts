@@ -3,6 +3,7 @@ import { clientOf } from '../domain/client-address.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken, open, seal } from '../domain/secret.ts'
 import type { Tx } from '../postgres/database.ts'
+import type { Services } from '../services.ts'
 import { putKnownAddress } from '../store/identity/password-failures.ts'
 import {
   findRefreshToken,
@@ -22,14 +23,23 @@ const graceSeconds = 10
 
 const longestUserAgent = 200
 
-type TokenPair = Pick<TokenResponse, 'access_token' | 'refresh_token'>
+/** Returns how long a session that began with a password can last. */
+export const sessionOf = ({ config }: Services) => ({ maxAgeS: config.signIn.sessionDays * 86_400 })
+
+interface NewSession {
+  /** The session ends after this time, however often it is refreshed. */
+  maxAgeS: number
+  hasSecondFactor?: boolean
+  oidcProvider?: string
+  oidcSealed?: Buffer | null
+}
 
 /** Creates the first tokens of a session. */
 export async function startSession(
   tx: Tx,
   userId: string,
+  { maxAgeS, hasSecondFactor = false, oidcProvider, oidcSealed }: NewSession,
   client: Partial<Visitor> = {},
-  hasSecondFactor = false,
 ): Promise<TokenResponse> {
   const familyId = uuid()
   await insertTokenFamily(tx, {
@@ -38,9 +48,12 @@ export async function startSession(
     address: client.address ?? '',
     userAgent: (client.userAgent ?? '').slice(0, longestUserAgent),
     hasSecondFactor,
+    maxAgeS,
+    oidcProvider: oidcProvider ?? null,
+    oidcSealed: oidcSealed ?? null,
   })
   if (client.address) await putKnownAddress(tx, userId, clientOf(client.address))
-  return tokenResponse(await createPair(tx, familyId), accessSeconds)
+  return createPair(tx, familyId)
 }
 
 /**
@@ -61,32 +74,26 @@ export async function refreshSession(
     await touchTokenFamily(tx, family.id, address)
     const sealed = seal(refreshToken, JSON.stringify(pair))
     await spendRefreshToken(tx, hash, hashSecret(pair.refresh_token), sealed)
-    return tokenResponse(pair, accessSeconds)
+    return pair
   }
   const age = token.spent_seconds_ago ?? graceSeconds
   if (age < graceSeconds && token.is_successor_spent === false && token.successor_sealed) {
-    const pair: TokenPair = JSON.parse(open(refreshToken, token.successor_sealed))
-    return tokenResponse(pair, Math.floor(accessSeconds - age))
+    const pair: TokenResponse = JSON.parse(open(refreshToken, token.successor_sealed))
+    return { ...pair, expires_in: Math.floor(pair.expires_in - age) }
   }
   await revokeTokenFamily(tx, family.id)
   tx.signal('access')
   return { reusedOf: family.user_id }
 }
 
-async function createPair(tx: Tx, familyId: string): Promise<TokenPair> {
+async function createPair(tx: Tx, familyId: string): Promise<TokenResponse> {
   const pair = { access_token: newToken('access'), refresh_token: newToken('refresh') }
-  await insertTokenPair(tx, {
+  const seconds = await insertTokenPair(tx, {
     familyId,
     accessHash: hashSecret(pair.access_token),
     accessSeconds,
     refreshHash: hashSecret(pair.refresh_token),
     refreshSeconds,
   })
-  return pair
+  return { ...pair, expires_in: Math.round(seconds), token_type: 'bearer' }
 }
-
-const tokenResponse = (pair: TokenPair, seconds: number): TokenResponse => ({
-  ...pair,
-  expires_in: seconds,
-  token_type: 'bearer',
-})

@@ -9,11 +9,12 @@ import { findOneTimeCode, redeemOneTimeCode } from '../store/identity/one-time-c
 import { endSession } from '../store/identity/sessions.ts'
 import { revokeTokenFamiliesOfUser, revokeTokenFamilyOf } from '../store/identity/tokens.ts'
 import { insertUser, lockUser, setUserPassword, type UserRow } from '../store/identity/users.ts'
+import { applyCheck, checkClaims } from './claim-checks.ts'
 import { emitToOrganizations, recordFailedSignIn } from './failed-sign-ins.ts'
 import { requireEmail } from './invitations.ts'
 import { requireCode, requirePassword, takeTurn } from './passwords.ts'
 import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
-import { refreshSession, startSession } from './sessions.ts'
+import { refreshSession, sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** An account with a second factor needs both. A missing code is reported only after the right password. */
@@ -31,7 +32,7 @@ export function signIn(
       const hasSecondFactor = current.totp_confirmed_at !== null
       if (hasSecondFactor) await requireSecondFactor(tx, services, visitor, current, given.totp_code)
       await emitUser(tx, visitor, 'user.signed_in', user.id)
-      return startSession(tx, user.id, visitor, hasSecondFactor)
+      return startSession(tx, user.id, { ...sessionOf(services), hasSecondFactor }, visitor)
     }),
   )
 }
@@ -50,12 +51,15 @@ async function requireSecondFactor(
   throw invalidGrant('The second factor code is wrong or was already used.')
 }
 
+/** A session of single sign-on asks its provider first, so that a role ends soon after its claim. */
 export async function refresh(
-  { database }: Services,
+  services: Services,
   visitor: Visitor,
   refreshToken: string,
 ): Promise<TokenResponse> {
-  const outcome = await database.transaction(async (tx) => {
+  const check = await checkClaims(services, refreshToken)
+  const outcome = await services.database.transaction(async (tx) => {
+    if (check) await applyCheck(tx, services, visitor, check)
     const result = await refreshSession(tx, refreshToken, visitor.address)
     if (typeof result === 'object' && 'reusedOf' in result)
       await emitToOrganizations(tx, visitor, 'user.refresh_token_reused', result.reusedOf, {})
@@ -137,6 +141,6 @@ export async function setUpOperator(
     const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: true })
     if (!user) throw invalidField('email', 'already belongs to a user')
     await emitUser(tx, visitor, 'user.setup', user.id)
-    return startSession(tx, user.id, visitor)
+    return startSession(tx, user.id, sessionOf(services), visitor)
   })
 }

@@ -3,6 +3,7 @@ import type { OidcConfig } from '../config/index.ts'
 import { Failure, notFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import { normaliseEmail } from '../domain/names.ts'
+import { sealSecret } from '../domain/secret-key.ts'
 import { TryAgain, type Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
@@ -20,7 +21,7 @@ import { lockOrganization } from '../store/identity/organizations.ts'
 import { insertUser, lockUser } from '../store/identity/users.ts'
 import { endGrantsOfMember } from './lost-roles.ts'
 import type { OidcIdentity } from './oidc-client.ts'
-import { startSession } from './sessions.ts'
+import { sessionOf, startSession } from './sessions.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 /** If the operator configures domains, the provider must have verified the address. */
@@ -33,32 +34,50 @@ export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentit
 
 /** Signs in to the account of the subject, or to a new one. An equal e-mail address proves nothing, so it never links accounts. */
 export async function signInByIdentity(
-  { database, log }: Services,
+  services: Services,
   visitor: Visitor,
   provider: OidcConfig,
   identity: OidcIdentity,
 ): Promise<TokenResponse> {
   requireAllowedDomain(provider, identity)
-  return database.transaction(async (tx) => {
+  const { hasSecondFactor, tokens } = identity
+  const session = {
+    maxAgeS: Math.min(sessionOf(services).maxAgeS, maxAgeOf(provider)),
+    hasSecondFactor,
+    oidcProvider: provider.name,
+    // Without roles from claims there is nothing to ask the provider later.
+    oidcSealed: provider.organization ? sealSecret(services.secretKey, JSON.stringify(tokens)) : null,
+  }
+  return services.database.transaction(async (tx) => {
     const userId = await findOrMakeUser(tx, visitor, identity)
-    await lockActiveUser(tx, userId)
-    const organizationId = provider.organization && (await findOrganizationNamed(tx, provider.organization))
-    if (provider.organization && !organizationId)
-      log.warn(
-        { provider: provider.name },
-        'single sign-on: the configured organization does not exist or is not unique',
-      )
-    await applyClaims(
-      tx,
-      visitor,
-      userId,
-      identity.issuer,
-      organizationId || null,
-      roleOf(provider, identity),
-    )
+    await applyRoleClaims(tx, services, visitor, provider, userId, identity)
     await emitUser(tx, visitor, 'user.signed_in', userId, { data: { provider: provider.name } })
-    return startSession(tx, userId, visitor, identity.hasSecondFactor)
+    return startSession(tx, userId, session, visitor)
   })
+}
+
+const maxAgeOf = ({ maxAgeHours }: OidcConfig): number => maxAgeHours * 3600
+
+/** Gives the user the role of these claims in the provider's organization, or none. */
+export async function applyRoleClaims(
+  tx: Tx,
+  { log }: Services,
+  visitor: Visitor,
+  provider: OidcConfig,
+  userId: string,
+  { issuer, roleClaims }: Pick<OidcIdentity, 'issuer' | 'roleClaims'>,
+): Promise<void> {
+  await lockActiveUser(tx, userId)
+  const { name, organization } = provider
+  const organizationId = organization && (await findOrganizationNamed(tx, organization))
+  if (organization && !organizationId)
+    log.warn(
+      { provider: name },
+      'single sign-on: the configured organization does not exist or is not unique',
+    )
+  const role = roleOf(provider, roleClaims)
+  const claimed = organizationId && role ? { organizationId, role, seconds: maxAgeOf(provider) } : null
+  await applyClaims(tx, visitor, userId, issuer, claimed)
 }
 
 /** Links an identity to a signed-in user, who has just signed in to the provider. */
@@ -95,7 +114,7 @@ export async function unlinkIdentity(
         'This is the only way to sign in to this account. Link another identity first.',
       )
     await deleteIdentities(tx, provider.issuer, userId)
-    await applyClaims(tx, visitor, userId, provider.issuer, null, undefined)
+    await applyClaims(tx, visitor, userId, provider.issuer, null)
     await emitUser(tx, visitor, 'user.identity_unlinked', userId, { data: { provider: provider.name } })
     tx.signal('access')
   })
@@ -122,7 +141,7 @@ async function lockActiveUser(tx: Tx, userId: string): Promise<void> {
 }
 
 /** Returns the highest role in the claims. */
-function roleOf(provider: OidcConfig, { roleClaims }: OidcIdentity): Role | undefined {
+function roleOf(provider: OidcConfig, roleClaims: string[]): Role | undefined {
   const given = roleClaims.map((claim) =>
     Object.hasOwn(provider.roles, claim) ? provider.roles[claim] : undefined,
   )
@@ -135,8 +154,7 @@ async function applyClaims(
   visitor: Visitor,
   userId: string,
   issuer: string,
-  organizationId: string | null,
-  role: Role | undefined,
+  claimed: { organizationId: string; role: Role; seconds: number } | null,
 ): Promise<void> {
   const by = {
     actor: `user:${userId}`,
@@ -146,20 +164,22 @@ async function applyClaims(
   }
   const memberships = await listMembershipsOf(tx, userId)
   for (const before of memberships.filter(({ oidc_issuer }) => oidc_issuer === issuer)) {
-    const left = before.organization_id === organizationId ? role : undefined
-    if (left === before.role) continue
-    await lockOrganization(tx, before.organization_id)
-    if (left)
-      await putClaimedMembership(tx, { organizationId: before.organization_id, userId, role: left, issuer })
+    const kept = before.organization_id === claimed?.organizationId ? claimed : undefined
+    const left = kept?.role
+    if (left !== before.role) await lockOrganization(tx, before.organization_id)
+    if (kept) await putClaimedMembership(tx, { ...kept, userId, issuer })
     else await deleteMember(tx, before.organization_id, userId)
+    tx.signal('access')
+    if (left === before.role) continue
     await endGrantsOfMember(tx, { ...by, organizationId: before.organization_id }, userId, left, false)
     const data = { role: left ?? before.role, previous_role: before.role, issuer }
     const type = left ? 'member.updated' : 'member.removed'
     await emitUser(tx, visitor, type, userId, { organizationId: before.organization_id, data })
   }
-  const isMember = memberships.some(({ organization_id }) => organization_id === organizationId)
-  if (!organizationId || !role || isMember) return
-  await putClaimedMembership(tx, { organizationId, userId, role, issuer })
+  if (!claimed || memberships.some(({ organization_id }) => organization_id === claimed.organizationId))
+    return
+  const { organizationId, role } = claimed
+  await putClaimedMembership(tx, { ...claimed, userId, issuer })
   await emitUser(tx, visitor, 'member.accepted', userId, { organizationId, data: { role, issuer } })
   tx.signal('access')
 }

@@ -33,7 +33,7 @@ import {
   serverSection,
   webhooksSection,
 } from './sections.ts'
-import { type MailConfig, type OidcConfig, readMail, readOidc } from './sign-in.ts'
+import { type MailConfig, type OidcConfig, readMail, readOidc, signInSection } from './sign-in.ts'
 
 export { ConfigError } from './fields.ts'
 export { help } from './flags.ts'
@@ -76,6 +76,7 @@ export interface Config {
     stripeApiUrl: string
   }
   webhooks: Section<typeof webhooksSection>
+  signIn: Section<typeof signInSection>
   /** Null if no mail is sent. */
   mail: MailConfig | null
   oidc: OidcConfig[]
@@ -98,6 +99,7 @@ const fileSections = {
   operations: field(anything, {}),
   billing: field(anything, {}),
   webhooks: field(anything, {}),
+  sign_in: field(anything, {}),
   mail: field(anything, null),
   oidc: field(anything, []),
   location: field(anything, null),
@@ -235,6 +237,7 @@ export function loadConfig(argv: string[], environment: Environment, readFile: R
     operations: readOperations(tables.operations),
     billing: readBilling(tables.billing, env),
     webhooks: readSection(webhooksSection, tables.webhooks, 'webhooks'),
+    signIn: readSection(signInSection, tables.sign_in, 'sign_in'),
     mail: readMail(tables.mail, (key, variable) => secret(env, key, variable)),
     oidc: readOidc(tables.oidc, (key, variable) => secret(env, key, variable)),
     locations:

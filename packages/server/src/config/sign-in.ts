@@ -5,6 +5,7 @@ import {
   envName,
   field,
   filledText,
+  integer,
   listOf,
   optional,
   pattern,
@@ -32,6 +33,10 @@ const rolesByClaim: Check<Record<string, Role>> = (value, key) => {
   )
 }
 
+export const signInSection = {
+  session_days: field(integer(1, 3650), 30),
+}
+
 const oidcSection = {
   name: field(pattern(/^[a-z0-9][a-z0-9-]{0,38}$/, 'lower-case letters, digits and -')),
   issuer: field(issuer),
@@ -41,6 +46,7 @@ const oidcSection = {
   organization: field(optional(filledText), ''),
   role_claim: field(optional(filledText), ''),
   roles: field(rolesByClaim, {}),
+  max_age_hours: field(integer(1, 8760), 24),
 }
 
 /** A provider of single sign-on. `clientSecret` is '' for a public client. */

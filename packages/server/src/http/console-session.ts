@@ -6,7 +6,6 @@ import { isOwnOrigin } from './host-names.ts'
 import { authBodyBytes } from './mount.ts'
 
 const path = '/_console/session'
-const refreshDays = 30
 
 interface Credentials {
   email?: string
@@ -82,7 +81,7 @@ export function keepSession(
   refreshToken: string,
 ): void {
   const isSecure = services.publicUrl().startsWith('https:')
-  setCookie(request, reply, refreshToken, refreshDays * 86_400, isSecure)
+  setCookie(request, reply, refreshToken, services.config.signIn.sessionDays * 86_400, isSecure)
 }
 
 /** SameSite protects against other sites; this check also protects against other origins of the same site. */

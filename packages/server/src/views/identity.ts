@@ -59,6 +59,7 @@ export const sessionView = (row: SessionRow, currentId: string): Session => ({
   has_second_factor: row.has_second_factor,
   created_at: time(row.created_at),
   last_used_at: time(row.last_used_at),
+  expires_at: time(row.expires_at),
 })
 
 /** `providers` are the configured ones. */

@@ -23,6 +23,7 @@ beforeAll(async () => {
     organization: 'Company',
     roleClaim: 'groups',
     roles: { founders: 'owner', 'gpu-admins': 'admin', ml: 'member' },
+    maxAgeHours: 24,
   })
 })
 afterAll(async () => {
@@ -33,6 +34,10 @@ beforeEach(() => {
   const sub = `subject-${++count}`
   stand.account = { sub, email: `${sub}@example.com`, email_verified: true, groups: [] }
   stand.claims = {}
+  stand.givesRefreshTokens = false
+  stand.refreshes = 0
+  stand.isGone = false
+  stand.isDown = false
 })
 
 type Jar = Map<string, string>
@@ -44,10 +49,7 @@ async function visit(start: string, jar: Jar = new Map()): Promise<{ path: strin
       return { path: url.pathname + url.search, jar }
     const cookie = [...jar.values()].join('; ')
     const answer = await fetch(url, { redirect: 'manual', headers: { cookie } })
-    for (const line of answer.headers.getSetCookie()) {
-      const pair = line.split(';')[0]!
-      jar.set(pair.split('=')[0]!, pair)
-    }
+    keepCookies(jar, answer)
     const location = answer.headers.get('location')
     if (!location) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
     url = new URL(location, url)
@@ -57,20 +59,29 @@ async function visit(start: string, jar: Jar = new Map()): Promise<{ path: strin
 
 const begin = () => `${service.url}/v0.1/auth/oidc/company`
 
-/** The access token of the console session that a visit brought. */
-async function tokenIn(jar: Jar): Promise<string> {
+const keepCookies = (jar: Jar, answer: Response) => {
+  for (const line of answer.headers.getSetCookie()) {
+    const pair = line.split(';')[0]!
+    jar.set(pair.split('=')[0]!, pair)
+  }
+}
+
+/** Refreshes the console session that a visit brought, as each page does. */
+async function refreshIn(jar: Jar): Promise<{ status: number; token: string }> {
   const answer = await fetch(`${service.url}/_console/session`, {
     method: 'POST',
     headers: { cookie: [...jar.values()].join('; '), origin: service.url },
   })
-  return ((await answer.json()) as { access_token: string }).access_token
+  keepCookies(jar, answer)
+  const { access_token = '' } = (await answer.json()) as { access_token?: string }
+  return { status: answer.status, token: access_token }
 }
 
 async function signIn() {
   const { path, jar } = await visit(begin())
   expect(path).toBe('/')
-  const token = await tokenIn(jar)
-  return { token, caller: (await service.ok('rootGet', { token })).caller }
+  const { token } = await refreshIn(jar)
+  return { token, caller: (await service.ok('rootGet', { token })).caller, jar }
 }
 const refused = async () => expect((await visit(begin())).path).toBe('/sign-in?sso=refused')
 
@@ -292,4 +303,103 @@ test('a suspended account does not sign in, and a provider that is not there is 
   await refused()
   expect((await fetch(`${service.url}/v0.1/auth/oidc/nowhere`)).status).toBe(404)
   expect((await service.call('adminUserReset', { token, params })).status).toBe(409)
+})
+
+/** Runs with an organization in which claims give roles. */
+async function inCompany(work: (organization_id: string) => Promise<void>) {
+  // The name must be unique for claims to give roles in it.
+  await service.sql(`UPDATE organizations SET name = 'Former company' WHERE name = 'Company'`)
+  const organization_id = await addOrganization(service.database, 'Company')
+  await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
+  await work(organization_id).finally(() => service.clock.reset())
+}
+const createProject = async (token: string, organization_id: string) =>
+  (await service.call('projectCreate', { token, body: { name: crypto.randomUUID(), organization_id } }))
+    .status
+
+for (const givesRefreshTokens of [false, true])
+  test(`a role ends at the next refresh after its claim, ${givesRefreshTokens ? 'with a refresh token' : 'by userinfo'}`, async () => {
+    await inCompany(async (organization_id) => {
+      stand.givesRefreshTokens = givesRefreshTokens
+      stand.account.groups = ['gpu-admins']
+      const { token, jar } = await signIn()
+      expect(await createProject(token, organization_id)).toBe(200)
+      expect((await refreshIn(jar)).status).toBe(200)
+      expect(await createProject(token, organization_id)).toBe(200)
+      stand.account.groups = ['ml']
+      const demoted = await refreshIn(jar)
+      expect(await createProject(demoted.token, organization_id)).toBe(403)
+      // The token from before is of the same session and user.
+      expect(await createProject(token, organization_id)).toBe(403)
+      stand.account.groups = []
+      expect(await createProject((await refreshIn(jar)).token, organization_id)).toBe(404)
+      // The sign-in refreshes the session, too.
+      expect(stand.refreshes).toBe(givesRefreshTokens ? 4 : 0)
+    })
+  })
+
+for (const givesRefreshTokens of [false, true])
+  test(`a session ends when the provider no longer confirms its user, ${givesRefreshTokens ? 'with a refresh token' : 'by userinfo'}`, async () => {
+    await inCompany(async (organization_id) => {
+      stand.givesRefreshTokens = givesRefreshTokens
+      stand.account.groups = ['gpu-admins']
+      const { token, jar } = await signIn()
+      stand.isGone = true
+      expect((await refreshIn(jar)).status).toBe(401)
+      expect(await createProject(token, organization_id)).toBe(401)
+    })
+  })
+
+test('while the provider is down a session goes on until its longest age, and no refresh makes it longer', async () => {
+  await inCompany(async (organization_id) => {
+    stand.givesRefreshTokens = true
+    stand.account.groups = ['gpu-admins']
+    const { jar } = await signIn()
+    stand.isDown = true
+    expect((await refreshIn(jar)).status).toBe(200)
+    await service.clock.advance('23 hours')
+    const { token } = await refreshIn(jar)
+    expect(await createProject(token, organization_id)).toBe(200)
+    stand.isDown = false
+    expect((await refreshIn(jar)).status).toBe(200)
+    await service.clock.advance('61 minutes')
+    expect((await refreshIn(jar)).status).toBe(401)
+  })
+})
+
+test('a role that claims gave has no effect after the longest age, in no session and for no invitation', async () => {
+  await inCompany(async (organization_id) => {
+    const user = await addUser(service.database)
+    const withPassword = await tokenOf(service.database, user)
+    await link(withPassword)
+    stand.account.groups = ['founders']
+    const { token } = await signIn()
+    const { invite_url } = await service.ok('memberCreate', {
+      token,
+      params: { organization_id },
+      body: { email: someEmail('guest'), role: 'owner' },
+    })
+    const code = new URL(invite_url).hash.slice('#code='.length)
+    const later = async () => tokenOf(service.database, user)
+    expect(await createProject(await later(), organization_id)).toBe(200)
+    await service.clock.advance('25 hours')
+    expect(await createProject(await later(), organization_id)).toBe(404)
+    const accept = () => service.call('authAccept', { token: null, body: { code, password } })
+    expect(await accept()).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
+    // The next sign-in at the provider gives the role again.
+    expect(await createProject((await signIn()).token, organization_id)).toBe(200)
+  })
+})
+
+test('the provider’s tokens are encrypted at rest', async () => {
+  await inCompany(async () => {
+    stand.account.groups = ['ml']
+    const { caller } = await signIn()
+    const [family] = await service.sql<{ oidc_sealed: Buffer }>(
+      'SELECT oidc_sealed FROM token_families WHERE user_id = $1',
+      [caller.id],
+    )
+    expect(family!.oidc_sealed.length).toBeGreaterThan(0)
+    expect(family!.oidc_sealed.toString('latin1')).not.toContain(stand.account.sub)
+  })
 })

@@ -1,5 +1,6 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
+import { isInEffect } from '../identity/members.ts'
 
 export const sessionMinutes = 15
 
@@ -39,8 +40,9 @@ export const findBillingSession = statement<BillingSessionRow, { tokenHash: Buff
      AND CASE WHEN s.access_key_id IS NULL
               THEN EXISTS (SELECT FROM users u JOIN memberships m ON m.user_id = u.id
                            WHERE u.id = s.user_id AND u.suspended_at IS NULL
-                             AND m.organization_id = s.organization_id AND m.role = 'owner')
-                   AND EXISTS (SELECT FROM token_families f WHERE f.id = s.token_family_id AND f.revoked_at IS NULL)
+                             AND m.organization_id = s.organization_id AND m.role = 'owner' AND ${isInEffect})
+                   AND EXISTS (SELECT FROM token_families f
+                               WHERE f.id = s.token_family_id AND f.revoked_at IS NULL AND f.expires_at > slipway_now())
               ELSE EXISTS (SELECT FROM access_keys k LEFT JOIN projects p ON p.id = k.project_id
                            LEFT JOIN users u ON u.id = k.created_by
                            WHERE k.id = s.access_key_id AND k.revoked_at IS NULL AND p.deleted_at IS NULL

@@ -76,15 +76,18 @@ export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
   'SELECT * FROM access_keys WHERE id = :id AND revoked_at IS NULL FOR SHARE',
 ).oneBy('id')
 
-/** Also finds the descendants of keys that were revoked before. Misses those that are created while it waits for a lock. */
+/**
+ * Also finds the descendants of keys that were revoked before. Misses those that are created while it waits for a lock. OFFSET
+ * and the array make PostgreSQL look the keys up one by one, also without statistics.
+ */
 export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
   'access_keys_revoke_descendants',
   `WITH RECURSIVE descendants AS (
      SELECT id FROM access_keys WHERE parent_id = :id
      UNION ALL
-     SELECT k.id FROM access_keys k JOIN descendants d ON k.parent_id = d.id)
+     SELECT k.id FROM descendants d, LATERAL (SELECT id FROM access_keys WHERE parent_id = d.id OFFSET 0) k)
    UPDATE access_keys SET revoked_at = slipway_now()
-   WHERE id IN (SELECT id FROM descendants) AND revoked_at IS NULL RETURNING *`,
+   WHERE id = ANY (ARRAY(SELECT id FROM descendants)) AND revoked_at IS NULL RETURNING *`,
 ).allBy('id')
 
 export const revokeAccessKeysOfProject = statement<never, { projectId: string }, Tx>(

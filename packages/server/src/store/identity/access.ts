@@ -5,6 +5,7 @@ import type { Queryable } from '../../postgres/database.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
 import { statement } from '../../postgres/statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
+import { isInEffect } from './members.ts'
 
 /** A caller, with everything that decides about its access. */
 export type Caller = {
@@ -110,12 +111,12 @@ const userByDigest = keyedStatement<
           coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role,
                                                         'is_suspended', o.suspended_at IS NOT NULL, 'requires_totp', o.require_totp))
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
-                    WHERE m.user_id = u.id), '[]') AS memberships
+                    WHERE m.user_id = u.id AND ${isInEffect}), '[]') AS memberships
    FROM unnest(:digest::text[]) AS w (digest)
    JOIN access_tokens t ON t.token_hash = decode(w.digest, 'base64')
    JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
    WHERE t.expires_at > slipway_now()
-     AND f.revoked_at IS NULL AND u.suspended_at IS NULL`,
+     AND f.revoked_at IS NULL AND f.expires_at > slipway_now() AND u.suspended_at IS NULL`,
 )
 
 const scopeOfProject = keyedStatement<

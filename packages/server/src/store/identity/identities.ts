@@ -58,14 +58,17 @@ interface NewMembership {
   userId: string
   role: Role
   issuer: string
+  /** How long the role has effect if the claims are not read again. */
+  seconds: number
 }
 
 /** Does not change a membership that an invitation gave. */
 export const putClaimedMembership = statement<never, NewMembership, Tx>(
   'identity_membership_put',
-  `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer)
-   VALUES (:organizationId, :userId, :role, :issuer)
-   ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role
+  `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer, claimed_until)
+   VALUES (:organizationId, :userId, :role, :issuer, slipway_now() + make_interval(secs => :seconds))
+   ON CONFLICT (organization_id, user_id) DO UPDATE
+   SET role = excluded.role, claimed_until = excluded.claimed_until
    WHERE memberships.oidc_issuer = excluded.oidc_issuer`,
 ).run
 

@@ -11,6 +11,9 @@ export interface MemberRow {
   created_at: Date
 }
 
+/** On a row `m` of memberships: a role that single sign-on gave ends unless its claims are read again in time. */
+export const isInEffect = '(m.claimed_until IS NULL OR m.claimed_until > slipway_now())'
+
 const membersAndInvited = `
   (SELECT m.user_id, u.email, m.role, false AS is_invited, m.created_at
    FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.organization_id = :organizationId

@@ -26,6 +26,7 @@ export const sealedColumns = [
   sealedColumn('webhook_secrets', 'sealed'),
   sealedColumn('users', 'totp_sealed'),
   sealedColumn('mails', 'sealed'),
+  sealedColumn('token_families', 'oidc_sealed'),
   sealedColumn('vms', 'ssh_host_key_sealed'),
 ]
 

@@ -9,14 +9,16 @@ export interface SessionRow {
   has_second_factor: boolean
   created_at: Date
   last_used_at: Date
+  expires_at: Date
 }
 
 /** A family without a valid refresh token has ended. */
 export const listSessions = statement<SessionRow, { userId: string }>(
   'session_list',
-  `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at
+  `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at,
+          f.expires_at
    FROM token_families f
-   WHERE f.user_id = :userId AND f.revoked_at IS NULL
+   WHERE f.user_id = :userId AND f.revoked_at IS NULL AND f.expires_at > slipway_now()
      AND EXISTS (SELECT FROM refresh_tokens r
                  WHERE r.family_id = f.id AND r.spent_at IS NULL AND r.expires_at > slipway_now())
    ORDER BY f.last_used_at DESC, f.id DESC`,

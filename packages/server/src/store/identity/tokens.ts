@@ -7,12 +7,19 @@ interface NewTokenFamily {
   address: string
   userAgent: string
   hasSecondFactor: boolean
+  /** How long the session can last, however often it is refreshed. */
+  maxAgeS: number
+  /** The single sign-on provider, and its sealed tokens if it may be asked again. */
+  oidcProvider: string | null
+  oidcSealed: Buffer | null
 }
 
 export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   'token_family_insert',
-  `INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor)
-   VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor)`,
+  `INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor, expires_at, oidc_provider,
+                               oidc_sealed)
+   VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor, slipway_now() + make_interval(secs => :maxAgeS),
+           :oidcProvider, :oidcSealed)`,
 ).run
 
 export const touchTokenFamily = statement<never, { id: string; address: string }, Tx>(
@@ -20,15 +27,23 @@ export const touchTokenFamily = statement<never, { id: string; address: string }
   'UPDATE token_families SET last_used_at = slipway_now(), client_address = :address WHERE id = :id',
 ).runBy('id', 'address')
 
-export const insertTokenPair = statement<never, NewTokenPair, Tx>(
+// No token outlives its family.
+const insertPair = statement<{ access_seconds: number }, NewTokenPair, Tx>(
   'token_pair_insert',
-  `WITH access AS (
-     INSERT INTO access_tokens (token_hash, family_id, expires_at)
-     VALUES (:accessHash, :familyId, slipway_now() + make_interval(secs => :accessSeconds))
-   )
-   INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
-   VALUES (:refreshHash, :familyId, slipway_now() + make_interval(secs => :refreshSeconds))`,
-).run
+  `WITH family AS (SELECT id, expires_at FROM token_families WHERE id = :familyId),
+        access AS (
+          INSERT INTO access_tokens (token_hash, family_id, expires_at)
+          SELECT :accessHash, id, least(expires_at, slipway_now() + make_interval(secs => :accessSeconds)) FROM family
+          RETURNING expires_at),
+        refresh AS (
+          INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
+          SELECT :refreshHash, id, least(expires_at, slipway_now() + make_interval(secs => :refreshSeconds)) FROM family)
+   SELECT extract(epoch FROM expires_at - slipway_now())::float8 AS access_seconds FROM access`,
+)
+
+/** Returns the number of seconds for which the access token is valid. */
+export const insertTokenPair = async (tx: Tx, pair: NewTokenPair): Promise<number> =>
+  (await insertPair.one(tx, pair))!.access_seconds
 
 /** The family is locked before the token is read, so that the second use of a token sees the effect of the first. */
 export const lockTokenFamily = statement<
@@ -37,7 +52,8 @@ export const lockTokenFamily = statement<
   Tx
 >(
   'token_family_lock',
-  `SELECT f.id, f.user_id, f.revoked_at IS NOT NULL OR u.suspended_at IS NOT NULL AS is_ended
+  `SELECT f.id, f.user_id,
+          f.revoked_at IS NOT NULL OR f.expires_at <= slipway_now() OR u.suspended_at IS NOT NULL AS is_ended
    FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id JOIN users u ON u.id = f.user_id
    WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
 ).oneBy('refreshHash')
@@ -72,6 +88,29 @@ export const spendRefreshToken = statement<
    SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
    WHERE token_hash = :hash AND spent_at IS NULL`,
 ).runBy('hash', 'successorHash', 'successorSealed')
+
+/**
+ * Takes the provider's tokens out of the session of an unspent refresh token. Only one of several requests gets them, because
+ * the provider may accept them only once; that request puts the next ones back.
+ */
+export const takeProviderTokens = statement<
+  { id: string; user_id: string; oidc_provider: string; oidc_sealed: Buffer },
+  { refreshHash: Buffer }
+>(
+  'token_family_take_oidc',
+  `WITH family AS (
+     SELECT f.id, f.oidc_sealed FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id
+     WHERE r.token_hash = :refreshHash AND r.spent_at IS NULL AND r.expires_at > slipway_now()
+       AND f.oidc_sealed IS NOT NULL AND f.revoked_at IS NULL AND f.expires_at > slipway_now()
+     FOR UPDATE OF f)
+   UPDATE token_families f SET oidc_sealed = NULL FROM family
+   WHERE f.id = family.id RETURNING f.id, f.user_id, f.oidc_provider, family.oidc_sealed`,
+).oneBy('refreshHash')
+
+export const putProviderTokens = statement<never, { familyId: string; sealed: Buffer | null }, Tx>(
+  'token_family_put_oidc',
+  'UPDATE token_families SET oidc_sealed = :sealed WHERE id = :familyId',
+).runBy('familyId', 'sealed')
 
 export const revokeTokenFamily = statement<never, { familyId: string }>(
   'token_family_revoke',

@@ -12,7 +12,7 @@ export async function recordSingleSignOn(
   stand.account = { sub: '248289761001', email: 'ada@example.com', email_verified: true, groups: [] }
   service.server.services.config.oidc.push({
     ...{ name: 'company', issuer: stand.issuer, clientId: 'slipway', clientSecretEnv: 'X', clientSecret },
-    ...{ allowedDomains: [], organization: '', roleClaim: '', roles: {} },
+    ...{ allowedDomains: [], organization: '', roleClaim: '', roles: {}, maxAgeHours: 24 },
   })
   await ok('authOidcList', { token: null })
   const link = await service.call('authOidcLink', { token, params: { provider: 'company' } })
