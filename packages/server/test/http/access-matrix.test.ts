@@ -42,6 +42,9 @@ const nobodies: Record<string, Kind> = {
   'a well-formed key that nobody has': { token: () => newAccessKey(randomBytes).text },
   'an expired token': { token: (all) => all.expired },
   'a revoked key': { token: (all) => all.revoked },
+  'the child of a revoked key': { token: (all) => all.childOfRevoked },
+  'the child of an expired key': { token: (all) => all.childOfExpired },
+  'the code of an invitation': { token: (all) => all.invitationCode },
 }
 
 const somebodies: Record<string, Kind> = {
@@ -55,6 +58,13 @@ const somebodies: Record<string, Kind> = {
     isKeyOfOrganization: true,
     isWriteKey: true,
   },
+  'the write key that a key created': {
+    token: (all) => all.childProjectKey,
+    keyRole: 'member',
+    isKeyOfOrganization: true,
+    isWriteKey: true,
+  },
+  'the operator key that a key created': { token: (all) => all.childOperatorKey, isOperator: true },
   'the operator key': { token: (all) => all.operatorKey, isOperator: true },
   'an operator who is no member': { token: (all) => all.operator, isUser: true, isOperator: true },
   'the viewer': { token: (all) => all.members.viewer, isUser: true, role: 'viewer' },
@@ -63,8 +73,10 @@ const somebodies: Record<string, Kind> = {
   'the owner': { token: (all) => all.members.owner, isUser: true, role: 'owner' },
 }
 
-for (const role of roles)
+for (const role of roles) {
   somebodies[`the organization’s ${role} key`] = { token: (all) => all.organizationKeys[role], role }
+  somebodies[`the ${role} key that a key created`] = { token: (all) => all.childKeys[role], role }
+}
 
 const scopeOf = (route: Route) =>
   route.access === 'operator'

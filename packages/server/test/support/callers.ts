@@ -1,5 +1,12 @@
 import type { Role } from '@slipway/contract'
-import { addKey, addOrganization, addProject, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
+import {
+  addKey,
+  addOrganization,
+  addProject,
+  ownerToken,
+  someEmail,
+  tokenOfNew,
+} from '@slipway/testing/people.ts'
 import type { TestService } from '@slipway/testing/service.ts'
 
 /** A bearer for every kind of caller that the access rules tell apart. */
@@ -18,8 +25,18 @@ export interface Callers {
   /** A key of a project of that other organization. */
   strangerKey: string
   members: Record<Role, string>
-  /** Users of the organization by role. */
+  /** Keys of the organization by role. */
   organizationKeys: Record<Role, string>
+  /** Keys that the organization's owner key created, by role. */
+  childKeys: Record<Role, string>
+  /** A write key of the project that the organization's admin key created. */
+  childProjectKey: string
+  childOperatorKey: string
+  /** A child of a key that was revoked, and of one that has expired. */
+  childOfRevoked: string
+  childOfExpired: string
+  /** The code of an open invitation to become an owner. */
+  invitationCode: string
 }
 
 export async function makeCallers(service: TestService): Promise<Callers> {
@@ -35,6 +52,12 @@ export async function makeCallers(service: TestService): Promise<Callers> {
   }
   const organizationKey = async (role: Role) =>
     (await service.ok('organizationKeyCreate', { token: owner, body: { name: role, role } })).secret
+  const organizationKeys = {
+    viewer: await organizationKey('viewer'),
+    member: await organizationKey('member'),
+    admin: await organizationKey('admin'),
+    owner: await organizationKey('owner'),
+  }
   const sibling = await addProject(service, owner, organization_id, 'sibling')
   const revoked = await addKey(service, owner, project_id, 'write')
   await service.ok('accessKeyDelete', { token: owner, params: { key_id: revoked.id } })
@@ -59,11 +82,41 @@ export async function makeCallers(service: TestService): Promise<Callers> {
     stranger,
     strangerKey: (await addKey(service, stranger, strangerProject, 'write')).secret,
     members,
-    organizationKeys: {
-      viewer: await organizationKey('viewer'),
-      member: await organizationKey('member'),
-      admin: await organizationKey('admin'),
-      owner: await organizationKey('owner'),
+    organizationKeys,
+    ...(await makeChildren(service, owner, organizationKeys)),
+  }
+}
+
+async function makeChildren(service: TestService, owner: string, parents: Record<Role, string>) {
+  const { project_id, operator_key } = service.credentials
+  const key = (token: string, role: Role, more = {}) =>
+    service.ok('organizationKeyCreate', { token, body: { name: role, role, ...more } })
+  const childOf = async (role: Role) => (await key(parents.owner, role)).secret
+  const revoked = await key(owner, 'owner')
+  const childOfRevoked = await key(revoked.secret, 'owner')
+  await service.ok('organizationKeyDelete', { token: owner, params: { key_id: revoked.id } })
+  const expired = await key(owner, 'owner', { expires_at: new Date(Date.now() + 60_000).toISOString() })
+  const childOfExpired = await key(expired.secret, 'owner')
+  await service.sql(
+    `UPDATE access_keys SET expires_at = slipway_now() - interval '1 second' WHERE id = ANY ($1::uuid[])`,
+    [[expired.id, childOfExpired.id]],
+  )
+  const invited = await service.ok('memberCreate', {
+    token: owner,
+    body: { email: someEmail('guest'), role: 'owner' },
+  })
+  return {
+    childKeys: {
+      viewer: await childOf('viewer'),
+      member: await childOf('member'),
+      admin: await childOf('admin'),
+      owner: await childOf('owner'),
     },
+    childProjectKey: (await addKey(service, parents.admin, project_id, 'write')).secret,
+    childOperatorKey: (await service.ok('adminKeyCreate', { token: operator_key, body: { name: 'child' } }))
+      .secret,
+    childOfRevoked: childOfRevoked.secret,
+    childOfExpired: childOfExpired.secret,
+    invitationCode: invited.invite_url.split('#code=')[1]!,
   }
 }
