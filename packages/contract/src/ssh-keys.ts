@@ -5,11 +5,11 @@ import { sshKeyPattern } from './ssh-key.ts'
 
 /** A line copied from a `.pub` file. */
 export const SshPublicKey = Type.String({
-  maxLength: 16384,
+  maxLength: 4096,
   format: 'ssh-public-key',
   pattern: sshKeyPattern,
   description:
-    'One line in OpenSSH format. Supported types: ed25519, ecdsa, rsa with at least 2048 bits, and the `sk-` types of security tokens. A line break at the end is accepted.',
+    'One line in OpenSSH format. Supported types: ed25519, ecdsa, rsa with at least 2048 bits, and the `sk-` types of security tokens. At most 4,096 characters. A line break at the end is accepted.',
 })
 
 export const SshKey = record('SshKey', {
@@ -42,7 +42,7 @@ export const sshKeyRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Register an SSH key',
     description:
-      'Use its id in `ssh_key_ids` when you create a VM. VMs keep the keys that they were created with, even after the registered key is removed. A project can have at most 1,000 SSH keys.',
+      'Use its id in `ssh_key_ids` when you create a VM. VMs keep the keys that they were created with, even after the registered key is removed. SSH keys count in the organization’s quota `ssh_keys`.',
     access: 'member',
     worksUnpaid: true,
     body: body('SshKeyCreate', { name: DisplayName, public_key: SshPublicKey }),

@@ -124,6 +124,7 @@ export const countedQuotaNames = [
   'networks',
   'subnets',
   'access_keys',
+  'ssh_keys',
   'members',
   'webhooks',
 ] as const

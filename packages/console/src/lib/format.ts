@@ -81,6 +81,7 @@ export const quotaLabel = (name: string): string => {
     networks: 'Networks',
     subnets: 'Subnets',
     access_keys: 'Access keys',
+    ssh_keys: 'SSH keys',
     members: 'Members',
     webhooks: 'Webhooks',
   }

@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto'
 import type { EventType } from '@slipway/contract'
 import { Failure, requireFound } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
-import type { ProjectRequester } from '../operations/admission.ts'
+import { type ProjectRequester, requireOrganizationQuota } from '../operations/admission.ts'
 import { type Tx, violatedConstraint } from '../postgres/database.ts'
 import { deleteSshKey, insertSshKey, type SshKeyRow } from '../store/compute/ssh-keys.ts'
 import { emit } from '../store/events/events.ts'
 import { sshKeyView } from '../views/identity.ts'
-
-const mostOfProject = 1_000
 
 /** The schema has checked the format of the key. */
 export async function createSshKey(
@@ -18,27 +16,19 @@ export async function createSshKey(
 ): Promise<SshKeyRow> {
   const [type = '', data = ''] = public_key.split(/\s/)
   const digest = createHash('sha256').update(Buffer.from(data, 'base64')).digest('base64')
-  const row = await insertSshKey(
-    tx,
-    {
-      id: uuid(),
-      projectId: by.projectId,
-      name,
-      publicKey: public_key,
-      type,
-      fingerprint: `SHA256:${digest.replace(/=+$/, '')}`,
-    },
-    mostOfProject,
-  ).catch((error) => {
+  const row = await insertSshKey(tx, {
+    id: uuid(),
+    projectId: by.projectId,
+    name,
+    publicKey: public_key,
+    type,
+    fingerprint: `SHA256:${digest.replace(/=+$/, '')}`,
+  }).catch((error) => {
     throw violatedConstraint(error) === 'ssh_keys_project_id_name_key'
       ? new Failure('already_exists', `There is already an SSH key named ${name}. Choose another name.`)
       : error
   })
-  if (!row)
-    throw new Failure(
-      'quota_exceeded',
-      `Quota exceeded: a project can have at most ${mostOfProject} SSH keys. Remove unused keys.`,
-    )
+  await requireOrganizationQuota(tx, by, 'ssh_keys')
   await emitSshKey(tx, by, 'ssh_key.created', row)
   return row
 }

@@ -85,6 +85,7 @@ export const quotasSection = {
   networks: field(count, 50),
   subnets: field(count, 200),
   access_keys: field(count, 200),
+  ssh_keys: field(count, 200),
   members: field(count, 200),
   webhooks: field(count, 50),
 } satisfies Record<OrganizationQuotaName, Field<number>>

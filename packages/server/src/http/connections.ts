@@ -103,7 +103,7 @@ class Connections {
   }
 }
 
-/** The same for a connection and for the TLS socket on top of it. */
+/** A connection and the TLS socket on top of it have the same name. */
 const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
 
 /** Returns how many files this process may open. Node raises the soft limit to the hard limit when it starts. */

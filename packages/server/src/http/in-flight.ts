@@ -79,7 +79,10 @@ export class InFlight {
   }
 
   #refusal(): Failure {
-    const message = `Too many requests at once. Limit: ${this.#mostRunning} per organization, and ${this.#mostWaiting} that wait for at most ${maxWaitMs / 1000} s. Try again in 1 s.`
-    return new Failure('rate_limited', message, { retryAfterSeconds: 1 })
+    return new Failure(
+      'rate_limited',
+      `Too many requests at once. Limit: ${this.#mostRunning} per organization, and ${this.#mostWaiting} that wait. Try again in 1 s.`,
+      { retryAfterSeconds: 1 },
+    )
   }
 }

@@ -37,7 +37,11 @@ export class RateLimiter {
   take(key: string, reply: FastifyReply): void {
     const bucket = this.#take(key)
     this.#setHeaders(bucket.tokens, reply)
-    if (!bucket.isAllowed) throw this.#refusal('Too many requests.', bucket)
+    if (bucket.isAllowed) return
+    const seconds = this.#secondsUntilNext(bucket)
+    throw new Failure('rate_limited', `Too many requests. Try again in ${seconds} s.`, {
+      retryAfterSeconds: seconds,
+    })
   }
 
   /** Counts one request of all callers of an organization. The headers show this limit only if it refuses the request. */
@@ -45,7 +49,10 @@ export class RateLimiter {
     const bucket = this.#take(organization)
     if (bucket.isAllowed) return
     this.#setHeaders(bucket.tokens, reply)
-    throw this.#refusal('Too many requests of the organization.', bucket)
+    const seconds = this.#secondsUntilNext(bucket)
+    throw new Failure('rate_limited', `Too many requests of the organization. Try again in ${seconds} s.`, {
+      retryAfterSeconds: seconds,
+    })
   }
 
   #take(key: string): Bucket {
@@ -58,11 +65,8 @@ export class RateLimiter {
     return bucket
   }
 
-  #refusal(reason: string, { tokens }: Bucket): Failure {
-    const retryAfterSeconds = Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
-    return new Failure('rate_limited', `${reason} Try again in ${retryAfterSeconds} s.`, {
-      retryAfterSeconds,
-    })
+  #secondsUntilNext({ tokens }: Bucket): number {
+    return Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
   }
 
   /** Adds the headers to a response that does not count. */

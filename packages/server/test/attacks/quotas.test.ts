@@ -1,6 +1,7 @@
 import { addKey, addProject, setPayment, someEmail, tokenOfNew } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { type ApiResponse, startService, type TestService } from '@slipway/testing/service.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 /** An organization whose owner tries to get more than its quotas. */
@@ -79,7 +80,7 @@ test('projects bring their networks, subnets and rules, which count as well', as
   }
 })
 
-test('networks, subnets, keys, members and webhooks end at the quota of the organization', async () => {
+test('networks, subnets, keys, SSH keys, members and webhooks end at the quota of the organization', async () => {
   const [project_id, other] = [
     await addProject(service, owner, organization_id, 'full'),
     await addProject(service, owner, organization_id, 'other'),
@@ -110,6 +111,12 @@ test('networks, subnets, keys, members and webhooks end at the quota of the orga
         token: owner,
         params: { project_id },
         body: { name: `k-${++count}`, role: 'read' },
+      }),
+    ssh_keys: () =>
+      service.call('sshKeyCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `ssh-${++count}`, public_key: sshKey },
       }),
     members: () =>
       service.call('memberCreate', {

@@ -303,7 +303,14 @@ test('retention removes everything past its time in one turn, however much it is
     `INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed, created_at)
      SELECT 'x', int4send(n), '', '', ${old} FROM generate_series(1, 2500) n`,
   )
+  await service.sql(
+    `INSERT INTO access_keys (id, kind, project_id, name, role, prefix, secret_hash, revoked_at)
+     SELECT gen_random_uuid(), 'project', $1, 'revoked', 'read', '', int4send(n), slipway_now() - n * interval '1 day'
+     FROM generate_series(89, 92) n`,
+    [project],
+  )
   await service.server.reconciler.prune()
+  expect(await service.sql(`SELECT FROM access_keys WHERE name = 'revoked'`)).toHaveLength(1)
   expect(await oldEvents()).toBe(0)
   const [operations] = await service.sql<{ count: number }>(
     `SELECT count(*)::int AS count FROM operations WHERE completed_at <= ${old}`,

@@ -48,6 +48,12 @@ test('an SSH key has a name of its own in the project, and is free again when it
   expect((await register(name)).status).toBe(200)
 })
 
+test('an SSH key has at most 4,096 characters with its comment', async () => {
+  expect((await register('longest', sshKey.padEnd(4_096, 'x'))).status).toBe(200)
+  const answer = await register('longer', sshKey.padEnd(4_097, 'x'))
+  expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
+})
+
 test('an SSH key that is none is refused', async () => {
   const answer = await register('broken', 'ssh-ed25519 AAAA')
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })

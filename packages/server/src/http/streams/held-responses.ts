@@ -36,8 +36,9 @@ export class HeldResponses {
   }
 
   #refusal(limit: string): Failure {
-    const message = `Too many ${this.#kind} at once. Limit: ${limit}.`
-    return new Failure('rate_limited', message, { retryAfterSeconds: 1 })
+    return new Failure('rate_limited', `Too many ${this.#kind} at once. Limit: ${limit}.`, {
+      retryAfterSeconds: 1,
+    })
   }
 }
 

@@ -22,6 +22,7 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   access_keys: (id) =>
     `SELECT (${inProjects('access_keys')(id)} AND ${isLiveKey})
           + (SELECT count(*) FROM access_keys t WHERE t.kind = 'organization' AND t.organization_id = ${id} AND ${isLiveKey})`,
+  ssh_keys: inProjects('ssh_keys'),
   // Invited people count as members.
   members: (id) =>
     `SELECT (SELECT count(*) FROM memberships WHERE organization_id = ${id})

@@ -22,12 +22,10 @@ export const findSshKeys = statement<SshKeyRow, { projectId: string; ids: string
   'SELECT * FROM ssh_keys WHERE project_id = :projectId AND id = ANY (:ids)',
 ).allBy('projectId', 'ids')
 
-// Two requests at once may both find room: the limit prevents abuse, and need not be exact.
-const insert = statement<SshKeyRow, NewSshKey & { most: number }>(
+const insert = statement<SshKeyRow, NewSshKey>(
   'ssh_key_insert',
   `INSERT INTO ssh_keys (id, project_id, name, public_key, type, fingerprint)
-   SELECT :id, :projectId, :name, :publicKey, :type, :fingerprint
-   WHERE (SELECT count(*) FROM ssh_keys WHERE project_id = :projectId) < :most::int RETURNING *`,
+   VALUES (:id, :projectId, :name, :publicKey, :type, :fingerprint) RETURNING *`,
 )
 
 export const deleteSshKey = statement<SshKeyRow, { projectId: string; id: string }, Tx>(
@@ -49,5 +47,5 @@ interface NewSshKey {
   fingerprint: string
 }
 
-/** Returns undefined if the project has `most` keys already; violates `ssh_keys_project_id_name_key` if the name is taken. */
-export const insertSshKey = (tx: Tx, key: NewSshKey, most: number) => insert.one(tx, { ...key, most })
+/** Violates `ssh_keys_project_id_name_key` if the name is taken. */
+export const insertSshKey = async (tx: Tx, key: NewSshKey): Promise<SshKeyRow> => (await insert.one(tx, key))!

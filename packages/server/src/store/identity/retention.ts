@@ -24,6 +24,11 @@ const credentials: Prune[] = [
     `t.created_at < slipway_now() - interval '31 days'
        AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= slipway_now())`,
   ),
+  prune(
+    'access_keys',
+    `revoked_at < slipway_now() - interval '90 days'
+       AND NOT EXISTS (SELECT FROM invitations i WHERE i.maker_key_id = t.id)`,
+  ),
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]
 

@@ -1,6 +1,10 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
+const mostSessionsPerUser = 100
+/** A refresh token that was spent earlier is unknown. */
+const mostSpentTokensPerSession = 1_000
+
 interface NewTokenFamily {
   id: string
   userId: string
@@ -14,9 +18,14 @@ interface NewTokenFamily {
   oidcSealed: Buffer | null
 }
 
+/** At most 100 sessions of a user stay: those used least recently end. */
 export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   'token_family_insert',
-  `INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor, expires_at, oidc_provider,
+  `WITH ended AS (
+     UPDATE token_families SET revoked_at = slipway_now() WHERE id IN (
+       SELECT id FROM token_families WHERE user_id = :userId AND revoked_at IS NULL
+       ORDER BY last_used_at DESC, id DESC OFFSET ${mostSessionsPerUser - 1}))
+   INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor, expires_at, oidc_provider,
                                oidc_sealed)
    VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor, slipway_now() + make_interval(secs => :maxAgeS),
            :oidcProvider, :oidcSealed)`,
@@ -78,15 +87,21 @@ export const findRefreshToken = statement<RefreshTokenRow, { hash: Buffer }, Tx>
    WHERE r.token_hash = :hash`,
 ).oneBy('hash')
 
+/** Spent tokens beyond the newest ones are deleted. */
 export const spendRefreshToken = statement<
   never,
   { hash: Buffer; successorHash: Buffer; successorSealed: Buffer },
   Tx
 >(
   'refresh_token_spend',
-  `UPDATE refresh_tokens
-   SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
-   WHERE token_hash = :hash AND spent_at IS NULL`,
+  `WITH spent AS (
+     UPDATE refresh_tokens
+     SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
+     WHERE token_hash = :hash AND spent_at IS NULL RETURNING family_id)
+   DELETE FROM refresh_tokens WHERE token_hash IN (
+     SELECT r.token_hash FROM refresh_tokens r
+     WHERE r.family_id = (SELECT family_id FROM spent) AND r.spent_at IS NOT NULL
+     ORDER BY r.spent_at DESC OFFSET ${mostSpentTokensPerSession - 1})`,
 ).runBy('hash', 'successorHash', 'successorSealed')
 
 /**

@@ -7,3 +7,6 @@ SET listed_request = (SELECT json_object_agg(key, value) FROM json_each(o.reques
                       WHERE key NOT IN ('startup_script', 'shutdown_script'))
 WHERE o.kind = 'vm-create'
   AND (o.request -> 'startup_script' IS NOT NULL OR o.request -> 'shutdown_script' IS NOT NULL);
+
+-- Revoked keys are deleted after 90 days.
+CREATE INDEX access_keys_revoked ON access_keys (revoked_at) WHERE revoked_at IS NOT NULL;
