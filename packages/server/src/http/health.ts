@@ -7,8 +7,8 @@ import { unavailableReason } from '../postgres/database.ts'
 import { writeToDatabase } from '../postgres/ping.ts'
 import type { Services } from '../services.ts'
 import { listEngineStates } from '../store/fleet/locations.ts'
+import type { RateLimiter } from './limits/rate-limit.ts'
 import type { Metrics } from './metrics.ts'
-import type { RateLimiter } from './rate-limit.ts'
 
 /** A readiness check is answered within two seconds. */
 const readyMs = 1_800

@@ -7,7 +7,7 @@ import { Failure } from '../domain/failure.ts'
 import { openSecret, sealSecret } from '../domain/secret-key.ts'
 import type { Services } from '../services.ts'
 import { keepSession } from './console-session.ts'
-import type { RateLimiter } from './rate-limit.ts'
+import type { RateLimiter } from './limits/rate-limit.ts'
 
 const path = '/v0.1/auth/oidc'
 const cookieName = 'slipway_oidc'

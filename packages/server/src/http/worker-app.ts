@@ -5,8 +5,8 @@ import { countOperations } from '../store/compute/operations.ts'
 import { sendFailure, toFailure } from './errors.ts'
 import { mountHealth } from './health.ts'
 import { checkHostNames } from './host-names.ts'
+import { RateLimiter } from './limits/rate-limit.ts'
 import { Metrics } from './metrics.ts'
-import { RateLimiter } from './rate-limit.ts'
 
 /** Health and metrics of a worker, for monitoring on its own machine. */
 export function buildWorkerApp(services: Services, log: FastifyBaseLogger): FastifyInstance {

@@ -1,7 +1,7 @@
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { mountDocs } from '../../src/http/docs/mount.ts'
-import { RateLimiter } from '../../src/http/rate-limit.ts'
+import { RateLimiter } from '../../src/http/limits/rate-limit.ts'
 
 const app = fastify()
 const limiter = new RateLimiter({ requestsPerSecond: 1_000, burst: 1_000 })

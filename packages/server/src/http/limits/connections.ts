@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { blockListOf, isInBlockList } from '../domain/address-blocks.ts'
-import { clientOf } from '../domain/client-address.ts'
-import { Failure } from '../domain/failure.ts'
+import { blockListOf, isInBlockList } from '../../domain/address-blocks.ts'
+import { clientOf } from '../../domain/client-address.ts'
+import { Failure } from '../../domain/failure.ts'
 
 const keepAliveMs = 72_000
 const scarceKeepAliveMs = 1_000

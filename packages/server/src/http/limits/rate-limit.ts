@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
-import { clientOf } from '../domain/client-address.ts'
-import { Failure } from '../domain/failure.ts'
+import { clientOf } from '../../domain/client-address.ts'
+import { Failure } from '../../domain/failure.ts'
 
 const mostBuckets = 50_000
 /** A bucket in use moves to the end of the eviction order at most this often. */
