@@ -16,7 +16,7 @@ export interface OidcStand {
   account: Account
   /** What the ID token says instead; signed by the provider's own key. */
   claims: Record<string, unknown>
-  /** Whether a sign-in gets a refresh token besides the access token. */
+  /** True if a sign-in gets a refresh token besides the access token. */
   givesRefreshTokens: boolean
   /** How often a refresh token was used. */
   refreshes: number
