@@ -272,11 +272,8 @@ CREATE INDEX access_keys_by_project ON access_keys USING btree (project_id, id D
 CREATE INDEX access_keys_by_organization ON access_keys USING btree (organization_id, id DESC) WHERE kind = 'organization'::text AND revoked_at IS NULL;
 CREATE INDEX access_keys_of_operators ON access_keys USING btree (id DESC) WHERE kind = 'operator'::text AND revoked_at IS NULL;
 CREATE INDEX access_keys_by_creator ON access_keys USING btree (created_by) WHERE revoked_at IS NULL;
-<<<<<<< HEAD
 CREATE INDEX access_keys_by_parent ON access_keys USING btree (parent_id) WHERE parent_id IS NOT NULL;
-=======
 CREATE INDEX access_keys_revoked ON access_keys USING btree (revoked_at) WHERE revoked_at IS NOT NULL;
->>>>>>> af13549c (Count SSH keys in a quota, and limit sessions)
 
 -- Memberships and operator rights that were offered and not yet accepted. An invitation belongs to the person who
 -- has its code, not to the account with its e-mail address.

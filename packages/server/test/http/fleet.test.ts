@@ -343,18 +343,20 @@ test('the audit log has every change with who made it, newest first', async () =
 })
 
 test('the audit log has every read of what belongs to one tenant, with who read it', async () => {
-  const project = service.credentials.project_id
+  const { project_id: project, organization_id } = service.credentials
   const reads = async () =>
     (await service.sql(`SELECT FROM events_written WHERE type = 'operator.read'`)).length
   const before = await reads()
   await call('GET', `/quotas?project_id=${project}`)
   await call('GET', '/quotas?project_id=nobody')
-  await call('GET', '/operations')
   await service.server.reconciler.stamp()
   const { body } = await call('GET', '/events?type=operator.read')
   expect(await reads()).toBe(before + 1)
-  const read = { resource_type: 'project', resource_id: project, data: { route: 'adminQuotaList' } }
-  expect(body.items[0]).toMatchObject(read)
+  expect(body.items[0]).toMatchObject({
+    resource_type: 'organization',
+    resource_id: organization_id,
+    data: { route: 'adminQuotaList' },
+  })
   expect(body.items[0].actor).toMatch(/^operator_key:/)
   // The tenant's own log is not the operators'.
   const own = await service.ok('eventList', { query: { type: 'operator.read' } })
