@@ -22,7 +22,9 @@ test('a user has at most 100 sessions, and a further one ends the session that w
 
 test('a session keeps its newest 1,000 spent refresh tokens', async () => {
   const user = await addUser(service.database)
-  const { refresh_token } = await service.database.transaction((tx) => startSession(tx, user.id, { maxAgeS: 86_400 }))
+  const { refresh_token } = await service.database.transaction((tx) =>
+    startSession(tx, user.id, { maxAgeS: 86_400 }),
+  )
   const family = 'SELECT id FROM token_families WHERE user_id = $1'
   await service.sql(
     `INSERT INTO refresh_tokens (token_hash, family_id, expires_at, spent_at)
