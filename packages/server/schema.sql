@@ -12,7 +12,7 @@ CREATE TABLE schema_versions (
 
 -- One row: how far the time of the service differs from the time of the database. Tests and local services change
 -- shift and frozen_at; leases, deadlines, expiry and usage intervals follow. The other columns keep the time from
--- going back with PostgreSQL's clock: one process records it about every second.
+-- going back with PostgreSQL's clock: workers record it every second or two.
 CREATE TABLE clock (
   is_only boolean DEFAULT true NOT NULL,
   shift interval DEFAULT '00:00:00'::interval NOT NULL,

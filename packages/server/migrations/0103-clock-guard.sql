@@ -21,7 +21,7 @@ ALTER TABLE clock
 COMMENT ON TABLE clock IS
   'One row: how far the time of the service differs from the time of the database. Tests and local services change '
   'shift and frozen_at; leases, deadlines, expiry and usage intervals follow. The other columns keep the time from '
-  'going back with PostgreSQL''s clock: one process records it about every second.';
+  'going back with PostgreSQL''s clock: workers record it every second or two.';
 
 CREATE OR REPLACE VIEW moment AS
 SELECT date_trunc('milliseconds', coalesce(frozen_at, greatest(statement_timestamp() + ahead, latest) + shift)) AS now

@@ -15,6 +15,8 @@ import { stopSuspendedVms } from './suspension.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
+/** A process at rest makes at most two commits a second, and this is a quarter of them. */
+const clockMs = 2_000
 const pruneMs = 300_000
 /**
  * The pause between two inventories of a simulated location, whose hosts change only by our own calls. With the time between
@@ -76,7 +78,7 @@ export class Reconciler {
     )
     this.#when('firewalls', () => this.#firewalls.begin(this.#tasks.stopping))
     this.#when('events', () => this.stamp())
-    this.#tasks.every(tickMs, () => this.#clock.observe())
+    this.#tasks.every(clockMs, () => this.#clock.observe())
     const hints = new Hints(this.#services, this.#tasks.stopping)
     const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => hints.hear(vmId)))
     unsubscribe.push(this.#stamper.start())

@@ -42,7 +42,7 @@ test('a clock that goes back leaves the time where it was, loses no usage, and a
   await setAhead('1 hour')
   const [running, stopped] = [await resources.newVm(), await resources.newVm()]
   await act(stopped, 'STOP')
-  // A worker records the time about every second: the clock does not go back further than that.
+  // A worker records the time every second or two: the time does not go back behind that record.
   const before = await now()
   await eventually(async () => {
     const [clock] = await service.sql<{ is_recorded: boolean }>(
