@@ -21,15 +21,20 @@ CREATE TABLE clock (
   latest timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
   stepped_at timestamp with time zone,
   step interval,
+  moved interval DEFAULT '00:00:00'::interval NOT NULL,
+  rate double precision DEFAULT 1 NOT NULL,
+  rate_since timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT clock_pkey PRIMARY KEY (is_only),
-  CONSTRAINT clock_is_only_check CHECK (is_only)
+  CONSTRAINT clock_is_only_check CHECK (is_only),
+  CONSTRAINT clock_rate_check CHECK (rate > 0::double precision)
 );
 
 -- One row: the current time. Statements that need the time more than once join this view, because each call of
 -- slipway_now() costs a query of its own.
 CREATE VIEW moment AS
- SELECT date_trunc('milliseconds'::text, COALESCE(frozen_at, GREATEST(statement_timestamp() + ahead, latest) + shift)) AS now
-   FROM clock;
+ SELECT date_trunc('milliseconds'::text, COALESCE(clock.frozen_at, "real".now + clock.moved + (clock.rate - 1::double precision) * ("real".now - clock.rate_since))) AS now
+   FROM clock
+     CROSS JOIN LATERAL ( SELECT GREATEST(statement_timestamp() + clock.ahead, clock.latest) + clock.shift AS now) "real";
 
 CREATE FUNCTION slipway_now()
  RETURNS timestamp with time zone
@@ -143,7 +148,7 @@ CREATE TABLE one_time_codes (
   purpose text NOT NULL,
   user_id uuid,
   is_mailed boolean DEFAULT false NOT NULL,
-  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  created_at timestamp with time zone DEFAULT sign_in_now() NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone,
   CONSTRAINT one_time_codes_pkey PRIMARY KEY (code_hash),
@@ -161,10 +166,10 @@ CREATE TABLE token_families (
   has_second_factor boolean DEFAULT false NOT NULL,
   client_address text DEFAULT ''::text NOT NULL,
   user_agent text DEFAULT ''::text NOT NULL,
-  last_used_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
-  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  last_used_at timestamp with time zone DEFAULT sign_in_now() NOT NULL,
+  created_at timestamp with time zone DEFAULT sign_in_now() NOT NULL,
   revoked_at timestamp with time zone,
-  expires_at timestamp with time zone DEFAULT slipway_now() + '30 days'::interval NOT NULL,
+  expires_at timestamp with time zone DEFAULT sign_in_now() + '30 days'::interval NOT NULL,
   oidc_provider text,
   oidc_sealed bytea,
   CONSTRAINT token_families_pkey PRIMARY KEY (id),
@@ -204,7 +209,7 @@ CREATE TABLE password_failures (
   id bigint GENERATED ALWAYS AS IDENTITY,
   email text NOT NULL,
   address text NOT NULL,
-  failed_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  failed_at timestamp with time zone DEFAULT sign_in_now() NOT NULL,
   CONSTRAINT password_failures_pkey PRIMARY KEY (id)
 );
 CREATE INDEX password_failures_recent ON password_failures USING btree (email, address, failed_at);
@@ -216,7 +221,7 @@ CREATE INDEX password_failures_by_age ON password_failures USING btree (failed_a
 CREATE TABLE known_addresses (
   user_id uuid NOT NULL,
   address text NOT NULL,
-  signed_in_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  signed_in_at timestamp with time zone DEFAULT sign_in_now() NOT NULL,
   CONSTRAINT known_addresses_pkey PRIMARY KEY (user_id, address),
   CONSTRAINT known_addresses_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
@@ -327,7 +332,7 @@ AS $function$
       ELSE EXISTS (
         SELECT FROM memberships m
         WHERE m.organization_id = i.organization_id AND m.user_id = i.maker_user_id AND m.role = 'owner'
-          AND (m.claimed_until IS NULL OR m.claimed_until > slipway_now()))
+          AND (m.claimed_until IS NULL OR m.claimed_until > sign_in_now()))
     END
 $function$;
 
@@ -1519,4 +1524,18 @@ CREATE TABLE readiness (
   checked_at timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
   CONSTRAINT readiness_pkey PRIMARY KEY (is_only),
   CONSTRAINT readiness_is_only_check CHECK (is_only)
+);
+
+CREATE FUNCTION sign_in_now()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$ SELECT date_trunc('milliseconds', greatest(statement_timestamp() + ahead, latest) + shift) FROM clock $function$;
+
+-- Faults that clients of a local service asked for (--dev); empty otherwise.
+CREATE TABLE dev_faults (
+  id uuid NOT NULL,
+  "position" bigint GENERATED ALWAYS AS IDENTITY,
+  fault jsonb NOT NULL,
+  CONSTRAINT dev_faults_pkey PRIMARY KEY (id)
 );

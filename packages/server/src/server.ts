@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { BillingTasks } from './billing/tasks.ts'
-import type { Config } from './config/index.ts'
+import { type Config, ConfigError } from './config/index.ts'
 import { createEngines } from './engines/engines.ts'
 import { buildApp } from './http/app.ts'
 import { buildWorkerApp } from './http/worker-app.ts'
@@ -40,6 +40,7 @@ export async function startServer(
   databaseUrl: string,
   log: FastifyBaseLogger,
 ): Promise<Server> {
+  if (given.isDev) requireLocal(given)
   await migrate(databaseUrl)
   const signals = new Signals(databaseUrl)
   await signals.open()
@@ -58,6 +59,8 @@ export async function startServer(
     throw error
   })
   const { role, workerPort } = config.server
+  // Loaded only if it is wanted, so that nothing of it can be reached otherwise.
+  const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
   let url = ''
   const services: Services = {
     config,
@@ -66,7 +69,7 @@ export async function startServer(
     due: new DueWorkWatch(database, [...engines.byLocation.keys()], (err) =>
       log.warn({ err }, 'due work not read; will retry'),
     ),
-    engines: engines.byLocation,
+    engines: dev?.engines(engines.byLocation) ?? engines.byLocation,
     log,
     version: packageVersion(),
     secretKey,
@@ -74,7 +77,7 @@ export async function startServer(
   }
 
   const reconciler = new Reconciler(services)
-  const runner = new Runner(services, definitions)
+  const runner = new Runner(services, dev?.definitions ?? definitions)
   const billing = new BillingTasks(services)
   const webhooks = new WebhookDelivery(services)
   const mail = new MailDelivery(services)
@@ -89,8 +92,13 @@ export async function startServer(
     mail.start()
   }
 
+  const workers = { services, reconciler, billing, webhooks, mail }
   const app =
-    role !== 'worker' ? buildApp(services, log).fastify : workerPort ? buildWorkerApp(services, log) : null
+    role !== 'worker'
+      ? buildApp(services, log, dev?.mode(workers)).fastify
+      : workerPort
+        ? buildWorkerApp(services, log)
+        : null
   const close = async () => {
     await closeApp(app)
     if (isWorker)
@@ -116,14 +124,23 @@ export async function startServer(
 
   return {
     url,
-    services,
-    reconciler,
-    billing,
-    webhooks,
-    mail,
+    ...workers,
     close,
   }
 }
+
+/** Clients of a service in dev mode can delete everything, so it is only for one machine and data of its own. */
+function requireLocal({ server, database }: Config): void {
+  if (!isLoopback(server.host)) throw new ConfigError(`--dev listens on loopback only, not on ${server.host}`)
+  if (database.url !== '')
+    throw new ConfigError(
+      `--dev uses the embedded database only: unset ${database.urlEnv}, or start without --dev`,
+    )
+  if (server.role !== 'all')
+    throw new ConfigError('--dev needs a process that is API and worker: use --role all')
+}
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host)
 
 /** Another process uses the listen address. `servers` are the URLs of servers on the same database. */
 export class AddressTaken extends Error {
@@ -150,8 +167,7 @@ async function prepare(given: Config, database: Database, log: FastifyBaseLogger
 
 /** Without TLS, bearer tokens and passwords can be read on the network, unless a proxy in front uses TLS. */
 function warnIfExposed({ server }: Config, host: string, log: FastifyBaseLogger): void {
-  const isLoopback = host === 'localhost' || host === '::1' || /^127\./.test(host)
-  if (isLoopback || server.trustedProxies.length > 0) return
+  if (isLoopback(host) || server.trustedProxies.length > 0) return
   log.warn(
     { host },
     'listening on a network address without TLS: credentials can be read in transit. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and name it in trusted_proxies (docs/operate/internet.md)',

@@ -31,10 +31,18 @@ export async function setUpProject(
     project.id,
     quotaNames.map((each) => ({ name: each, max: null })),
   )
+  const ruleCount = await setUpNetwork(tx, project.id)
+  await requireOrganizationQuota(tx, { organizationId }, 'projects', 'networks', 'subnets')
+  await requireQuota(tx, project.id, { firewall_rules: ruleCount })
+  return project
+}
+
+/** Creates the default network of a project, a subnet per location and the default rules. Returns the number of rules. */
+export async function setUpNetwork(tx: Tx, projectId: string): Promise<number> {
   const networkId = uuid()
   await insertNetwork(tx, {
     id: networkId,
-    projectId: project.id,
+    projectId,
     name: networkName,
     cidr: firstNetworkCidr,
     labels: {},
@@ -43,17 +51,15 @@ export async function setUpProject(
   for (const [index, location] of locations.slice(0, mostSubnets).entries())
     await insertSubnet(tx, {
       id: uuid(),
-      projectId: project.id,
+      projectId,
       networkId,
       name: `default-subnet-${location}`,
       cidr: subnetFor(firstNetworkCidr, index, subnetPrefix),
       location,
     })
-  const rules = defaultRules(project.id, networkId)
+  const rules = defaultRules(projectId, networkId)
   for (const rule of rules) await insertRule(tx, rule)
-  await requireOrganizationQuota(tx, { organizationId }, 'projects', 'networks', 'subnets')
-  await requireQuota(tx, project.id, { firewall_rules: rules.length })
-  return project
+  return rules.length
 }
 
 /** Turns the violation of the unique name into 409, and rethrows other errors. */

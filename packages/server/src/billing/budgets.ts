@@ -17,7 +17,7 @@ import {
 import { emit } from '../store/events/events.ts'
 import { budgetView } from '../views/billing.ts'
 
-const thresholds = [50, 80, 100] as const
+export const thresholds = [50, 80, 100] as const
 const budgetsAtOnce = 500
 
 /** Emits an event for each threshold that a budget has reached, once per month, also with several processes. */

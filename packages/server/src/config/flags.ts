@@ -3,7 +3,7 @@ import { didYouMean, nearest } from '../domain/nearest.ts'
 import { ConfigError } from './fields.ts'
 
 const valueFlags = ['--port', '--host', '--data-dir', '--engine', '--role', '--config'] as const
-const switchFlags = ['--no-demo', '--help', '--version'] as const
+const switchFlags = ['--dev', '--no-demo', '--help', '--version'] as const
 
 type ValueFlag = (typeof valueFlags)[number]
 type Switch = (typeof switchFlags)[number]
@@ -25,6 +25,7 @@ export const help = `Usage: slipway-server [flags]
   --config FILE     configuration (SLIPWAY_CONFIG, default slipway.toml if it exists)
   --engine NAME     simulated, qemu or incus: the engine of the demo in an empty store
   --role ROLE       all, api or worker
+  --dev             a local service whose clock, faults and capacity clients control (/_dev)
   --no-demo         start with an empty store and a set-up code
   --help            this text
   --version         the version

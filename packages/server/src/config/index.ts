@@ -55,6 +55,8 @@ export interface Config {
   configFile: string
   /** An empty store gets the demo. */
   isDemo: boolean
+  /** Clients may control the clock, faults and capacity by `/_dev`. */
+  isDev: boolean
   /** The engine of the demo; configured locations have their own. */
   engine: EngineName
   /** `metricsToken` is '' if only requests from loopback may read the metrics. */
@@ -229,6 +231,7 @@ export function loadConfig(argv: string[], environment: Environment, readFile: R
     command: 'serve',
     configFile: file.path,
     isDemo,
+    isDev: flags.switches.has('--dev'),
     engine,
     server: readServer(tables.server, flags, env),
     database: readDatabase(tables.database, env),

@@ -41,13 +41,19 @@ const headersTimeMs = 10_000
 /** How often Node checks for clients that are too slow. */
 const slowClientCheckMs = 1_000
 
+/** The levers of a service that was started with `--dev`. */
+export interface DevMode {
+  watch(app: FastifyInstance): void
+  mount(app: FastifyInstance, services: HttpServices): void
+}
+
 export interface App {
   fastify: FastifyInstance
   access: Access
   metrics: Metrics
 }
 
-export function buildApp(outside: Services, log: FastifyBaseLogger): App {
+export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMode): App {
   const { server, limits } = outside.config
   const http = {
     maxHeaderSize: headerBytes,
@@ -164,6 +170,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
     return sendFailure(new Failure('method_not_allowed', message), request, reply)
   })
 
+  dev?.watch(app)
   mountRoutes(app, services, limiter, handlers)
   mountOidc(app, services, limiter)
   mountBilling(app, services, limiter)
@@ -171,6 +178,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger): App {
   mountHealth(app, services, metrics, limiter)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl }, limiter)
   mountConsoleSession(app, services)
+  dev?.mount(app, services)
   mountStaticFiles(app)
   return { fastify: app, access, metrics }
 }

@@ -66,6 +66,9 @@ type Secrets = Omit<Credentials, 'api_url' | 'console_url' | keyof Operator>
 
 const newPassword = () => randomBytes(18).toString('base64url')
 
+/** Finds the demo organization, its project and its owner. */
+export const demoOf = (tx: Tx): Promise<DemoRow | undefined> => findDemo(tx, email, projectName)
+
 /** Creates the demo operator, or sets a new password. A user with this e-mail who is not an operator is not changed. */
 async function makeOperator(tx: Tx): Promise<Operator> {
   const password = newPassword()

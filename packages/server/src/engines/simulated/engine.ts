@@ -57,12 +57,14 @@ export class SimulatedEngine implements Engine {
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
   readonly #removals: Batches<SimulatedPlacement, { id: string } | undefined>
+  #bootRange: [min: number, max: number]
   #faultsCheckedAt = Number.NEGATIVE_INFINITY
   #mayHaveFaults = false
 
   constructor(options: SimulatedOptions) {
     this.#options = options
     this.#db = options.database
+    this.#bootRange = options.bootMs
     const { database, quarantineMs } = options
     this.#puts = oncePerVm((vms: WantedVm[]) => simulated.putVms(database, vms))
     this.#removals = oncePerVm((vms) => simulated.removeVms(database, vms, quarantineMs))
@@ -243,6 +245,11 @@ export class SimulatedEngine implements Engine {
     return vm !== undefined && decidePacket(vm.firewall as CompiledRule[], packet).allowed
   }
 
+  /** Changes how long boots take from now on. */
+  setBootMs(range: [min: number, max: number]): void {
+    this.#bootRange = range
+  }
+
   async crashVm(vmId: string): Promise<void> {
     await simulated.crash(this.#db, vmId, crashLines)
     this.#notify(vmId)
@@ -276,7 +283,7 @@ export class SimulatedEngine implements Engine {
   }
 
   #bootMs(): number {
-    const [min, max] = this.#options.bootMs
+    const [min, max] = this.#bootRange
     return min + Math.random() * (max - min)
   }
 

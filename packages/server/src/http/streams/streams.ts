@@ -146,6 +146,10 @@ export class EventStreams {
   close(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     for (const timer of this.#timers) clearInterval(timer)
+    this.endAll()
+  }
+
+  endAll(): void {
     for (const { stream } of this.#readers) stream.end()
   }
 

@@ -1,7 +1,7 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-const warnAheadS = 600
+export const warnAheadS = 600
 
 /** VMs whose TTL has expired. */
 export const expired = `SELECT id, project_id, on_expiry FROM vms v

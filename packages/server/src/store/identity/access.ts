@@ -107,7 +107,7 @@ const userByDigest = keyedStatement<
 >(
   'user_by_access_token',
   `SELECT w.digest, u.id, u.email, u.is_operator, t.family_id, f.has_second_factor,
-          (extract(epoch FROM t.expires_at - slipway_now()) * 1000)::float8 AS remaining_ms,
+          (extract(epoch FROM t.expires_at - sign_in_now()) * 1000)::float8 AS remaining_ms,
           coalesce((SELECT jsonb_agg(jsonb_build_object('organization_id', m.organization_id, 'role', m.role,
                                                         'is_suspended', o.suspended_at IS NOT NULL, 'requires_totp', o.require_totp))
                     FROM memberships m JOIN organizations o ON o.id = m.organization_id
@@ -115,8 +115,8 @@ const userByDigest = keyedStatement<
    FROM unnest(:digest::text[]) AS w (digest)
    JOIN access_tokens t ON t.token_hash = decode(w.digest, 'base64')
    JOIN token_families f ON f.id = t.family_id JOIN users u ON u.id = f.user_id
-   WHERE t.expires_at > slipway_now()
-     AND f.revoked_at IS NULL AND f.expires_at > slipway_now() AND u.suspended_at IS NULL`,
+   WHERE t.expires_at > sign_in_now()
+     AND f.revoked_at IS NULL AND f.expires_at > sign_in_now() AND u.suspended_at IS NULL`,
 )
 
 const scopeOfProject = keyedStatement<

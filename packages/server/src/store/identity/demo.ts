@@ -46,7 +46,7 @@ const needsSetup = statement<{ is_needed: boolean }>(
   `SELECT NOT EXISTS (SELECT FROM users WHERE is_operator)
       AND NOT EXISTS (SELECT FROM access_keys WHERE kind = 'operator' AND revoked_at IS NULL)
       AND NOT EXISTS (SELECT FROM one_time_codes
-                      WHERE purpose = 'setup' AND used_at IS NULL AND expires_at > slipway_now()) AS is_needed`,
+                      WHERE purpose = 'setup' AND used_at IS NULL AND expires_at > sign_in_now()) AS is_needed`,
 )
 
 export const isEmptyStore = async (db: Queryable): Promise<boolean> =>

@@ -66,7 +66,7 @@ interface NewMembership {
 export const putClaimedMembership = statement<never, NewMembership, Tx>(
   'identity_membership_put',
   `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer, claimed_until)
-   VALUES (:organizationId, :userId, :role, :issuer, slipway_now() + make_interval(secs => :seconds))
+   VALUES (:organizationId, :userId, :role, :issuer, sign_in_now() + make_interval(secs => :seconds))
    ON CONFLICT (organization_id, user_id) DO UPDATE
    SET role = excluded.role, claimed_until = excluded.claimed_until
    WHERE memberships.oidc_issuer = excluded.oidc_issuer`,

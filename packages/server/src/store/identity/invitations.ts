@@ -31,7 +31,7 @@ const put = statement<InvitationRow, NewInvitation>(
   `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, maker_user_id,
                             maker_key_id, made_as, expires_at)
    VALUES (:id, :email, :organizationId, :role, :isOperator, :codeHash, :invitedBy, :makerUserId, :makerKeyId, :madeAs,
-           slipway_now() + make_interval(secs => :seconds))
+           sign_in_now() + make_interval(secs => :seconds))
    ON CONFLICT (coalesce(organization_id, '${zeroUuid}'), email, is_operator) DO UPDATE
    SET role = excluded.role, code_hash = excluded.code_hash, invited_by = excluded.invited_by,
        maker_user_id = excluded.maker_user_id, maker_key_id = excluded.maker_key_id, made_as = excluded.made_as,
@@ -45,7 +45,7 @@ export const findInvitations = statement<
 >(
   'invitations_by_code',
   `SELECT i.*, o.name AS organization_name FROM invitations i LEFT JOIN organizations o ON o.id = i.organization_id
-   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) ORDER BY i.organization_id NULLS LAST`,
+   WHERE i.code_hash = :codeHash AND i.expires_at > sign_in_now() AND maker_may_invite(i) ORDER BY i.organization_id NULLS LAST`,
 ).allBy('codeHash')
 
 /**
@@ -56,7 +56,7 @@ export const findInvitations = statement<
 export const takeInvitations = statement<InvitationRow, { codeHash: Buffer }, Tx>(
   'invitations_take',
   `DELETE FROM invitations i
-   WHERE i.code_hash = :codeHash AND i.expires_at > slipway_now() AND maker_may_invite(i) RETURNING *`,
+   WHERE i.code_hash = :codeHash AND i.expires_at > sign_in_now() AND maker_may_invite(i) RETURNING *`,
 ).allBy('codeHash')
 
 export const setInvitationRole = statement<never, { organizationId: string; id: string; role: Role }, Tx>(

@@ -12,7 +12,7 @@ export interface MemberRow {
 }
 
 /** On a row `m` of memberships: a role that single sign-on gave ends unless its claims are read again in time. */
-export const isInEffect = '(m.claimed_until IS NULL OR m.claimed_until > slipway_now())'
+export const isInEffect = '(m.claimed_until IS NULL OR m.claimed_until > sign_in_now())'
 
 const membersAndInvited = `
   (SELECT m.user_id, u.email, m.role, false AS is_invited, m.created_at

@@ -12,13 +12,13 @@ interface OneTimeCodeRow {
 const insert = statement<OneTimeCodeRow, Required<NewOneTimeCode>>(
   'one_time_code_insert',
   `INSERT INTO one_time_codes (code_hash, purpose, user_id, is_mailed, expires_at)
-   VALUES (:hash, :purpose, :userId, :isMailed, slipway_now() + make_interval(secs => :seconds)) RETURNING *`,
+   VALUES (:hash, :purpose, :userId, :isMailed, sign_in_now() + make_interval(secs => :seconds)) RETURNING *`,
 )
 
 export const findOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }>(
   'one_time_code_find',
   `SELECT * FROM one_time_codes
-   WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()`,
+   WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > sign_in_now()`,
 ).oneBy('hash', 'purpose')
 
 /**
@@ -27,8 +27,8 @@ export const findOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose
  */
 export const redeemOneTimeCode = statement<OneTimeCodeRow, { hash: Buffer; purpose: Purpose }, Tx>(
   'one_time_code_redeem',
-  `UPDATE one_time_codes SET used_at = slipway_now()
-   WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > slipway_now()
+  `UPDATE one_time_codes SET used_at = sign_in_now()
+   WHERE code_hash = :hash AND purpose = :purpose AND used_at IS NULL AND expires_at > sign_in_now()
    RETURNING *`,
 ).oneBy('hash', 'purpose')
 
@@ -41,7 +41,7 @@ export const deleteResetCodes = statement<never, { userId: string }, Tx>(
 const fresh = statement<never, { userId: string }>(
   'one_time_code_fresh_reset',
   `SELECT FROM one_time_codes WHERE user_id = :userId AND purpose = 'reset' AND used_at IS NULL
-     AND created_at > slipway_now() - interval '1 minute'`,
+     AND created_at > sign_in_now() - interval '1 minute'`,
 )
 
 interface NewOneTimeCode {

@@ -22,18 +22,18 @@ const recent = statement<Failures, Attempt>(
   `SELECT a.*, e.*,
           EXISTS (SELECT FROM users u JOIN known_addresses k ON k.user_id = u.id
                   WHERE u.email = :email AND u.password_hash IS NOT NULL AND k.address = :address
-                    AND k.signed_in_at > slipway_now() - interval '30 days') AS is_known_address
+                    AND k.signed_in_at > sign_in_now() - interval '30 days') AS is_known_address
    FROM (SELECT count(*) FILTER (WHERE email = :email) AS pair,
-                extract(epoch FROM slipway_now() - min(failed_at) FILTER (WHERE email = :email))::float8
+                extract(epoch FROM sign_in_now() - min(failed_at) FILTER (WHERE email = :email))::float8
                   AS pair_oldest_seconds_ago,
                 count(*) AS address,
-                extract(epoch FROM slipway_now() - min(failed_at))::float8 AS address_oldest_seconds_ago
+                extract(epoch FROM sign_in_now() - min(failed_at))::float8 AS address_oldest_seconds_ago
          FROM password_failures
-         WHERE address = :address AND failed_at > slipway_now() - interval '1 minute') a,
+         WHERE address = :address AND failed_at > sign_in_now() - interval '1 minute') a,
         (SELECT count(*) AS email,
-                extract(epoch FROM slipway_now() - max(failed_at))::float8 AS email_newest_seconds_ago
+                extract(epoch FROM sign_in_now() - max(failed_at))::float8 AS email_newest_seconds_ago
          FROM password_failures
-         WHERE email = :email AND :email <> '' AND failed_at > slipway_now() - interval '1 hour') e`,
+         WHERE email = :email AND :email <> '' AND failed_at > sign_in_now() - interval '1 hour') e`,
 )
 
 const insert = statement<{ id: number }, Attempt>(
@@ -56,7 +56,7 @@ export const clearPasswordFailures = statement<never, Attempt>(
 export const putKnownAddress = statement<never, { userId: string; address: string }, Tx>(
   'known_address_put',
   `INSERT INTO known_addresses (user_id, address) VALUES (:userId, :address)
-   ON CONFLICT (user_id, address) DO UPDATE SET signed_in_at = slipway_now()`,
+   ON CONFLICT (user_id, address) DO UPDATE SET signed_in_at = sign_in_now()`,
 ).runBy('userId', 'address')
 
 /** Counts an attempt as failed before it is made, or returns how long to wait. */

@@ -12,17 +12,17 @@ const prune = (table: string, isOver: string, name = table): Prune =>
 
 /** Token families come after the tokens that refer to them. */
 const credentials: Prune[] = [
-  prune('access_tokens', 'expires_at < slipway_now()'),
-  prune('refresh_tokens', 'expires_at < slipway_now()'),
-  prune('password_failures', `failed_at < slipway_now() - interval '1 hour'`),
-  prune('known_addresses', `signed_in_at < slipway_now() - interval '30 days'`),
-  prune('invitations', `expires_at < slipway_now() - interval '90 days'`),
-  prune('one_time_codes', `expires_at < slipway_now() - interval '90 days'`),
-  prune('token_families', `revoked_at < slipway_now() - interval '1 day'`, 'revoked_token_families'),
+  prune('access_tokens', 'expires_at < sign_in_now()'),
+  prune('refresh_tokens', 'expires_at < sign_in_now()'),
+  prune('password_failures', `failed_at < sign_in_now() - interval '1 hour'`),
+  prune('known_addresses', `signed_in_at < sign_in_now() - interval '30 days'`),
+  prune('invitations', `expires_at < sign_in_now() - interval '90 days'`),
+  prune('one_time_codes', `expires_at < sign_in_now() - interval '90 days'`),
+  prune('token_families', `revoked_at < sign_in_now() - interval '1 day'`, 'revoked_token_families'),
   prune(
     'token_families',
-    `t.created_at < slipway_now() - interval '31 days'
-       AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= slipway_now())`,
+    `t.created_at < sign_in_now() - interval '31 days'
+       AND NOT EXISTS (SELECT FROM refresh_tokens r WHERE r.family_id = t.id AND r.expires_at >= sign_in_now())`,
   ),
   prune(
     'access_keys',

@@ -18,15 +18,15 @@ export const listSessions = statement<SessionRow, { userId: string }>(
   `SELECT f.id, f.client_address, f.user_agent, f.has_second_factor, f.created_at, f.last_used_at,
           f.expires_at
    FROM token_families f
-   WHERE f.user_id = :userId AND f.revoked_at IS NULL AND f.expires_at > slipway_now()
+   WHERE f.user_id = :userId AND f.revoked_at IS NULL AND f.expires_at > sign_in_now()
      AND EXISTS (SELECT FROM refresh_tokens r
-                 WHERE r.family_id = f.id AND r.spent_at IS NULL AND r.expires_at > slipway_now())
+                 WHERE r.family_id = f.id AND r.spent_at IS NULL AND r.expires_at > sign_in_now())
    ORDER BY f.last_used_at DESC, f.id DESC`,
 ).allBy('userId')
 
 const end = statement<never, { userId: string; id: string }>(
   'session_end',
-  `UPDATE token_families SET revoked_at = slipway_now()
+  `UPDATE token_families SET revoked_at = sign_in_now()
    WHERE user_id = :userId AND id = :id AND revoked_at IS NULL`,
 )
 

@@ -22,18 +22,18 @@ interface NewTokenFamily {
 export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   'token_family_insert',
   `WITH ended AS (
-     UPDATE token_families SET revoked_at = slipway_now() WHERE id IN (
+     UPDATE token_families SET revoked_at = sign_in_now() WHERE id IN (
        SELECT id FROM token_families WHERE user_id = :userId AND revoked_at IS NULL
        ORDER BY last_used_at DESC, id DESC OFFSET ${mostSessionsPerUser - 1}))
    INSERT INTO token_families (id, user_id, client_address, user_agent, has_second_factor, expires_at, oidc_provider,
                                oidc_sealed)
-   VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor, slipway_now() + make_interval(secs => :maxAgeS),
+   VALUES (:id, :userId, :address, :userAgent, :hasSecondFactor, sign_in_now() + make_interval(secs => :maxAgeS),
            :oidcProvider, :oidcSealed)`,
 ).run
 
 export const touchTokenFamily = statement<never, { id: string; address: string }, Tx>(
   'token_family_touch',
-  'UPDATE token_families SET last_used_at = slipway_now(), client_address = :address WHERE id = :id',
+  'UPDATE token_families SET last_used_at = sign_in_now(), client_address = :address WHERE id = :id',
 ).runBy('id', 'address')
 
 // No token outlives its family.
@@ -42,12 +42,12 @@ const insertPair = statement<{ access_seconds: number }, NewTokenPair, Tx>(
   `WITH family AS (SELECT id, expires_at FROM token_families WHERE id = :familyId),
         access AS (
           INSERT INTO access_tokens (token_hash, family_id, expires_at)
-          SELECT :accessHash, id, least(expires_at, slipway_now() + make_interval(secs => :accessSeconds)) FROM family
+          SELECT :accessHash, id, least(expires_at, sign_in_now() + make_interval(secs => :accessSeconds)) FROM family
           RETURNING expires_at),
         refresh AS (
           INSERT INTO refresh_tokens (token_hash, family_id, expires_at)
-          SELECT :refreshHash, id, least(expires_at, slipway_now() + make_interval(secs => :refreshSeconds)) FROM family)
-   SELECT extract(epoch FROM expires_at - slipway_now())::float8 AS access_seconds FROM access`,
+          SELECT :refreshHash, id, least(expires_at, sign_in_now() + make_interval(secs => :refreshSeconds)) FROM family)
+   SELECT extract(epoch FROM expires_at - sign_in_now())::float8 AS access_seconds FROM access`,
 )
 
 /** Returns the number of seconds for which the access token is valid. */
@@ -62,7 +62,7 @@ export const lockTokenFamily = statement<
 >(
   'token_family_lock',
   `SELECT f.id, f.user_id,
-          f.revoked_at IS NOT NULL OR f.expires_at <= slipway_now() OR u.suspended_at IS NOT NULL AS is_ended
+          f.revoked_at IS NOT NULL OR f.expires_at <= sign_in_now() OR u.suspended_at IS NOT NULL AS is_ended
    FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id JOIN users u ON u.id = f.user_id
    WHERE r.token_hash = :refreshHash FOR UPDATE OF f`,
 ).oneBy('refreshHash')
@@ -78,9 +78,9 @@ interface RefreshTokenRow {
 /** The caller holds the family's lock. */
 export const findRefreshToken = statement<RefreshTokenRow, { hash: Buffer }, Tx>(
   'refresh_token_find',
-  `SELECT r.expires_at <= slipway_now() AS is_expired,
+  `SELECT r.expires_at <= sign_in_now() AS is_expired,
           r.spent_at IS NOT NULL AS is_spent,
-          extract(epoch FROM slipway_now() - r.spent_at)::float8 AS spent_seconds_ago,
+          extract(epoch FROM sign_in_now() - r.spent_at)::float8 AS spent_seconds_ago,
           r.successor_sealed,
           next.spent_at IS NOT NULL AS is_successor_spent
    FROM refresh_tokens r LEFT JOIN refresh_tokens next ON next.token_hash = r.successor_hash
@@ -96,7 +96,7 @@ export const spendRefreshToken = statement<
   'refresh_token_spend',
   `WITH spent AS (
      UPDATE refresh_tokens
-     SET spent_at = slipway_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
+     SET spent_at = sign_in_now(), successor_hash = :successorHash, successor_sealed = :successorSealed
      WHERE token_hash = :hash AND spent_at IS NULL RETURNING family_id)
    DELETE FROM refresh_tokens WHERE token_hash IN (
      SELECT r.token_hash FROM refresh_tokens r
@@ -115,8 +115,8 @@ export const takeProviderTokens = statement<
   'token_family_take_oidc',
   `WITH family AS (
      SELECT f.id, f.oidc_sealed FROM token_families f JOIN refresh_tokens r ON r.family_id = f.id
-     WHERE r.token_hash = :refreshHash AND r.spent_at IS NULL AND r.expires_at > slipway_now()
-       AND f.oidc_sealed IS NOT NULL AND f.revoked_at IS NULL AND f.expires_at > slipway_now()
+     WHERE r.token_hash = :refreshHash AND r.spent_at IS NULL AND r.expires_at > sign_in_now()
+       AND f.oidc_sealed IS NOT NULL AND f.revoked_at IS NULL AND f.expires_at > sign_in_now()
      FOR UPDATE OF f)
    UPDATE token_families f SET oidc_sealed = NULL FROM family
    WHERE f.id = family.id RETURNING f.id, f.user_id, f.oidc_provider, family.oidc_sealed`,
@@ -129,20 +129,20 @@ export const putProviderTokens = statement<never, { familyId: string; sealed: Bu
 
 export const revokeTokenFamily = statement<never, { familyId: string }>(
   'token_family_revoke',
-  'UPDATE token_families SET revoked_at = slipway_now() WHERE id = :familyId AND revoked_at IS NULL',
+  'UPDATE token_families SET revoked_at = sign_in_now() WHERE id = :familyId AND revoked_at IS NULL',
 ).runBy('familyId')
 
 /** Returns the user of the family, or undefined if there is no active family with this token. */
 export const revokeTokenFamilyOf = statement<{ user_id: string }, { refreshHash: Buffer }>(
   'token_family_revoke_by_token',
-  `UPDATE token_families SET revoked_at = slipway_now()
+  `UPDATE token_families SET revoked_at = sign_in_now()
    WHERE id = (SELECT family_id FROM refresh_tokens WHERE token_hash = :refreshHash)
      AND revoked_at IS NULL RETURNING user_id`,
 ).oneBy('refreshHash')
 
 const revokeOfUser = statement<never, { userId: string; exceptFamilyId: string | null }>(
   'token_families_revoke_of_user',
-  `UPDATE token_families SET revoked_at = slipway_now()
+  `UPDATE token_families SET revoked_at = sign_in_now()
    WHERE user_id = :userId AND revoked_at IS NULL AND id IS DISTINCT FROM :exceptFamilyId::uuid`,
 )
 

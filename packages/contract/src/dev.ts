@@ -1,0 +1,134 @@
+import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import { errorCodes, operationErrorCodes } from './errors.ts'
+import { Instant, Timestamp, Uuid } from './schema.ts'
+import { paymentStates } from './states.ts'
+
+/** A route of a service that was started with `--dev`. These routes are not part of the API and not in its OpenAPI document. */
+interface DevRoute {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  path: string
+  query?: TObject
+  body?: TSchema
+  answer: TSchema
+}
+
+const strict = { additionalProperties: false }
+const Nothing = Type.Object({})
+
+export const clockModes = ['real', 'frozen', 'scaled'] as const
+export const DevClock = Type.Object({
+  mode: Type.Enum([...clockModes]),
+  now: Timestamp,
+  rate: Type.Number({
+    description: 'Seconds of the service per real second: 0 while frozen, 1 in real mode.',
+  }),
+})
+export type DevClock = Static<typeof DevClock>
+
+const DevClockSet = Type.Object(
+  {
+    mode: Type.Enum([...clockModes]),
+    now: Type.Optional(Instant),
+    rate: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+  },
+  strict,
+)
+const DevClockAdvance = Type.Object(
+  { seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 400 * 86_400 })), to: Type.Optional(Instant) },
+  strict,
+)
+
+export const faultEffects = ['fail', 'reject', 'lie', 'forget', 'delay', 'hang'] as const
+export type FaultEffect = (typeof faultEffects)[number]
+const faultMembers = {
+  on: Type.String({
+    description: 'An `operationId` of openapi.json, or a kind of operation such as `vm-create`.',
+  }),
+  step: Type.Optional(
+    Type.String({ description: 'One step of the operation, such as `boot`. Default: every step.' }),
+  ),
+  name_pattern: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'The name of the resource, with `*` and `?`. Default: every name.',
+    }),
+  ),
+  effect: Type.Enum([...faultEffects]),
+  code: Type.Optional(Type.Enum([...errorCodes, ...operationErrorCodes])),
+  delay_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+  after: Type.Optional(Type.Integer({ minimum: 0, description: 'Skips the first matches. Default: 0.' })),
+  times: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'Ends after so many effects. Default: no end.' }),
+  ),
+  probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+  seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
+}
+const DevFaultCreate = Type.Object(faultMembers, strict)
+export type DevFaultCreate = Static<typeof DevFaultCreate>
+export const DevFault = Type.Object({
+  ...faultMembers,
+  id: Uuid,
+  matched: Type.Integer({ description: 'How many calls matched so far.' }),
+  applied: Type.Integer({ description: 'How many of them got the effect.' }),
+})
+export type DevFault = Static<typeof DevFault>
+
+const DevTransitions = Type.Object(
+  {
+    mode: Type.Enum(['immediate', 'seconds']),
+    n: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600, description: 'How long a boot takes.' })),
+  },
+  strict,
+)
+const DevCapacity = Type.Object(
+  {
+    type: Type.String(),
+    location: Type.String(),
+    free: Type.Integer({ minimum: 0, description: 'How many VMs of the type can be created.' }),
+  },
+  strict,
+)
+const DevPayments = Type.Object({ organization_id: Uuid, state: Type.Enum([...paymentStates]) }, strict)
+
+export const DevRequest = Type.Object({
+  position: Type.Integer(),
+  at: Timestamp,
+  method: Type.String(),
+  path: Type.String(),
+  route: Type.String({ description: 'Its `operationId`; empty for a path outside the API.' }),
+  headers: Type.Record(Type.String(), Type.String()),
+  body: Type.Unknown(),
+  status: Type.Integer(),
+})
+export type DevRequest = Static<typeof DevRequest>
+const itemsOf = <S extends TSchema>(item: S) => Type.Object({ items: Type.Array(item) })
+
+/** The levers of a local service: its clock, faults, capacity and failures. */
+export const devRoutes = {
+  clockGet: { method: 'GET', path: '/_dev/clock', answer: DevClock },
+  clockSet: { method: 'PUT', path: '/_dev/clock', body: DevClockSet, answer: DevClock },
+  clockAdvance: { method: 'POST', path: '/_dev/clock/advance', body: DevClockAdvance, answer: DevClock },
+  faultList: { method: 'GET', path: '/_dev/faults', answer: itemsOf(DevFault) },
+  faultCreate: { method: 'POST', path: '/_dev/faults', body: DevFaultCreate, answer: DevFault },
+  faultDelete: { method: 'DELETE', path: '/_dev/faults/{fault_id}', answer: Nothing },
+  faultDeleteAll: { method: 'DELETE', path: '/_dev/faults', answer: Nothing },
+  transitionsSet: { method: 'PUT', path: '/_dev/transitions', body: DevTransitions, answer: DevTransitions },
+  capacitySet: { method: 'PUT', path: '/_dev/capacity', body: DevCapacity, answer: DevCapacity },
+  hostFail: { method: 'POST', path: '/_dev/hosts/{host_id}/fail', answer: Nothing },
+  hostRecover: { method: 'POST', path: '/_dev/hosts/{host_id}/recover', answer: Nothing },
+  vmCrash: { method: 'POST', path: '/_dev/vms/{vm_id}/crash', answer: Nothing },
+  paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, answer: DevPayments },
+  reset: { method: 'POST', path: '/_dev/reset', answer: DevClock },
+  requestList: {
+    method: 'GET',
+    path: '/_dev/requests',
+    query: Type.Object({ after: Type.Optional(Type.Integer({ minimum: 0 })) }),
+    answer: itemsOf(DevRequest),
+  },
+} as const satisfies Record<string, DevRoute>
+
+export type DevRouteId = keyof typeof devRoutes
+type Part<R, K extends string> = R extends { [P in K]: infer S extends TSchema } ? Static<S> : undefined
+export type DevBody<Id extends DevRouteId> = Part<(typeof devRoutes)[Id], 'body'>
+export type DevQuery<Id extends DevRouteId> = Part<(typeof devRoutes)[Id], 'query'>
+export type DevResponse<Id extends DevRouteId> = Static<(typeof devRoutes)[Id]['answer']>

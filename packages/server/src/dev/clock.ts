@@ -1,0 +1,98 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DevBody, DevClock } from '@slipway/contract'
+import { thresholds } from '../billing/budgets.ts'
+import { Failure, invalidField } from '../domain/failure.ts'
+import { time } from '../postgres/time.ts'
+import type { Server } from '../server.ts'
+import { warnAheadS } from '../store/compute/vm-expiry.ts'
+import { findClock, findNextDue, listDueOperations, setClock, stepClock } from '../store/dev/clock.ts'
+import { findDueWork, type WorkKind } from '../store/fleet/due.ts'
+
+const longestSettleMs = 30_000
+const pollMs = 10
+/** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have times of their own. */
+const settledKinds: WorkKind[] = ['operations', 'events', 'webhooks', 'expiry', 'suspension', 'firewalls']
+
+/** The parts of a server that do work which becomes due by time. */
+export type Workers = Pick<Server, 'services' | 'reconciler' | 'billing' | 'webhooks' | 'mail'>
+
+export async function readClock({ services }: Workers): Promise<DevClock> {
+  const { mode, now, rate } = await findClock(services.database)
+  return { mode, now: time(now), rate }
+}
+
+export async function changeClock(
+  workers: Workers,
+  { mode, now, rate }: DevBody<'clockSet'>,
+): Promise<DevClock> {
+  if (mode === 'scaled' && rate === undefined) throw invalidField('rate', 'is required to scale the clock')
+  if (mode !== 'scaled' && rate !== undefined) throw invalidField('rate', 'is only for the mode scaled')
+  if (now !== undefined) await advanceClock(workers, { to: now })
+  const current = await findClock(workers.services.database)
+  await setClock(workers.services.database, { mode, now: current.now, rate: rate ?? 1 })
+  return readClock(workers)
+}
+
+/**
+ * Moves the clock from one due time to the next and does at each what is due, so that everything happens at its time. Returns
+ * when everything has settled.
+ */
+export async function advanceClock(
+  workers: Workers,
+  { seconds, to }: DevBody<'clockAdvance'>,
+): Promise<DevClock> {
+  const { database, config } = workers.services
+  const start = (await findClock(database)).now
+  if ((seconds === undefined) === (to === undefined))
+    throw new Failure('invalid_argument', 'Send either seconds or to.')
+  const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
+  if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
+  const limit = performance.now() + longestSettleMs
+  for (;;) {
+    await settle(workers, limit)
+    const { now } = await findClock(database)
+    if (now >= target) return readClock(workers)
+    const params = { now, warnAheadS, rollupAtUtc: config.billing.rollupAtUtc, thresholds }
+    const due = await findNextDue(database, params)
+    const next = due && due < target ? due : target
+    await database.transaction((tx) => stepClock(tx, next.getTime() - now.getTime()))
+  }
+}
+
+/** Does everything that is due now. Throws a 409 that names what is left after 30 seconds. */
+async function settle(workers: Workers, limit: number): Promise<void> {
+  const { reconciler, billing, webhooks, mail, services } = workers
+  const { database, signals } = services
+  for (;;) {
+    signals.send('operations')
+    await reconciler.reports()
+    await reconciler.firewalls()
+    await reconciler.expiry()
+    await reconciler.suspension()
+    await billing.once()
+    await reconciler.stamp()
+    await webhooks.once()
+    if (services.config.mail) await mail.once()
+    const left = await waitForOperations(workers, limit)
+    const found = await findDueWork(database, {
+      locations: ['', ...services.engines.keys()],
+      turns: [],
+      restsMs: [],
+    })
+    const kinds = settledKinds.filter((kind) => found[kind])
+    if (left.length === 0 && kinds.length === 0) return
+    if (performance.now() > limit) throw unsettled([...left, ...kinds])
+  }
+}
+
+/** Waits while operations are due or running, and returns those that do not end in time. */
+async function waitForOperations({ services: { database } }: Workers, limit: number): Promise<string[]> {
+  for (;;) {
+    const due = await listDueOperations(database)
+    if (due.length === 0 || performance.now() > limit) return due.map(({ id, kind }) => `${kind} ${id}`)
+    await delay(pollMs)
+  }
+}
+
+const unsettled = (left: string[]) =>
+  new Failure('conflict', `The clock was moved, but this has not settled within 30 s: ${left.join(', ')}.`)

@@ -1,0 +1,49 @@
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
+
+interface Place {
+  location: string
+  family: string
+}
+
+const hosts = `SELECT id FROM hosts WHERE location = :location AND family = :family AND is_schedulable AND state = 'up'`
+
+const lock = statement<{ id: string }, Place>('dev_capacity_lock', `${hosts} ORDER BY id FOR UPDATE`)
+
+const release = statement<never, Place>(
+  'dev_capacity_release',
+  `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL
+   WHERE is_held_back AND state = 'quarantined' AND host_id IN (${hosts})`,
+)
+
+const free = statement<{ host_id: string; ids: string[] }, Place>(
+  'dev_capacity_free',
+  `SELECT host_id, array_agg(id ORDER BY numa_node, pci_address) AS ids FROM gpus
+   WHERE state = 'free' AND host_id IN (${hosts}) GROUP BY host_id ORDER BY host_id`,
+)
+
+const hold = statement<never, { ids: string[] }>(
+  'dev_capacity_hold',
+  `UPDATE gpus SET state = 'quarantined', is_held_back = true, quarantined_at = slipway_now()
+   WHERE id = ANY (:ids::uuid[])`,
+)
+
+/**
+ * Holds back free GPUs of the family so that exactly `vms` VMs with `gpuCount` GPUs each fit. Returns how many fit if that is
+ * fewer, and then holds back none.
+ */
+export async function limitCapacity(tx: Tx, place: Place, gpuCount: number, vms: number): Promise<number> {
+  await lock.all(tx, place)
+  await release.run(tx, place)
+  const rows = await free.all(tx, place)
+  const total = rows.reduce((sum, { ids }) => sum + Math.floor(ids.length / gpuCount), 0)
+  if (total < vms) return total
+  let left = vms
+  const held = rows.flatMap(({ ids }) => {
+    const kept = Math.min(left, Math.floor(ids.length / gpuCount))
+    left -= kept
+    return ids.slice(kept * gpuCount)
+  })
+  await hold.run(tx, { ids: held })
+  return vms
+}
