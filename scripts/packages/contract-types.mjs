@@ -5,8 +5,8 @@ import { bundled } from '../bundled.mjs'
 /** Returns the text of a declaration file: every named record, the routes by id, and the codes of errors. */
 export async function contractTypes() {
   const contract = await bundled('packages/contract/src/index.ts')
-  const { components, routeIds, routeOf, errorCodes, operationErrorCodes, eventTypes, vmTypeNames } = contract
-  const type = typePrinter(components, [eventTypes, vmTypeNames])
+  const { components, routeIds, routeOf, devRoutes, errorCodes, operationErrorCodes } = contract
+  const type = typePrinter(components, [contract.eventTypes, contract.vmTypeNames])
 
   const records = [...components.values()].map(
     (schema) => `${docOf(schema, '')}export interface ${schema.title} ${type.body(schema)}`,
@@ -16,8 +16,7 @@ export async function contractTypes() {
     .filter(([name, value]) => isSchema(value) && !components.has(name))
     .map(([name, schema]) => `${docOf(schema, '')}export type ${name} = ${type.of(schema)}`)
 
-  const routes = routeIds.map((id) => {
-    const { method, path, summary, query, body, answer, opensTransactions } = routeOf(id)
+  const printRoute = ([id, { method, path, summary, query, body, answer, opensTransactions }]) => {
     const params = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => `${name}: string`).join('; ')
     const parts = [
       `method: '${method}'`,
@@ -28,8 +27,10 @@ export async function contractTypes() {
       `answer: ${type.of(answer, '    ')}`,
       opensTransactions && 'opensTransactions: true',
     ]
-    return `  /** ${summary} */\n  ${id}: {\n    ${parts.filter(Boolean).join('\n    ')}\n  }`
-  })
+    const doc = summary ? `  /** ${summary} */\n` : ''
+    return `${doc}  ${id}: {\n    ${parts.filter(Boolean).join('\n    ')}\n  }`
+  }
+  const routes = routeIds.map((id) => printRoute([id, routeOf(id)]))
 
   return `${[
     ...records,
@@ -42,6 +43,12 @@ export async function contractTypes() {
     'export type RouteQuery<Id extends RouteId> = Routes[Id] extends { query: infer Query } ? Query : undefined',
     'export type RouteBody<Id extends RouteId> = Routes[Id] extends { body: infer Body } ? Body : undefined',
     "export type RouteResponse<Id extends RouteId> = Routes[Id]['answer']",
+    `export type FaultEffect = ${union(contract.faultEffects)}`,
+    `/** What each lever takes and answers. */\nexport interface DevRoutes {\n${Object.entries(devRoutes).map(printRoute).join('\n')}\n}`,
+    'export type DevRouteId = keyof DevRoutes',
+    'export type DevQuery<Id extends DevRouteId> = DevRoutes[Id] extends { query: infer Query } ? Query : undefined',
+    'export type DevBody<Id extends DevRouteId> = DevRoutes[Id] extends { body: infer Body } ? Body : undefined',
+    "export type DevResponse<Id extends DevRouteId> = DevRoutes[Id]['answer']",
   ].join('\n\n')}\n`
 }
 

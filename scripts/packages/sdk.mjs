@@ -1,31 +1,41 @@
-// Builds the SDK as it is published: one file of JavaScript for every runtime, and declarations that stand by themselves.
+// Builds the SDK as it is published: JavaScript for every runtime, and declarations that stand by themselves.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { root } from '../install.mjs'
 import { leave } from '../phase.mjs'
 import { contractTypes } from './contract-types.mjs'
 
-const entry = join(root, 'packages/sdk/src/index.ts')
+const source = (name) => join(root, 'packages/sdk/src', name)
+/** What can be imported, and the types of the platform that each part may use besides those of the web. */
+const entries = { 'index.ts': [], 'testing.ts': ['node'] }
 
 export async function buildSdk(directory) {
+  await bundleSdk(directory)
+  const contract = join(directory, 'contract.d.ts')
+  writeFileSync(contract, await contractTypes())
+  for (const [name, types] of Object.entries(entries)) await declare(directory, contract, source(name), types)
+}
+
+/** Writes one file for each entry, and one with the code that they share, so that both have the same classes. */
+export async function bundleSdk(directory) {
   mkdirSync(directory, { recursive: true })
   const { build } = await import('esbuild')
   await build({
-    entryPoints: [entry],
-    outfile: join(directory, 'index.js'),
+    entryPoints: Object.keys(entries).map(source),
+    outdir: directory,
+    splitting: true,
+    chunkNames: 'shared',
     bundle: true,
     platform: 'neutral',
+    external: ['node:*'],
     format: 'esm',
     target: 'es2022',
     logLevel: 'warning',
   })
-  const contract = join(directory, 'contract.d.ts')
-  writeFileSync(contract, await contractTypes())
-  await declare(directory, contract)
 }
 
 /** The SDK's own declarations, compiled against the types of the contract that are published with it. */
-async function declare(directory, contract) {
+async function declare(directory, contract, entry, types) {
   const { default: ts } = await import('typescript')
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
@@ -34,8 +44,9 @@ async function declare(directory, contract) {
     noEmit: false,
     declaration: true,
     emitDeclarationOnly: true,
-    skipLibCheck: false,
-    types: [],
+    // Node's types themselves do not pass with exactOptionalPropertyTypes.
+    skipLibCheck: types.includes('node'),
+    types,
     lib: [...options.lib, 'lib.dom.d.ts'],
     paths: {
       '@slipway/contract': [contract],

@@ -17,7 +17,11 @@ const published = {
     name: '@slipway/sdk',
     manifest: () => ({
       types: './dist/index.d.ts',
-      exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' }, ...itself },
+      exports: {
+        '.': { types: './dist/index.d.ts', default: './dist/index.js' },
+        './testing': { types: './dist/testing.d.ts', default: './dist/testing.js' },
+        ...itself,
+      },
       sideEffects: false,
     }),
     fill: (directory) => buildSdk(join(directory, 'dist')),

@@ -63,7 +63,7 @@ const faultMembers = {
   probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
   seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),
 }
-const DevFaultCreate = Type.Object(faultMembers, strict)
+export const DevFaultCreate = Type.Object(faultMembers, strict)
 export type DevFaultCreate = Static<typeof DevFaultCreate>
 export const DevFault = Type.Object({
   ...faultMembers,
@@ -127,8 +127,9 @@ export const devRoutes = {
   },
 } as const satisfies Record<string, DevRoute>
 
-export type DevRouteId = keyof typeof devRoutes
+export type DevRoutes = typeof devRoutes
+export type DevRouteId = keyof DevRoutes
 type Part<R, K extends string> = R extends { [P in K]: infer S extends TSchema } ? Static<S> : undefined
-export type DevBody<Id extends DevRouteId> = Part<(typeof devRoutes)[Id], 'body'>
-export type DevQuery<Id extends DevRouteId> = Part<(typeof devRoutes)[Id], 'query'>
-export type DevResponse<Id extends DevRouteId> = Static<(typeof devRoutes)[Id]['answer']>
+export type DevBody<Id extends DevRouteId> = Part<DevRoutes[Id], 'body'>
+export type DevQuery<Id extends DevRouteId> = Part<DevRoutes[Id], 'query'>
+export type DevResponse<Id extends DevRouteId> = Static<DevRoutes[Id]['answer']>

@@ -74,7 +74,7 @@ const plainSegment = /^[A-Za-z0-9][A-Za-z0-9_-]*$/
  * Checks a value before it becomes a part of the path. `fetch` resolves `..` in a URL, so an unchecked value could call
  * another route: the deletion of an SSH key could become the deletion of its project.
  */
-function pathSegment(id: RouteId, name: string, given: unknown): string {
+export function pathSegment(id: string, name: string, given: unknown): string {
   const value = String(given ?? '')
   if (name.endsWith('_id') ? isUuid(value) : plainSegment.test(value)) return value
   const expected = name.endsWith('_id') ? 'a UUID' : 'a name of letters, digits, _ and -'
@@ -94,7 +94,7 @@ export async function callRoute<Id extends RouteId>(
   return transport.send(requestOf(id, input), readJson) as Promise<RouteResponse<Id>>
 }
 
-async function readJson(response: Response): Promise<unknown> {
+export async function readJson(response: Response): Promise<unknown> {
   const text = await response.text()
   try {
     return JSON.parse(text)

@@ -33,7 +33,7 @@ export interface CallOptions {
 export interface RequestParts extends CallOptions {
   method: string
   path: string
-  /** A call about tokens, which has no Idempotency-Key. */
+  /** A call without an Idempotency-Key, such as those about tokens. It is repeated only if the service did not start it. */
   isSession: boolean
   body?: unknown
   headers?: Record<string, string>

@@ -15,8 +15,9 @@ let server: InProcessServer
 /** What the examples may take for granted; everything else they must say themselves. */
 const ground = `
 import { ApiError, createClient, logIn, signWebhook, verifyWebhook } from '@slipway/sdk'
+import { startService } from '@slipway/sdk/testing'
 interface Ground { baseUrl: string; accessKey: string; project_id: string; email: string; password: string; sshPublicKey: string; log: (...words: unknown[]) => void }
-void [ApiError, createClient, logIn, signWebhook, verifyWebhook]
+void [ApiError, createClient, logIn, signWebhook, verifyWebhook, startService]
 `
 
 interface Example {

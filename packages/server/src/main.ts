@@ -81,7 +81,11 @@ async function serve(config: Config, begun: number): Promise<void> {
   const embedded = config.database.url
     ? null
     : await phase('Starting PostgreSQL', () =>
-        openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
+        openEmbedded({
+          dataDir: config.server.dataDir,
+          log: (line) => log.info(line),
+          mayBypassTriggers: config.isDev,
+        }),
       )
   let server: Server
   try {

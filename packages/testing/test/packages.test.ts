@@ -63,11 +63,16 @@ test('the server has what its operators copy', () => {
 test('the client and the command line stand by themselves', () => {
   for (const name of ['@slipway/sdk', 'slipway']) expect(named(name).manifest.dependencies).toBeUndefined()
   const sdk = named('@slipway/sdk').directory
-  const texts = readdirSync(join(sdk, 'dist')).map((file) => readFileSync(join(sdk, 'dist', file), 'utf8'))
-  const imported = texts.flatMap((text) =>
-    Array.from(text.matchAll(/\bfrom\s*['"]([^'"]+)/g), ([, path]) => path!),
-  )
-  expect(imported.filter((path) => !/^\.\/[\w-]+\.js$/.test(path))).toEqual([])
+  const importedBy = (files: string[]) =>
+    files
+      .map((file) => readFileSync(join(sdk, 'dist', file), 'utf8'))
+      .flatMap((text) => Array.from(text.matchAll(/\bfrom\s*['"]([^'"]+)/g), ([, path]) => path!))
+      .filter((path) => !/^\.\/[\w-]+\.js$/.test(path))
+  const files = readdirSync(join(sdk, 'dist'))
+  expect(importedBy(files.filter((file) => file !== 'testing.js'))).toEqual([])
+  // The part for tests is for Node, and no other part loads it.
+  expect(importedBy(['testing.js']).filter((path) => !path.startsWith('node:'))).toEqual([])
+  expect(readFileSync(join(sdk, 'dist/index.js'), 'utf8')).not.toContain('testing.js')
   const cli = readFileSync(join(named('slipway').directory, 'dist/slipway.js'), 'utf8')
   const outside = Array.from(cli.matchAll(/^import .*?from\s*['"]([^'"]+)/gm), ([, path]) => path!)
   expect(outside.filter((path) => !path.startsWith('node:'))).toEqual([])
@@ -108,16 +113,22 @@ test('there is one version, which the change log knows', () => {
   expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toMatch(new RegExp(`^## ${version}$`, 'm'))
 })
 
-test('the types of the client say of every route what the contract says', () => {
-  const parts = ['Params', 'Query', 'Body', 'Response'] as const
-  const lines = parts.map(
-    (part) =>
-      `export const ${part}: { [Id in Ours.RouteId]: Same<Ours.Route${part}<Id>, Folded.Route${part}<Id>> } = {} as { [Id in Ours.RouteId]: true }`,
+test('the types of the client say of every route and lever what the contract says', () => {
+  const types = {
+    Route: ['RouteParams', 'RouteQuery', 'RouteBody', 'RouteResponse'],
+    DevRoute: ['DevQuery', 'DevBody', 'DevResponse'],
+  }
+  const lines = Object.entries(types).flatMap(([route, names]) =>
+    names.map(
+      (name) =>
+        `export const ${name}: { [Id in Ours.${route}Id]: Same<Ours.${name}<Id>, Folded.${name}<Id>> } = {} as { [Id in Ours.${route}Id]: true }`,
+    ),
   )
   const text = `import type * as Ours from '@slipway/contract'
 import type * as Folded from './sdk/dist/contract.js'
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : { narrower: B }) : { wider: B }
 export const ids: Same<Ours.RouteId, Folded.RouteId> = true
+export const levers: Same<Ours.DevRouteId, Folded.DevRouteId> = true
 ${lines.join('\n')}
 `
   const file = join(scratch, 'same.ts')

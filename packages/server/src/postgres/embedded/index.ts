@@ -16,7 +16,13 @@ import {
   stopPostmaster,
   superuser,
 } from './postmaster.ts'
-import { ensureServiceDatabase, giveToService, servicePassword, serviceRole } from './service-role.ts'
+import {
+  allowBypass,
+  ensureServiceDatabase,
+  giveToService,
+  servicePassword,
+  serviceRole,
+} from './service-role.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -27,6 +33,8 @@ interface EmbeddedOptions {
   log: Log
   /** Further PostgreSQL settings; they apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
+  /** Whether the service may change rows without their triggers, as the reset of `--dev` does. By default unchanged. */
+  mayBypassTriggers?: boolean
 }
 
 export interface Embedded {
@@ -75,6 +83,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
       const keeper = await ensureRunning(postmaster, url.keeper, options.log)
       try {
         await ensureServiceDatabase(keeper, databaseName, servicePassword(password))
+        if (options.mayBypassTriggers !== undefined) await allowBypass(keeper, options.mayBypassTriggers)
         await giveToService(url.superuser, databaseName)
       } catch (error) {
         await keeper.end()

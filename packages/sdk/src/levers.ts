@@ -1,0 +1,123 @@
+import type {
+  DevBody,
+  DevClock,
+  DevFault,
+  DevQuery,
+  DevRequest,
+  DevResponse,
+  DevRouteId,
+  DevRoutes,
+} from '@slipway/contract'
+import { type OrUndefined, pathSegment, readJson } from './call.ts'
+import { ApiError, isApiError } from './errors.ts'
+import { type ClientOptions, createTransport } from './transport.ts'
+
+type Body<Id extends DevRouteId> = OrUndefined<DevBody<Id>>
+
+/** The levers of a service that was started with `--dev`: they control its clock, capacity and failures. */
+export interface Levers {
+  clock: {
+    get(): Promise<DevClock>
+    /** Freezes the clock, lets it run faster, or lets it run at normal speed again. It never goes back. */
+    set(clock: Body<'clockSet'>): Promise<DevClock>
+    /** Moves the clock, and returns when everything that became due on the way is done. */
+    advance(distance: Body<'clockAdvance'>): Promise<DevClock>
+  }
+  faults: {
+    list(): Promise<DevFault[]>
+    create(fault: Body<'faultCreate'>): Promise<DevFault>
+    delete(fault_id: string): Promise<void>
+    deleteAll(): Promise<void>
+  }
+  /** Sets how long the boot of a VM takes. */
+  transitions: { set(duration: Body<'transitionsSet'>): Promise<DevResponse<'transitionsSet'>> }
+  /** Sets how many VMs of a type can still be created in a location. */
+  capacity: { set(capacity: Body<'capacitySet'>): Promise<DevResponse<'capacitySet'>> }
+  hosts: { fail(host_id: string): Promise<void>; recover(host_id: string): Promise<void> }
+  vms: { crash(vm_id: string): Promise<void> }
+  /** Sets the state of an organization's payment method. */
+  payments: { set(payments: Body<'paymentsSet'>): Promise<DevResponse<'paymentsSet'>> }
+  /** Deletes everything but the demo and its credentials, ends all faults, and sets the clock to the real time. */
+  reset(): Promise<DevClock>
+  /** The last 1,000 requests to the service, or those after a position, without credentials and secrets. */
+  requests(query?: OrUndefined<DevQuery<'requestList'>>): Promise<DevRequest[]>
+}
+
+/** The compiler compares each entry with the contract, whose schemas are too large for a client. */
+const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['path']}` } = {
+  clockGet: 'GET /_dev/clock',
+  clockSet: 'PUT /_dev/clock',
+  clockAdvance: 'POST /_dev/clock/advance',
+  faultList: 'GET /_dev/faults',
+  faultCreate: 'POST /_dev/faults',
+  faultDelete: 'DELETE /_dev/faults/{fault_id}',
+  faultDeleteAll: 'DELETE /_dev/faults',
+  transitionsSet: 'PUT /_dev/transitions',
+  capacitySet: 'PUT /_dev/capacity',
+  hostFail: 'POST /_dev/hosts/{host_id}/fail',
+  hostRecover: 'POST /_dev/hosts/{host_id}/recover',
+  vmCrash: 'POST /_dev/vms/{vm_id}/crash',
+  paymentsSet: 'PUT /_dev/payments',
+  reset: 'POST /_dev/reset',
+  requestList: 'GET /_dev/requests',
+}
+
+/** The service waits up to 30 s for everything to settle. */
+const timeoutMs = 60_000
+
+export function createLevers(options: ClientOptions): Levers {
+  const transport = createTransport({ timeoutMs, ...options })
+
+  function send<Id extends DevRouteId>(id: Id, path: string, body?: unknown): Promise<DevResponse<Id>> {
+    const [method = ''] = paths[id].split(' ')
+    // A retry after a broken connection could move the clock twice.
+    const request = { method, path, isSession: true, ...(body !== undefined && { body }) }
+    return transport.send(request, readJson) as Promise<DevResponse<Id>>
+  }
+
+  const isInDevMode = () =>
+    send('clockGet', '/_dev/clock').then(
+      () => true,
+      (error) => !(isApiError(error) && error.code === 'not_found'),
+    )
+
+  async function call<Id extends DevRouteId>(
+    id: Id,
+    { target = '', query = '', body }: { target?: string; query?: string; body?: Body<Id> } = {},
+  ): Promise<DevResponse<Id>> {
+    const [, path = ''] = paths[id].split(' ')
+    const filled = path.replace(/\{(\w+)\}/, (_, name) => pathSegment(id, name, target))
+    try {
+      return await send(id, filled + query, body)
+    } catch (error) {
+      if (!isApiError(error) || error.code !== 'not_found' || (await isInDevMode())) throw error
+      const { code, status, requestId } = error
+      const message = 'This service was not started with --dev.'
+      throw new ApiError({ code, status, requestId, message, cause: error })
+    }
+  }
+
+  return {
+    clock: {
+      get: () => call('clockGet'),
+      set: (body) => call('clockSet', { body }),
+      advance: (body) => call('clockAdvance', { body }),
+    },
+    faults: {
+      list: async () => (await call('faultList')).items,
+      create: (body) => call('faultCreate', { body }),
+      delete: async (target) => void (await call('faultDelete', { target })),
+      deleteAll: async () => void (await call('faultDeleteAll')),
+    },
+    transitions: { set: (body) => call('transitionsSet', { body }) },
+    capacity: { set: (body) => call('capacitySet', { body }) },
+    hosts: {
+      fail: async (target) => void (await call('hostFail', { target })),
+      recover: async (target) => void (await call('hostRecover', { target })),
+    },
+    vms: { crash: async (target) => void (await call('vmCrash', { target })) },
+    payments: { set: (body) => call('paymentsSet', { body }) },
+    reset: () => call('reset'),
+    requests: async ({ after = 0 } = {}) => (await call('requestList', { query: `?after=${after}` })).items,
+  }
+}
