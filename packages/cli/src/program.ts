@@ -21,7 +21,7 @@ const headings: [heading: string, nouns: string[]][] = [
   ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'ssh-key', 'image', 'location']],
   ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
-  ['Other:', ['export', 'mcp', 'admin']],
+  ['Other:', ['export', 'mcp', 'admin', 'dev']],
 ]
 
 /** Builds the command tree. Only the noun that was typed is loaded, unless help needs them all. */

@@ -20,13 +20,16 @@ export interface InProcessServer extends Credentials {
  * The server with the demo in the process of the test, on a database of its own: for tests of its clients. It serves only
  * while the test does not block, so nothing that calls it may be run by `spawnSync`.
  */
-export async function startInProcessServer(toml = twoLocations()): Promise<InProcessServer> {
+export async function startInProcessServer(
+  toml = twoLocations(),
+  moreFlags: string[] = [],
+): Promise<InProcessServer> {
   const database = await createDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'slipway-'))
   const dataDir = join(folder, '.slipway')
   const file = join(folder, 'slipway.toml')
   writeFileSync(file, toml)
-  const flags = ['--port', '0', '--data-dir', dataDir, '--config', file]
+  const flags = ['--port', '0', '--data-dir', dataDir, '--config', file, ...moreFlags]
   const config = loadConfig(flags, {}, (path) => readFileSync(path, 'utf8'))
   const server = await startServer(config, database.url, pino({ level: 'silent' }))
   const credentials = await seedDemo(server.services, { api: server.url, console: server.url })

@@ -30,6 +30,7 @@ export const commands: CommandTree = {
   export: async () => (await import('./export/index.ts')).exporter,
   mcp: async () => (await import('./mcp/index.ts')).mcp,
   admin: async () => (await import('./admin/index.ts')).admin,
+  dev: async () => (await import('./dev/index.ts')).dev,
   completion: async () => (await import('./completion/index.ts')).completion,
   __complete: async () => (await import('./completion/index.ts')).completeCommand(commands),
 }

@@ -1,12 +1,13 @@
 import { isUuid } from '@slipway/contract/names'
 import type { Client, TokenSource } from '@slipway/sdk'
+import type { Levers } from '@slipway/sdk/levers'
 import { exitCodes, UsageError } from '../errors/cli-error.ts'
 import type { Io } from '../io.ts'
 import { colorsFor, type Palette } from '../output/colors.ts'
 import { type OutputFormat, parseOutput } from '../output/format.ts'
 import type { Output } from '../output/print.ts'
 import { laidOut } from '../output/untrusted.ts'
-import { clientOf } from './client.ts'
+import { clientOf, leversOf } from './client.ts'
 import { resolveAmong } from './names.ts'
 import { storedSession } from './session.ts'
 import { type GlobalFlags, resolveSettings, type Settings } from './settings.ts'
@@ -44,22 +45,25 @@ export class Cli implements Output {
   }
 
   get client(): Client {
-    return this.clientWith(this.settings.accessKey || storedSession(this.settings, this.env) || '')
+    return clientOf(this.settings.apiUrl, this.credential())
   }
 
   /** Returns a client for the operator's side: with the operator key if there is one, else with the login. */
   get operator(): Client {
-    const { operatorKey } = this.settings
-    return operatorKey ? this.clientWith(operatorKey) : this.client
+    return clientOf(this.settings.apiUrl, this.settings.operatorKey || this.credential())
   }
 
-  private clientWith(token: TokenSource): Client {
-    if (!token) {
-      throw new UsageError(`There is no credential for ${this.settings.apiUrl}.`, [
-        'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
-      ])
-    }
-    return clientOf(this.settings.apiUrl, token)
+  /** Returns the levers of a service with `--dev`, which are for operators too. */
+  get levers(): Levers {
+    return leversOf(this.settings.apiUrl, this.settings.operatorKey || this.credential())
+  }
+
+  private credential(): TokenSource {
+    const credential = this.settings.accessKey || storedSession(this.settings, this.env)
+    if (credential) return credential
+    throw new UsageError(`There is no credential for ${this.settings.apiUrl}.`, [
+      'Log in with `slipway login`, or set SLIPWAY_ACCESS_KEY.',
+    ])
   }
 
   /** Returns the id of the project that the command is about. */

@@ -9,7 +9,8 @@ const suspicious = new Set(['not_found', 'method_not_allowed', 'unexpected_answe
 /** A server older than this command line may not know what was asked for: then the error says so. */
 export async function explainIfOld(cli: Cli, error: unknown): Promise<unknown> {
   if (!(error instanceof ApiError) || !suspicious.has(error.code) || error.status === 0) return error
-  const root = await cli.client.rootGet({}, { timeoutMs: 3000 }).catch(() => undefined)
+  // The operator's client, because there may be no other key than the operator's.
+  const root = await cli.operator.rootGet({}, { timeoutMs: 3000 }).catch(() => undefined)
   if (typeof root?.version !== 'string') return error
   if (root.api_version !== 'v0.1') {
     return withHint(error, `The server speaks API ${root.api_version}, this command line v0.1.`)

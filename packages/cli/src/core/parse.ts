@@ -13,6 +13,14 @@ export function parseDurationMs(text: string): number {
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * unitMs[unit as keyof typeof unitMs], 0)
 }
 
+/** Reads a date, which begins at midnight UTC, or a time. */
+export function parseTime(text: string): string {
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError(`${text} is not a time. Expected for example 2027-01-01 or 2027-01-01T12:00:00Z.`)
+  return time.toISOString()
+}
+
 export function parseNumber(text: string): number {
   const number = Number(text)
   if (text.trim() === '' || !Number.isFinite(number)) throw new UsageError(`${text} is not a number.`)

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import { freshHome } from './cli.ts'
 
 /** A home, a server for the tests of a file, and the environment that reaches it; `toml` is the server's configuration. */
-export function cliWithServer(toml?: string) {
+export function cliWithServer(toml?: string, flags?: string[]) {
   const { home, base, slipway: runAs, executable, remove } = freshHome()
   const publicKey = join(home, 'key.pub')
   let server: InProcessServer
   let env: Record<string, string>
   beforeAll(async () => {
     writeFileSync(publicKey, `${sshKey}\n`)
-    server = await startInProcessServer(toml)
+    server = await startInProcessServer(toml, flags)
     env = {
       SLIPWAY_API_URL: server.api_url,
       SLIPWAY_ACCESS_KEY: server.access_key,

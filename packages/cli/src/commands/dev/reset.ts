@@ -1,0 +1,16 @@
+import { confirmLoss } from '../../core/ask.ts'
+import { command } from '../../core/command.ts'
+import { printOne } from '../../output/print.ts'
+
+export const devReset = command<{ yes?: boolean }>({
+  name: 'reset',
+  summary: 'delete everything but the demo, end all faults, and set the clock to the real time',
+  details: 'The credentials of the demo keep working.',
+  options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
+  examples: ['slipway dev reset', 'slipway dev reset --yes'],
+  async run(cli, { yes }) {
+    const { apiUrl } = cli.settings
+    await confirmLoss(cli, `Delete everything of ${apiUrl} but the demo and its credentials?`, yes)
+    await printOne(cli, await cli.levers.reset())
+  },
+})

@@ -1,0 +1,105 @@
+import { startInProcessServer } from '@slipway/testing/in-process-server.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { goldenFile, transcript } from './support/golden.ts'
+import { cliWithServer } from './support/with-server.ts'
+
+const cli = cliWithServer(undefined, ['--dev'])
+const { slipway, json, createVm } = cli
+
+beforeEach(async () => {
+  expect(await slipway('dev', 'reset', '--yes')).toMatchObject({ code: 0 })
+})
+
+test('the clock is shown, frozen, moved, run faster and run normally', async () => {
+  const frozen = await json('dev', 'clock', 'freeze')
+  expect(await json('dev', 'clock', 'show')).toEqual(frozen)
+  const moved = await json('dev', 'clock', 'advance', '31d')
+  expect(Date.parse(moved.now) - Date.parse(frozen.now)).toBe(31 * 86_400_000)
+  const day = new Date(Date.parse(moved.now) + 86_400_000).toISOString().slice(0, 10)
+  expect(await json('dev', 'clock', 'advance', '--to', day)).toMatchObject({
+    mode: 'frozen',
+    now: `${day}T00:00:00.000Z`,
+  })
+  expect(await json('dev', 'clock', 'set', '--rate', '60')).toMatchObject({ mode: 'scaled', rate: 60 })
+  expect(await json('dev', 'clock', 'real')).toMatchObject({ mode: 'real', rate: 1 })
+  for (const words of [[], ['1d', '--to', '2099-01-01'], ['soon'], ['--to', 'soon']])
+    expect(await slipway('dev', 'clock', 'advance', ...words)).toMatchObject({ code: 2 })
+})
+
+test('faults are created, act, are listed and deleted', async () => {
+  const fault = ['dev', 'fault', 'create', 'vm-create', '--step', 'boot', '--effect', 'fail']
+  const { id } = await json(...fault, '--name', 'train-*', '--times', '1', '--delay', '1s')
+  const where = ['--type', 'a40.1x', '--location', 'us-east1-a', '--ssh-key', cli.publicKey]
+  const failed = await slipway('vm', 'create', 'train-1', ...where)
+  expect(failed.stderr).toContain('This failure was requested with /_dev/faults.')
+  expect(await json('dev', 'fault', 'list')).toMatchObject([{ id, matched: 1, applied: 1, delay_ms: 1000 }])
+  await slipway('dev', 'fault', 'delete', id)
+  expect(await json('dev', 'fault', 'list')).toEqual([])
+  await slipway(...fault)
+  await slipway('dev', 'fault', 'delete', '--all')
+  expect(await json('dev', 'fault', 'list')).toEqual([])
+  expect(await slipway('dev', 'fault', 'delete')).toMatchObject({ code: 2 })
+  expect((await slipway(...fault.slice(0, -1), 'fial')).stderr).toContain('Did you mean fail?')
+})
+
+test('a type runs out of stock, a host and a VM fail, a payment is declined', async () => {
+  await slipway('dev', 'capacity', 'a40.1x', 'us-east1-a', '1')
+  await createVm('last')
+  const next = ['vm', 'create', 'next', '--type', 'a40.1x', '--ssh-key', cli.publicKey, '--location']
+  expect(await slipway(...next, 'us-east1-a')).toMatchObject({ code: 4 })
+
+  expect(await slipway('dev', 'vm', 'crash', 'last')).toMatchObject({ code: 0 })
+  expect((await json('vm', 'show', 'last')).state).toBe('STATE_CRASHED')
+
+  expect(await slipway('dev', 'host', 'fail', 'a100-1')).toMatchObject({ code: 2 })
+  const [{ id }] = await json('admin', 'host', 'list', '--location', 'us-east1-a')
+  const host = async () => (await json('admin', 'host', 'show', id)).state
+  await slipway('dev', 'host', 'fail', id)
+  await slipway('dev', 'clock', 'advance', '2m')
+  expect(await host()).toBe('down')
+  await slipway('dev', 'host', 'recover', id)
+  expect(await host()).toBe('up')
+
+  expect((await json('dev', 'payments', 'declined')).state).toBe('declined')
+  const refused = await slipway(...next, 'eu-north1-a')
+  expect(refused).toMatchObject({ code: 5 })
+  expect((await slipway('dev', 'payments', 'lost')).stderr).toContain('Known: ')
+})
+
+test('boots take as long as asked', async () => {
+  await slipway('dev', 'clock', 'freeze')
+  expect(await json('dev', 'transitions', '90s')).toEqual({ mode: 'seconds', n: 90 })
+  await createVm('slow', '--no-wait')
+  expect((await json('vm', 'show', 'slow')).state).toBe('STATE_CREATING')
+  await slipway('dev', 'clock', 'advance', '2m')
+  expect((await json('vm', 'show', 'slow')).state).toBe('STATE_RUNNING')
+  expect(await json('dev', 'transitions', '5')).toEqual({ mode: 'seconds', n: 5 })
+  expect(await json('dev', 'transitions', 'immediate')).toEqual({ mode: 'immediate' })
+})
+
+test('the output has its form', async () => {
+  await slipway('vm', 'show', 'none')
+  const lines = [
+    ['dev', 'clock', 'freeze'],
+    ['dev', 'fault', 'create', 'vmCreate', '--effect', 'reject', '--code', 'out_of_stock'],
+    ['dev', 'fault', 'list'],
+    ['dev', 'capacity', 'a40.1x', 'us-east1-a', '2'],
+    ['dev', 'requests', '-o', 'columns=method,status,route'],
+    ['dev', 'reset'],
+    ['dev', 'reset', '--yes'],
+  ]
+  const texts: string[] = []
+  for (const words of lines) texts.push(transcript(words, await slipway(...words)))
+  await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile('dev.txt'))
+})
+
+test('a service without --dev is recognized, also with an operator key alone', async () => {
+  const plain = await startInProcessServer()
+  const env = { SLIPWAY_API_URL: plain.api_url, SLIPWAY_OPERATOR_KEY: plain.operator_key }
+  for (const words of ['clock show', 'fault list', 'capacity a40.1x us-east1-a 0', 'reset --yes']) {
+    const run = await cli.runAs(['dev', ...words.split(' ')], { env })
+    expect(run).toMatchObject({ code: 3, stdout: '' })
+    expect(run.stderr).toContain('This service was not started with --dev.')
+  }
+  await plain.close()
+})
