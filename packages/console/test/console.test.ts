@@ -1,6 +1,7 @@
 import { afterAll } from 'vitest'
 import './suites/controls.ts'
 import './suites/destructive.ts'
+import './suites/dev-mode.ts'
 import './suites/live.ts'
 import './suites/costs.ts'
 import './suites/newcomer.ts'

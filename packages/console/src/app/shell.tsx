@@ -1,6 +1,6 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
-import { useEffect, useRef, useState } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState } from 'react'
 import { useIsOffline } from '../api/connection.ts'
 import { useProjectId } from '../api/me.ts'
 import { Palette } from '../features/palette.tsx'
@@ -9,6 +9,10 @@ import { Header } from './header.tsx'
 import { Help } from './help.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { Sidebar } from './sidebar.tsx'
+
+/** The server marks the page of a service that was started with `--dev`. */
+const isDevMode = 'dev' in document.documentElement.dataset
+const DevBar = lazy(() => import('../features/dev-bar.tsx'))
 
 function OfflineBanner() {
   if (!useIsOffline()) return null
@@ -42,6 +46,11 @@ export function Shell() {
       >
         Skip to content
       </a>
+      {isDevMode && (
+        <Suspense>
+          <DevBar />
+        </Suspense>
+      )}
       <Header
         onSearch={() => setSearching(true)}
         onHelp={() => setHelping(true)}

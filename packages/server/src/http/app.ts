@@ -179,7 +179,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl }, limiter)
   mountConsoleSession(app, services)
   dev?.mount(app, services)
-  mountStaticFiles(app)
+  mountStaticFiles(app, dev !== undefined)
   return { fastify: app, access, metrics }
 }
 

@@ -33,9 +33,9 @@ interface StaticFile {
   isImmutable: boolean
 }
 
-/** Serves the files of the built console, and its page for the paths of its router. */
-export function mountStaticFiles(app: FastifyInstance): void {
-  const files = readFiles(join(packageRoot(), 'dist/console'))
+/** Serves the files of the built console, and its page for the paths of its router. The page of `--dev` is marked. */
+export function mountStaticFiles(app: FastifyInstance, isDev: boolean): void {
+  const files = readFiles(join(packageRoot(), 'dist/console'), isDev)
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
@@ -58,7 +58,7 @@ const wantsPage = (path: string, accept: string): boolean =>
   accept.includes('text/html') || (pagePath.test(path) && !accept.includes('json'))
 
 /** Reads a few hundred kilobytes into memory. A file is compressed once, at its first request. */
-function readFiles(directory: string): Map<string, StaticFile> {
+function readFiles(directory: string, isDev: boolean): Map<string, StaticFile> {
   const files = new Map<string, StaticFile>()
   if (!existsSync(directory)) return files
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
@@ -66,8 +66,8 @@ function readFiles(directory: string): Map<string, StaticFile> {
     const type = types[extension]
     if (!entry.isFile() || !type) continue
     const absolute = join(entry.parentPath, entry.name)
-    const content = readFileSync(absolute)
     const path = absolute.slice(directory.length).replaceAll('\\', '/')
+    const content = isDev && path === '/index.html' ? markedPage(absolute) : readFileSync(absolute)
     files.set(path, {
       content,
       gzipped: compressed.has(extension) ? onFirstUse(() => gzipSync(content)) : null,
@@ -78,6 +78,10 @@ function readFiles(directory: string): Map<string, StaticFile> {
   }
   return files
 }
+
+/** The console shows the levers if its page has this mark. */
+const markedPage = (path: string): Buffer =>
+  Buffer.from(readFileSync(path, 'utf8').replace('<html', '<html data-dev'))
 
 function sendFile(file: StaticFile, request: FastifyRequest, reply: FastifyReply) {
   const { content, gzipped, type, etag, isImmutable } = file

@@ -1,0 +1,108 @@
+import { useState } from 'react'
+import { clockQuery, faultsQuery, levers, useClockLever } from '../api/levers.ts'
+import { useMe } from '../api/me.ts'
+import { useQuery } from '../api/use-query.ts'
+import { useNow } from '../lib/clock.ts'
+import { plural } from '../lib/format.ts'
+import { Button } from '../ui/button.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { When } from '../ui/time.tsx'
+
+/** Shows the clock of a local service, and lets operators move it. */
+export default function DevBar() {
+  const { caller } = useMe()
+  return (
+    <section
+      aria-label="Dev mode"
+      className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line bg-amber-soft px-4 py-1 text-sm"
+    >
+      <span className="font-medium text-amber-text">Local service in dev mode</span>
+      {caller.is_operator && <Controls />}
+    </section>
+  )
+}
+
+function Controls() {
+  const faults = useQuery(faultsQuery)
+  const clock = useQuery(clockQuery)
+  const lever = useClockLever()
+  const [isResetting, setResetting] = useState(false)
+  if (!clock.data) return null
+  const { now, mode } = clock.data
+  const advance = (seconds: number) => () => lever.mutate(() => levers.clock.advance({ seconds }))
+  const button = { size: 'small', isBusy: lever.isPending } as const
+  return (
+    <>
+      <ClockTime clock={clock.data} readAt={clock.dataUpdatedAt} />
+      <div className="flex flex-wrap items-center gap-1">
+        <Button {...button} onClick={advance(3_600)}>
+          +1 h
+        </Button>
+        <Button {...button} onClick={advance(86_400)}>
+          +1 day
+        </Button>
+        <Button
+          {...button}
+          title="To the first of the next month, 01:00 UTC, when the invoices exist"
+          onClick={() => lever.mutate(() => levers.clock.advance({ to: nextMonth(now) }))}
+        >
+          End of month
+        </Button>
+        <Button
+          {...button}
+          onClick={() =>
+            lever.mutate(() => levers.clock.set({ mode: mode === 'frozen' ? 'real' : 'frozen' }))
+          }
+        >
+          {mode === 'frozen' ? 'Run' : 'Freeze'}
+        </Button>
+      </div>
+      <div className="flex flex-1 items-center justify-between gap-3 whitespace-nowrap">
+        <span className="text-ink-muted">
+          {faults.data?.length ? `${plural(faults.data.length, 'fault')} in force` : 'No faults'}
+        </span>
+        <Button size="small" kind="quiet" className="-mr-2" onClick={() => setResetting(true)}>
+          Reset
+        </Button>
+      </div>
+      <ResetDialog isOpen={isResetting} onClose={() => setResetting(false)} />
+    </>
+  )
+}
+
+type Clock = Awaited<ReturnType<typeof levers.clock.get>>
+
+function ClockTime({ clock: { mode, now, rate }, readAt }: { clock: Clock; readAt: number }) {
+  const sinceMs = Math.max(0, useNow() - readAt)
+  const words = { real: 'Clock runs', frozen: 'Clock frozen', scaled: `Clock runs at ${rate}×` }
+  return (
+    <span className="flex gap-2">
+      {words[mode]}
+      <When iso={new Date(Date.parse(now) + sinceMs * rate).toISOString()} hasSeconds />
+    </span>
+  )
+}
+
+function ResetDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const reset = useClockLever()
+  return (
+    <Confirm
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Reset the service"
+      action="Reset service"
+      isBusy={reset.isPending}
+      error={reset.error}
+      onSubmit={() => reset.mutate(levers.reset, { onSuccess: onClose })}
+    >
+      Everything but the demo and its credentials is deleted, with all other organizations and users. All
+      faults end, and the clock shows the real time again.
+    </Confirm>
+  )
+}
+
+/** An hour after the month has begun, its first roll-up is done. */
+function nextMonth(now: string): string {
+  const date = new Date(now)
+  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1, 1)).toISOString()
+}

@@ -1,0 +1,84 @@
+import { connectLevers } from '@slipway/sdk/testing'
+import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  expectNoComplaints,
+  inBothThemes,
+  isBrowserMissing,
+  modalOf,
+  onNarrowScreen,
+  openTab,
+  signIn,
+  type Tab,
+  useConsole,
+} from '../support/browser.ts'
+import type { Service } from '../support/service.ts'
+
+describe.skipIf(isBrowserMissing)('dev mode', () => {
+  const scene = useConsole('Levers', 'operator')
+  let server: InProcessServer
+  let levers: ReturnType<typeof connectLevers>
+  let tab: Tab
+  beforeAll(async () => {
+    server = await startInProcessServer(undefined, ['--dev'])
+    levers = connectLevers({ url: server.api_url, operatorKey: server.operator_key })
+  })
+  afterAll(() => server?.close())
+  beforeEach(() => levers.reset())
+
+  async function open(email: string, password: string) {
+    const context = await scene.browser.newContext({ reducedMotion: 'reduce' })
+    tab = await openTab(context)
+    await signIn(tab.page, { url: server.api_url } as Service, { email, password })
+    return { page: tab.page, bar: tab.page.getByRole('region', { name: 'Dev mode' }) }
+  }
+  const nowMs = async () => Date.parse((await levers.clock.get()).now)
+
+  test('an operator moves, freezes and resets the clock, and sees how many faults are in force', async () => {
+    await levers.faults.create({ on: 'vm-create', effect: 'fail' })
+    const { page, bar } = await open(server.operator_email, server.operator_password)
+    await bar.getByText('1 fault in force').waitFor()
+    await bar.getByText('Clock runs').waitFor()
+    await bar.getByRole('button', { name: 'Freeze' }).click()
+    await bar.getByText('Clock frozen').waitFor()
+    const begin = await nowMs()
+    const press = async (name: string) => {
+      await bar.getByRole('button', { name }).click()
+      await bar.locator('button[aria-busy]').first().waitFor({ state: 'detached' })
+      return nowMs()
+    }
+    expect(await press('+1 h')).toBe(begin + 3_600_000)
+    expect(await press('+1 day')).toBe(begin + 90_000_000)
+    expect(new Date(await press('End of month')).getUTCDate()).toBe(1)
+    expect(await inBothThemes(page, 'dev-bar')).toEqual([])
+    expect(await onNarrowScreen(page, 'dev-bar')).toEqual([])
+    await bar.getByRole('button', { name: 'Run' }).click()
+    await bar.getByText('Clock runs').waitFor()
+
+    await bar.getByRole('button', { name: 'Reset' }).click()
+    await modalOf(page).getByRole('button', { name: 'Reset service' }).click()
+    await modalOf(page).waitFor({ state: 'detached' })
+    await bar.getByText('No faults').waitFor()
+    expect(Math.abs((await nowMs()) - Date.now())).toBeLessThan(60_000)
+    expectNoComplaints(tab)
+    await page.context().close()
+  })
+
+  test('others only read that the service is in dev mode', async () => {
+    const { page, bar } = await open(server.email, server.password)
+    await bar.getByText('Local service in dev mode').waitFor()
+    expect(await bar.getByRole('button').count()).toBe(0)
+    expectNoComplaints(tab)
+    await page.context().close()
+  })
+
+  test('an ordinary service has no bar, and is not asked for one', async () => {
+    const { page } = scene
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await page.reload()
+    await page.getByRole('navigation', { name: 'Main' }).waitFor()
+    expect(await page.getByText('Local service in dev mode').count()).toBe(0)
+    expect(asked.filter((path) => path.startsWith('/_dev') || /dev-bar/.test(path))).toEqual([])
+  })
+})
