@@ -1,12 +1,21 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { EventType } from '@slipway/contract/event-types'
 import { eventFacts } from '@slipway/contract/openapi/webhooks'
 import type { Event } from '@slipway/sdk'
 import { startProgram } from '@slipway/testing/program.ts'
 import { root } from '@slipway/testing/root.ts'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { commands } from '../src/commands/index.ts'
 import { aliases, type CommandNode, isGroup, type OptionSpec } from '../src/core/command.ts'
 import { globalOptions } from '../src/core/global-options.ts'
@@ -104,15 +113,30 @@ async function objectionTo([noun = '', ...rest]: string[]): Promise<string | und
     .find((word) => !flags.includes(word) && !['--help', '-h', '--no-wait'].includes(word))
 }
 
+/** The packages that a reader has installed. */
+const packages = join(cli.home, 'packages')
+beforeAll(async () => {
+  const sdk = join(packages, 'sdk')
+  const { bundleSdk } = await import(pathToFileURL(join(root, 'scripts/packages/sdk.mjs')).href)
+  await bundleSdk(sdk)
+  const exports = { '.': './index.js', './testing': './testing.js' }
+  writeFileSync(join(sdk, 'package.json'), JSON.stringify({ name: '@slipway/sdk', type: 'module', exports }))
+  symlinkSync(join(root, 'packages/server'), join(packages, 'server'))
+})
+
 const runPages = [...new Set(blocks.filter(isRun).map(({ page }) => page))]
 
 test.each(runPages)(
   'the commands of %s do what they should, and leave nothing behind',
   async (page) => {
     const folder = mkdtempSync(join(cli.home, `${basename(page, '.md')}-`))
+    // The server of a page, if root starts it, runs PostgreSQL as another user.
+    for (const path of [cli.home, folder]) chmodSync(path, 0o711)
     const programs = join(folder, 'node_modules/.bin')
     mkdirSync(programs, { recursive: true })
     symlinkSync(binary, join(programs, 'slipway'))
+    symlinkSync(join(root, 'packages/server/bin/slipway-server.js'), join(programs, 'slipway-server'))
+    symlinkSync(packages, join(folder, 'node_modules/@slipway'))
     symlinkSync(cli.server.dataDir, join(folder, '.slipway'))
     const signIn = 'slipway login --credentials .slipway/credentials.json --quiet'
     const script = blocks
