@@ -5,6 +5,7 @@ const withBrowser = ['packages/console/test/console.test.ts', 'packages/sdk/test
 const withGuests = ['packages/server/test/engines/{qemu-conformance,qemu-bad-luck,incus-conformance}.test.ts']
 const withManyProcesses = [
   'packages/cli/test/{pages,terminal,mcp}.test.ts',
+  'packages/sdk/test/testing.test.ts',
   'packages/server/test/{start,secrets}.test.ts',
   'packages/server/test/chaos/chaos.test.ts',
   'packages/server/test/operate/incus-doctor.test.ts',

@@ -33,7 +33,7 @@ interface EmbeddedOptions {
   log: Log
   /** Further PostgreSQL settings; they apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
-  /** Whether the service may change rows without their triggers, as the reset of `--dev` does. By default unchanged. */
+  /** Allows or forbids changes without triggers, which the reset of `--dev` makes. By default the right stays as it is. */
   mayBypassTriggers?: boolean
 }
 
