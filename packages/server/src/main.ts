@@ -81,11 +81,7 @@ async function serve(config: Config, begun: number): Promise<void> {
   const embedded = config.database.url
     ? null
     : await phase('Starting PostgreSQL', () =>
-        openEmbedded({
-          dataDir: config.server.dataDir,
-          log: (line) => log.info(line),
-          mayBypassTriggers: config.isDev,
-        }),
+        openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
       )
   let server: Server
   try {

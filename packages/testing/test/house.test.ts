@@ -80,6 +80,8 @@ const mayUse: Record<string, string[]> = {
     ),
     `${server}log.ts`,
   ],
+  // The levers of a local service act on every part.
+  [`${server}dev/`]: [server],
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],

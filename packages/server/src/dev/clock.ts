@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DevBody, DevClock } from '@slipway/contract'
 import { thresholds } from '../billing/budgets.ts'
+import type { BillingTasks } from '../billing/tasks.ts'
 import { Failure, invalidField } from '../domain/failure.ts'
+import type { MailDelivery } from '../mail/delivery.ts'
 import { time } from '../postgres/time.ts'
-import type { Server } from '../server.ts'
+import type { Reconciler } from '../reconcile/reconciler.ts'
+import type { Services } from '../services.ts'
 import { warnAheadS } from '../store/compute/vm-expiry.ts'
 import { findClock, findNextDue, listDueOperations, setClock, stepClock } from '../store/dev/clock.ts'
 import { findDueWork, type WorkKind } from '../store/fleet/due.ts'
+import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
 const longestSettleMs = 30_000
 const pollMs = 10
@@ -14,7 +18,13 @@ const pollMs = 10
 const settledKinds: WorkKind[] = ['operations', 'events', 'webhooks', 'expiry', 'suspension', 'firewalls']
 
 /** The parts of a server that do work which becomes due by time. */
-export type Workers = Pick<Server, 'services' | 'reconciler' | 'billing' | 'webhooks' | 'mail'>
+export interface Workers {
+  services: Services
+  reconciler: Reconciler
+  billing: BillingTasks
+  webhooks: WebhookDelivery
+  mail: MailDelivery
+}
 
 export async function readClock({ services }: Workers): Promise<DevClock> {
   const { mode, now, rate } = await findClock(services.database)

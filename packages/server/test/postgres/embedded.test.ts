@@ -79,20 +79,6 @@ test('the service is not a superuser, so it cannot run programs or read files th
   await embedded.stop()
 })
 
-test('only a service with --dev may bypass triggers', async () => {
-  const bypass = async (mayBypassTriggers: boolean) => {
-    const embedded = await openEmbedded({ dataDir, log: quiet, mayBypassTriggers })
-    const outcome = await query(embedded.url, 'SET session_replication_role = replica').then(
-      () => 'allowed',
-      (error) => error.message,
-    )
-    await embedded.stop()
-    return outcome
-  }
-  expect(await bypass(true)).toBe('allowed')
-  expect(await bypass(false)).toMatch('permission denied')
-})
-
 test('a store that a superuser made becomes the service’s at the next start, with its rows', async () => {
   const oldDir = bench.launcher.newDataDir('old')
   const before = await openEmbedded({ dataDir: oldDir, log: quiet })

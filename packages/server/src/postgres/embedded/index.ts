@@ -16,13 +16,7 @@ import {
   stopPostmaster,
   superuser,
 } from './postmaster.ts'
-import {
-  allowBypass,
-  ensureServiceDatabase,
-  giveToService,
-  servicePassword,
-  serviceRole,
-} from './service-role.ts'
+import { ensureServiceDatabase, giveToService, servicePassword, serviceRole } from './service-role.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -33,8 +27,6 @@ interface EmbeddedOptions {
   log: Log
   /** Further PostgreSQL settings; they apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
-  /** Allows or forbids changes without triggers, which the reset of `--dev` makes. By default the right stays as it is. */
-  mayBypassTriggers?: boolean
 }
 
 export interface Embedded {
@@ -83,7 +75,6 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
       const keeper = await ensureRunning(postmaster, url.keeper, options.log)
       try {
         await ensureServiceDatabase(keeper, databaseName, servicePassword(password))
-        if (options.mayBypassTriggers !== undefined) await allowBypass(keeper, options.mayBypassTriggers)
         await giveToService(url.superuser, databaseName)
       } catch (error) {
         await keeper.end()

@@ -21,12 +21,6 @@ export async function ensureServiceDatabase(
   if (existing.rowCount === 0) await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole}`)
 }
 
-/** Lets the service turn off triggers and foreign keys in a transaction, or forbids it. */
-export async function allowBypass(keeper: pg.Client, isAllowed: boolean): Promise<void> {
-  const [verb, preposition] = isAllowed ? ['GRANT', 'TO'] : ['REVOKE', 'FROM']
-  await keeper.query(`${verb} SET ON PARAMETER session_replication_role ${preposition} ${serviceRole}`)
-}
-
 // Objects of an extension keep their owner, and objects of a table change theirs with the table.
 const handOver = `
 DO $$

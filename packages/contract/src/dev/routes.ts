@@ -1,7 +1,7 @@
 import Type, { type Static, type TObject, type TSchema } from 'typebox'
-import { errorCodes, operationErrorCodes } from './errors.ts'
-import { Instant, Timestamp, Uuid } from './schema.ts'
-import { paymentStates } from './states.ts'
+import { errorCodes, operationErrorCodes } from '../errors.ts'
+import { Instant, Timestamp, Uuid } from '../schema.ts'
+import { paymentStates } from '../states.ts'
 
 /** A route of a service that was started with `--dev`. These routes are not part of the API and not in its OpenAPI document. */
 interface DevRoute {
