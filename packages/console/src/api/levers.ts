@@ -1,15 +1,15 @@
 import { createLevers } from '@slipway/sdk/levers'
 import { queryOptions } from '@tanstack/react-query'
 import { useAction } from './actions.ts'
-import { queryClient, readAgain } from './client.ts'
-import { fetchNowOrNever } from './line.ts'
+import { queryClient, refetchRoutes } from './client.ts'
+import { fetchUnlessOffline } from './connection.ts'
 import { session } from './session.ts'
 
 /** The levers of a local service that was started with `--dev`. Only operators may use them. */
 export const levers = createLevers({
   baseUrl: location.origin,
   token: session.token,
-  fetch: fetchNowOrNever,
+  fetch: fetchUnlessOffline,
 })
 type Clock = Awaited<ReturnType<typeof levers.clock.get>>
 
@@ -33,7 +33,7 @@ export const useClockLever = () =>
   useAction<() => Promise<Clock>>({
     run: async (move) => {
       queryClient.setQueryData(clockQuery.queryKey, await move())
-      void readAgain(() => true)
+      void refetchRoutes(() => true)
     },
     done: () => '',
   })

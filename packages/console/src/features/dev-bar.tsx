@@ -6,7 +6,7 @@ import { useNow } from '../lib/clock.ts'
 import { plural } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
-import { When } from '../ui/time.tsx'
+import { Timestamp } from '../ui/time.tsx'
 
 /** Shows the clock of a local service, and lets operators move it. */
 export default function DevBar() {
@@ -78,7 +78,7 @@ function ClockTime({ clock: { mode, now, rate }, readAt }: { clock: Clock; readA
   return (
     <span className="flex gap-2">
       {words[mode]}
-      <When iso={new Date(Date.parse(now) + sinceMs * rate).toISOString()} hasSeconds />
+      <Timestamp iso={new Date(Date.parse(now) + sinceMs * rate).toISOString()} hasSeconds />
     </span>
   )
 }
