@@ -81,7 +81,7 @@ const mayUse: Record<string, string[]> = {
     `${server}log.ts`,
   ],
   // The levers of a local service act on every part.
-  [`${server}dev/`]: [server],
+  [`${server}dev/`]: ['@slipway/contract', server],
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
   [`${server}main.ts`]: [server],

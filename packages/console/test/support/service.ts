@@ -106,6 +106,10 @@ export async function removeVms({ operator, sql }: RunningService): Promise<void
   // Retry failed operations immediately.
   await sql('UPDATE operation_queue SET run_at = slipway_now() WHERE run_at > slipway_now()')
   const listVms = () => operator.collect('adminVmList', {})
-  for (const { id } of await listVms()) await operator.adminVmDelete({ vm_id: id })
+  for (const { id } of await listVms())
+    await operator.adminVmDelete({ vm_id: id }).catch((error) => {
+      // Its test may have deleted it, and that has ended since.
+      if (error.code !== 'not_found') throw error
+    })
   await eventually(async () => (await listVms()).length === 0)
 }

@@ -164,9 +164,8 @@ type PageHandler = (session: Session, request: FastifyRequest, reply: FastifyRep
 
 /** Browsers say where a form comes from, older ones by its origin alone. Programs that are no browser say neither. */
 function isOwnForm(request: FastifyRequest, services: Services): boolean {
-  const site = request.headers['sec-fetch-site']
-  const isSameSite = site === undefined || site === 'same-origin'
-  return isSameSite && (request.headers.origin === undefined || isOwnOrigin(request, services))
+  const { origin, 'sec-fetch-site': site } = request.headers
+  return site === undefined ? origin === undefined || isOwnOrigin(request, services) : site === 'same-origin'
 }
 
 function withSession(services: Services, handle: PageHandler) {
@@ -227,7 +226,9 @@ async function readDashboard(
   }
 }
 
-const sendPage = (reply: FastifyReply, text: string) => reply.type('text/html; charset=utf-8').send(text)
+// With the policy no-referrer, browsers would not tell us the origin of our own forms.
+const sendPage = (reply: FastifyReply, text: string) =>
+  reply.header('referrer-policy', 'same-origin').type('text/html; charset=utf-8').send(text)
 
 function sendFailedPage(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const failure = toFailure(error)
