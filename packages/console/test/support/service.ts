@@ -112,4 +112,7 @@ export async function removeVms({ operator, sql }: RunningService): Promise<void
       if (error.code !== 'not_found') throw error
     })
   await eventually(async () => (await listVms()).length === 0)
+  // The engine resets a GPU, and an inspection finds that, before the next VM gets it.
+  const uncleaned = `SELECT FROM gpus WHERE state = 'quarantined' AND NOT is_held_back LIMIT 1`
+  await eventually(async () => (await sql(uncleaned)).length === 0)
 }
