@@ -23,7 +23,8 @@ CREATE TABLE clock (
   step interval,
   moved interval DEFAULT '00:00:00'::interval NOT NULL,
   rate double precision DEFAULT 1 NOT NULL,
-  rate_since timestamp with time zone DEFAULT now() NOT NULL,
+  rate_since timestamp with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+  paused_at timestamp with time zone,
   CONSTRAINT clock_pkey PRIMARY KEY (is_only),
   CONSTRAINT clock_is_only_check CHECK (is_only),
   CONSTRAINT clock_rate_check CHECK (rate > 0::double precision)
@@ -32,7 +33,7 @@ CREATE TABLE clock (
 -- One row: the current time. Statements that need the time more than once join this view, because each call of
 -- slipway_now() costs a query of its own.
 CREATE VIEW moment AS
- SELECT date_trunc('milliseconds'::text, COALESCE(clock.frozen_at, "real".now + clock.moved + (clock.rate - 1::double precision) * ("real".now - clock.rate_since))) AS now
+ SELECT date_trunc('milliseconds'::text, COALESCE(clock.frozen_at, clock.paused_at, "real".now + clock.moved + (clock.rate - 1::double precision) * ("real".now - clock.rate_since))) AS now
    FROM clock
      CROSS JOIN LATERAL ( SELECT GREATEST(statement_timestamp() + clock.ahead, clock.latest) + clock.shift AS now) "real";
 
@@ -1530,7 +1531,9 @@ CREATE FUNCTION sign_in_now()
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE
-AS $function$ SELECT date_trunc('milliseconds', greatest(statement_timestamp() + ahead, latest) + shift) FROM clock $function$;
+AS $function$
+  SELECT date_trunc('milliseconds', coalesce(frozen_at, greatest(statement_timestamp() + ahead, latest) + shift)) FROM clock
+$function$;
 
 -- Faults that clients of a local service asked for (--dev); empty otherwise.
 CREATE TABLE dev_faults (

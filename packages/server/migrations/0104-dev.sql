@@ -5,15 +5,19 @@ ALTER TABLE clock
   ADD COLUMN moved interval NOT NULL DEFAULT '0',
   -- Seconds of the service per second of the clock, since rate_since.
   ADD COLUMN rate double precision NOT NULL DEFAULT 1 CHECK (rate > 0),
-  ADD COLUMN rate_since timestamptz NOT NULL DEFAULT now();
+  ADD COLUMN rate_since timestamptz NOT NULL DEFAULT 'epoch',
+  -- While this is set, clients of a local service have frozen its time at this moment.
+  ADD COLUMN paused_at timestamptz;
 
 -- Sessions, one-time codes, invitations and failed sign-ins follow this time: moving the clock of a local service signs no user
--- out. Tests change the shift, which both times follow.
+-- out. Tests change shift and frozen_at, which both times follow.
 CREATE FUNCTION sign_in_now() RETURNS timestamptz LANGUAGE sql STABLE AS
-$$ SELECT date_trunc('milliseconds', greatest(statement_timestamp() + ahead, latest) + shift) FROM clock $$;
+$$
+  SELECT date_trunc('milliseconds', coalesce(frozen_at, greatest(statement_timestamp() + ahead, latest) + shift)) FROM clock
+$$;
 
 CREATE OR REPLACE VIEW moment AS
-SELECT date_trunc('milliseconds', coalesce(frozen_at, real.now + moved + (rate - 1) * (real.now - rate_since))) AS now
+SELECT date_trunc('milliseconds', coalesce(frozen_at, paused_at, real.now + moved + (rate - 1) * (real.now - rate_since))) AS now
 FROM clock CROSS JOIN LATERAL (SELECT greatest(statement_timestamp() + ahead, latest) + shift AS now) real;
 
 ALTER TABLE token_families ALTER created_at SET DEFAULT sign_in_now(), ALTER last_used_at SET DEFAULT sign_in_now(),

@@ -10,21 +10,21 @@ export interface ClockRow {
 
 const find = statement<ClockRow>(
   'dev_clock',
-  `SELECT CASE WHEN frozen_at IS NOT NULL THEN 'frozen' WHEN rate <> 1 THEN 'scaled' ELSE 'real' END AS mode,
-          (SELECT now FROM moment) AS now, CASE WHEN frozen_at IS NOT NULL THEN 0 ELSE rate END AS rate
+  `SELECT CASE WHEN paused_at IS NOT NULL THEN 'frozen' WHEN rate <> 1 THEN 'scaled' ELSE 'real' END AS mode,
+          (SELECT now FROM moment) AS now, CASE WHEN paused_at IS NOT NULL THEN 0 ELSE rate END AS rate
    FROM clock`,
 )
 
 const set = statement<never, { mode: string; now: Date; rate: number }>(
   'dev_clock_set',
-  `UPDATE clock SET frozen_at = CASE WHEN :mode = 'frozen' THEN :now::timestamptz END,
+  `UPDATE clock SET paused_at = CASE WHEN :mode = 'frozen' THEN :now::timestamptz END,
      moved = :now::timestamptz - sign_in_now(), rate = :rate::float8, rate_since = sign_in_now()`,
 )
 
 const step = statement<never, { ms: number }>(
   'dev_clock_step',
   `UPDATE clock SET moved = moved + :ms::float8 * interval '1 millisecond',
-     frozen_at = frozen_at + :ms::float8 * interval '1 millisecond'`,
+     paused_at = paused_at + :ms::float8 * interval '1 millisecond'`,
 )
 
 // Hosts and engines that have reported lately are not silent because the clock was moved.

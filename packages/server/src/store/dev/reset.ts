@@ -62,7 +62,7 @@ const others = `
 
 /** The parts of the kept tables that change while the service is used. Triggers count the GPUs and quotas again. */
 const firstState = `
-  UPDATE clock SET moved = '0', frozen_at = NULL, rate = 1, rate_since = sign_in_now();
+  UPDATE clock SET moved = '0', paused_at = NULL, rate = 1, rate_since = sign_in_now();
   UPDATE event_counter SET last_position = 0, pruned_position = 0;
   UPDATE webhook_fan_out SET position = 0;
   UPDATE mail_cursor SET position = 0 WHERE position IS NOT NULL;
