@@ -228,7 +228,9 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     const { invite_url } = await service.operator.adminUserCreate(member)
     await service.asOwner.authAccept({ code: invite_url.split('#code=')[1]! })
     await service.asOwner.projectCreate({ name: 'research', organization_id: id })
+    const projectsRead = page.waitForResponse((response) => response.url().includes('/admin/projects'))
     await openTabOf('Quotas')
+    await projectsRead
     const picker = main().getByRole('combobox', { name: 'Project' })
     await picker.fill('quay')
     const option = page.getByRole('option', { name: /research.*Quay Works/ })
