@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import type { Vm } from '@slipway/sdk'
 import { expect, test } from 'vitest'
-import { mountCommands, sshCommands } from '../src/lib/guest-commands.ts'
+import { guestDevice, mountCommands, sshCommands, unmountCommands } from '../src/lib/guest-commands.ts'
 
 const disk = {
   name: 'datasets',
@@ -37,6 +37,16 @@ test('a read-only disk is not formatted', () => {
 test('a shared volume is mounted by its tag', () => {
   const lines = mountCommands({ ...disk, type: 'shared-volume' })
   expect(lines).toContain('mount -t virtiofs 1f0c2d3e4b5a69788796 /mnt/datasets')
+})
+
+test('the unmount commands find a disk by its serial number, and a shared volume by its tag', () => {
+  const lines = unmountCommands(disk)
+  expect(isShell(lines)).toBe(true)
+  expect(lines.split('\n')).toEqual([mountCommands(disk).split('\n')[0], 'sudo umount "$disk"'])
+  expect(guestDevice(disk)).toBe('/dev/disk/by-id/*1f0c2d3e4b5a69788796')
+  const shared = { ...disk, type: 'shared-volume' } as const
+  expect(isShell(unmountCommands(shared))).toBe(true)
+  expect(unmountCommands(shared)).toContain('-S 1f0c2d3e4b5a69788796')
 })
 
 test('every SSH command has the user, address and port of the VM', () => {

@@ -2,6 +2,10 @@ import { parseSshDestination } from '@slipway/contract/names'
 import type { Disk, Vm } from '@slipway/sdk'
 import { shellQuote } from './shell.ts'
 
+/** The prefix of the serial number depends on the engine: Incus adds one. */
+const findDevice = (serialNumber: string): string =>
+  `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serialNumber}$/ {print $1}')`
+
 type AttachedDisk = Pick<Vm['disks'][number], 'name' | 'type' | 'serial_number' | 'mode'>
 
 /** Returns the commands that mount an attached disk in the VM. They format the disk only if it is empty. */
@@ -11,13 +15,25 @@ export function mountCommands({ name, type, serial_number, mode }: AttachedDisk)
   if (type === ('shared-volume' satisfies Disk['type']))
     return `sudo mkdir -p ${place}\nsudo mount -t virtiofs ${options}${serial_number} ${place}`
   return [
-    // Incus adds a prefix to the serial number.
-    `disk=/dev/$(lsblk -dno NAME,SERIAL | awk '$2 ~ /${serial_number}$/ {print $1}')`,
+    findDevice(serial_number),
     ...(mode === 'read-only' ? [] : ['sudo blkid "$disk" || sudo mkfs.ext4 "$disk"']),
     `sudo mkdir -p ${place}`,
     `sudo mount ${options}"$disk" ${place}`,
   ].join('\n')
 }
+
+/** Returns the commands that unmount an attached disk in the VM, wherever it is mounted. */
+export function unmountCommands({ type, serial_number }: AttachedDisk): string {
+  if (type === ('shared-volume' satisfies Disk['type']))
+    return `sudo umount $(findmnt -rno TARGET -S ${serial_number})`
+  return `${findDevice(serial_number)}\nsudo umount "$disk"`
+}
+
+/** Returns where the guest shows an attached disk. */
+export const guestDevice = ({ type, serial_number }: AttachedDisk): string =>
+  type === ('shared-volume' satisfies Disk['type'])
+    ? `virtiofs tag ${serial_number}`
+    : `/dev/disk/by-id/*${serial_number}`
 
 /** Returns connection commands for the user's terminal by title; empty if the VM has no SSH. */
 export function sshCommands({ name, ssh_destination, ssh_host_keys }: Vm): [string, string][] {

@@ -115,6 +115,7 @@ interface ConfirmProps {
   isBusy: boolean
   error: Error | null
   onSubmit: () => void
+  isWide?: boolean
   /** The user must type this name; only for actions that lose data. */
   nameToType?: string
 }

@@ -1,9 +1,12 @@
+import type { Disk, Vm } from '@slipway/sdk'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { describe, expect, test } from 'vitest'
 import {
   createVm,
+  inBothThemes,
   isBrowserMissing,
   modalOf,
+  openOnNarrowScreen,
   openTab,
   result,
   signInAsOperator,
@@ -42,6 +45,35 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     expect(await service.asOwner.vmGet({ project_id, vm_id: vm.id })).toMatchObject({
       state: 'STATE_RUNNING',
     })
+  })
+
+  test('a disk is detached from a running VM only after a warning that names its device', async () => {
+    const { service, page } = scene
+    const project_id = takeProject(service)
+    const { operation } = await service.asOwner.diskCreate(
+      { project_id },
+      { name: 'datasets', size: '10GiB', location: 'us-east1-a' },
+    )
+    const { result: disk } = await service.asOwner.wait<Disk>({ project_id }, operation)
+    const request = { ...vmRequest('writer', 'a40.1x'), disks: [{ disk_id: disk.id }] }
+    const creation = await service.asOwner.vmCreate({ project_id }, request)
+    const { result: vm } = await service.asOwner.wait<Vm>({ project_id }, creation.operation)
+    await open(project_id, `/vms/${vm.id}`)
+    const detach = main().getByRole('button', { name: 'Detach datasets' })
+    await detach.click()
+    await dialog().getByText('Unmount the disk first.').waitFor()
+    await dialog().getByText(`/dev/disk/by-id/*${disk.serial_number}`).waitFor()
+    await dialog().getByText('sudo umount "$disk"').waitFor()
+    expect(await inBothThemes(page, 'detach', '[data-modal]')).toEqual([])
+    expect(await openOnNarrowScreen(page, 'detach', '[data-modal]')).toEqual([])
+    // Enter alone does not confirm.
+    await page.keyboard.press('Enter')
+    await dialog().waitFor({ state: 'detached' })
+    expect((await service.asOwner.vmGet({ project_id, vm_id: vm.id })).disks).toHaveLength(2)
+    await detach.click()
+    await dialog().getByRole('button', { name: 'Detach disk' }).click()
+    await result(page, 'Detached datasets').waitFor()
+    await detach.waitFor({ state: 'detached' })
   })
 
   test('several VMs are deleted only after their number is typed', async () => {

@@ -5,9 +5,12 @@ import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { AttachToVm, MountDialog } from '../../features/attach-disk.tsx'
 import { sizeText } from '../../lib/format.ts'
+import { guestDevice, unmountCommands } from '../../lib/guest-commands.ts'
 import { stateWord } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { CommandTabs } from '../../ui/commands.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -17,15 +20,8 @@ type VmDisk = Vm['disks'][number]
 export function VmDisks({ vm }: { vm: Vm }) {
   const [isAttaching, setAttaching] = useState(false)
   const [mounting, setMounting] = useState<VmDisk | null>(null)
+  const [detaching, setDetaching] = useState<VmDisk | null>(null)
   const forbidden = useWhyNot('member')
-  const target = { project_id: vm.project_id, vm_id: vm.id }
-  const detach = useOperation({
-    projectId: vm.project_id,
-    run: (disk: VmDisk) => client.vmDetachDisks(target, { detach_disks: [disk.id] }),
-    done: (disk) => `Detached ${disk.name}`,
-    failed: (disk) => `Could not detach ${disk.name}`,
-    invalidates: ['vmGet', 'diskList'],
-  })
   const reason =
     forbidden ??
     (vmDiskChangeStates.includes(vm.state)
@@ -54,8 +50,8 @@ export function VmDisks({ vm }: { vm: Vm }) {
               size="small"
               icon={<Icon name="unplug" size={14} />}
               reason={reason}
-              isBusy={detach.isPending && detach.variables?.id === disk.id}
-              onClick={() => detach.mutate(disk)}
+              aria-label={`Detach ${disk.name}`}
+              onClick={() => setDetaching(disk)}
             >
               Detach
             </Button>
@@ -80,6 +76,48 @@ export function VmDisks({ vm }: { vm: Vm }) {
       <Table label="Disks" rows={vm.disks} columns={columns} rowKey={(disk) => disk.id} />
       {isAttaching && <AttachToVm vm={vm} onClose={() => setAttaching(false)} />}
       {mounting && <MountDialog disk={mounting} onClose={() => setMounting(null)} />}
+      {detaching && <DetachDialog vm={vm} disk={detaching} onClose={() => setDetaching(null)} />}
     </Section>
+  )
+}
+
+/** Confirms the detachment of a disk: a running VM loses writes to a disk that is still mounted. */
+function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onClose: () => void }) {
+  const detach = useOperation({
+    projectId: vm.project_id,
+    run: () => client.vmDetachDisks({ project_id: vm.project_id, vm_id: vm.id }, { detach_disks: [disk.id] }),
+    done: () => `Detached ${disk.name}`,
+    failed: () => `Not detached: ${disk.name}`,
+    invalidates: ['vmGet', 'diskList'],
+    showsErrors: true,
+  })
+  const isRunning = vm.state === 'STATE_RUNNING'
+  return (
+    <Confirm
+      isOpen
+      isWide={isRunning}
+      onClose={onClose}
+      title={`Detach ${disk.name}`}
+      action="Detach disk"
+      {...submitProps(detach, undefined, onClose)}
+    >
+      {isRunning ? (
+        <>
+          <p>
+            {vm.name} is running, and the disk is removed immediately.{' '}
+            {disk.mode === 'read-only'
+              ? 'Programs that read from it fail.'
+              : 'Data that the VM has not written yet is lost, and the file system can be damaged.'}{' '}
+            <b className="font-medium text-ink">Unmount the disk first.</b>
+          </p>
+          <p className="mt-3 mb-1">
+            Device in the VM: <span className="mono break-all text-ink">{guestDevice(disk)}</span>
+          </p>
+          <CommandTabs label="Commands to run in the VM" lines={[['Shell', unmountCommands(disk)]]} />
+        </>
+      ) : (
+        <p>The VM is stopped. The disk and its data are kept, and you can attach it again.</p>
+      )}
+    </Confirm>
   )
 }
