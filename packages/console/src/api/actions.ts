@@ -1,4 +1,4 @@
-import type { Operation, RouteId } from '@slipway/sdk'
+import { isApiError, type Operation, type RouteId } from '@slipway/sdk'
 import { useMutation } from '@tanstack/react-query'
 import { showToast } from '../lib/toasts.ts'
 import { client, refetchRoutes } from './client.ts'
@@ -14,19 +14,34 @@ interface ActionOptions<Input, Result> {
   invalidates?: RouteId[]
   /** The form shows errors itself, so there is no error toast. */
   showsErrors?: boolean
+  /** Returns the title of the failure toast, such as "Not stopped: train-7". The toast then offers to try again. */
+  failed?: (input: Input) => string
 }
 
 /** A change that is complete when the service responds. */
 export function useAction<Input, Result = unknown>(options: ActionOptions<Input, Result>) {
+  const succeed = async (result: Result, input: Input) => {
+    await invalidate(options.invalidates)
+    const title = options.done(input, result)
+    if (title) showToast({ title, about: options.about, settles: options.failed?.(input) ?? '' })
+  }
+  const fail = (error: Error, input: Input): void =>
+    showToast({
+      title: options.failed?.(input) ?? 'Request failed',
+      error,
+      retry:
+        options.failed &&
+        (() =>
+          options.run(input).then(
+            (result) => succeed(result, input),
+            (again) => fail(again, input),
+          )),
+    })
   return useMutation<Result, Error, Input>({
     mutationFn: options.run,
-    onSuccess: async (result, input) => {
-      await invalidate(options.invalidates)
-      const words = options.done(input, result)
-      if (words) showToast({ title: words, about: options.about })
-    },
-    onError: (error) => {
-      if (!options.showsErrors) showToast({ title: 'Request failed', error })
+    onSuccess: succeed,
+    onError: (error, input) => {
+      if (!options.showsErrors) fail(error, input)
     },
   })
 }
@@ -35,44 +50,51 @@ type Started = { operation: Operation }
 
 /** A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the result. */
 export function useOperation<Input>(
-  options: Omit<ActionOptions<Input, Started>, 'done' | 'about'> & {
+  options: Omit<ActionOptions<Input, Started>, 'done' | 'about' | 'failed'> & {
     projectId: string
     done: (input: Input) => string
     failed: (input: Input) => string
   },
 ) {
+  /** Waits for the end. A failure is reported by a toast even if a form shows errors: the form is closed by then. */
+  const report = async (started: Started | Promise<Started>, input: Input): Promise<void> => {
+    const failed = options.failed(input)
+    try {
+      const { operation } = await started
+      await invalidate(options.invalidates)
+      await waitForEnd(options.projectId, operation)
+      showToast({ title: options.done(input), about: operation.metadata.id, settles: failed })
+    } catch (error) {
+      showToast({ title: failed, error: error as Error, retry: () => report(options.run(input), input) })
+    }
+    await invalidate(options.invalidates)
+  }
   return useMutation<Started, Error, Input>({
     mutationFn: options.run,
-    onSuccess: async ({ operation }, input) => {
-      void reportEnd(
-        options.projectId,
-        operation,
-        options.done(input),
-        options.failed(input),
-        options.invalidates,
-      )
+    onSuccess: async (started, input) => {
+      void report(started, input)
       await invalidate(options.invalidates)
     },
     onError: (error, input) => {
-      if (!options.showsErrors) showToast({ title: options.failed(input), error })
+      if (!options.showsErrors) void report(Promise.reject(error), input)
     },
   })
 }
 
-async function reportEnd(
-  projectId: string,
-  operation: Operation,
-  done: string,
-  failed: string,
-  invalidates: RouteId[] | undefined,
-) {
-  try {
-    await client.wait({ project_id: projectId }, operation)
-    showToast({ title: done, about: operation.metadata.id })
-  } catch (error) {
-    showToast({ title: failed, error: error as Error })
+const lostCodes = ['connection_failed', 'timed_out', 'unavailable', 'rate_limited', 'unexpected_answer']
+const waitPauseMs = 2_000
+
+/** Waits until an operation ends, and throws its failure. A lost connection is no failure of the operation. */
+export async function waitForEnd(projectId: string, operation: Operation): Promise<void> {
+  for (;;) {
+    try {
+      await client.wait({ project_id: projectId }, operation)
+      return
+    } catch (error) {
+      if (!isApiError(error) || error.operation || !lostCodes.includes(error.code)) throw error
+      await new Promise((resolve) => setTimeout(resolve, waitPauseMs))
+    }
   }
-  await invalidate(invalidates)
 }
 
 const always: RouteId[] = ['operationList', 'eventList']

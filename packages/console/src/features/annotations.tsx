@@ -95,7 +95,7 @@ export function AnnotationDialog({
         ? client.vmUpdate({ project_id: projectId, vm_id: of.id }, changes)
         : client.diskUpdate({ project_id: projectId, disk_id: of.id }, changes),
     done: () => `Saved ${name}`,
-    failed: () => `Could not change ${of.name}`,
+    failed: () => `Not changed: ${of.name}`,
     invalidates: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })
@@ -136,17 +136,19 @@ export function AnnotationDialog({
 }
 
 export function LabelsField({
+  label = 'Labels',
   value,
   onChange,
   problem,
 }: {
+  label?: string
   value: string
   onChange: (value: string) => void
   problem: string
 }) {
   return (
     <TextField
-      label="Labels"
+      label={label}
       value={value}
       onChange={onChange}
       problem={problem}

@@ -127,7 +127,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
         { attach_disks: [{ disk_id: on.disk.id, attachment_type: 'data', mode }] },
       ),
     done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
-    failed: (on) => `Could not attach ${on.disk.name}`,
+    failed: (on) => `Not attached: ${on.disk.name}`,
     invalidates: ['vmGet', 'vmList', 'diskList'],
     showsErrors: true,
   })

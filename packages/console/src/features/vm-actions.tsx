@@ -1,28 +1,53 @@
-import { type Vm, type VmAction, vmActions } from '@slipway/sdk'
+import { type Vm, type VmAction, vmActions, vmStateTable, vmType } from '@slipway/sdk'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
+import { usePriceOf } from '../api/prices.ts'
+import { plural, usd } from '../lib/format.ts'
 import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
 
-const words: Record<VmAction, { verb: string; past: string; icon: IconName; warning: string }> = {
-  START: { verb: 'Start', past: 'Started', icon: 'play', warning: '' },
-  STOP: {
-    verb: 'Stop',
-    past: 'Stopped',
-    icon: 'square',
-    warning:
-      'Its GPUs are released and the VM is no longer billed. Disks and addresses are kept. Local scratch data is lost.',
-  },
-  RESET: {
-    verb: 'Reset',
-    past: 'Reset',
-    icon: 'rotate-ccw',
-    warning: 'Hard reset: unsaved data is lost. The VM keeps its GPUs.',
-  },
+const words: Record<VmAction, { verb: string; past: string; icon: IconName }> = {
+  START: { verb: 'Start', past: 'Started', icon: 'play' },
+  STOP: { verb: 'Stop', past: 'Stopped', icon: 'square' },
+  RESET: { verb: 'Reset', past: 'Reset', icon: 'rotate-ccw' },
+}
+
+/** What an action does to the VMs, for its confirmation dialog. */
+export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) {
+  const usdPerHour = usePriceOf(vms[0]?.project_id ?? '')
+  const priced = vms.filter((vm) => action === 'START' || vmStateTable[vm.state].isBilled)
+  const sum = usd(priced.reduce((sum, vm) => sum + (usdPerHour(vm.type) ?? vm.usd_per_hour ?? 0), 0))
+  const isOne = vms.length === 1
+  const scratch = vms.filter((vm) => (vmType(vm.type)?.nvmeGb ?? 0) > 0)
+  if (action === 'RESET') return <p>Hard reset: unsaved data is lost. The VM keeps its GPUs.</p>
+  if (action === 'START')
+    return (
+      <p>
+        {isOne ? 'The VM takes GPUs' : 'The VMs take GPUs'} again and {isOne ? 'costs' : 'cost'}{' '}
+        <b className="figures font-medium text-ink">{sum}/h</b>.
+      </p>
+    )
+  return (
+    <>
+      <p>
+        {isOne ? 'Its GPUs are released and the VM is' : 'GPUs are released and the VMs are'} no longer
+        billed: this saves <b className="figures font-medium text-ink">{sum}/h</b>. Disks and addresses are
+        kept.
+      </p>
+      {scratch.length > 0 && (
+        <p className="mt-2">
+          <b className="font-medium text-ink">Local scratch data is lost</b>
+          {isOne
+            ? '.'
+            : ` on ${plural(scratch.length, 'VM')}: ${scratch.map(({ name }) => name).join(', ')}.`}
+        </p>
+      )}
+    </>
+  )
 }
 
 /** Returns the states that the disabled actions require, one sentence for each set of states. */
@@ -51,7 +76,7 @@ export function VmActions({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: (action: VmAction) => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { action }),
     done: (action) => `${words[action].past} ${vm.name}`,
-    failed: (action) => `Could not ${words[action].verb.toLowerCase()} ${vm.name}`,
+    failed: (action) => `Not ${words[action].past.toLowerCase()}: ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
   })
   const reasonFor = (action: VmAction) => {
@@ -64,14 +89,14 @@ export function VmActions({ vm }: { vm: Vm }) {
   return (
     <>
       {(Object.keys(words) as VmAction[]).map((action) => {
-        const { verb, icon, warning } = words[action]
+        const { verb, icon } = words[action]
         return (
           <Button
             key={action}
             icon={<Icon name={icon} size={14} />}
             reason={reasonFor(action)}
             isBusy={act.isPending && act.variables === action}
-            onClick={() => (warning ? setAsked(action) : act.mutate(action))}
+            onClick={() => (action === 'START' ? act.mutate(action) : setAsked(action))}
           >
             {verb}
           </Button>
@@ -86,7 +111,7 @@ export function VmActions({ vm }: { vm: Vm }) {
         error={null}
         onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
       >
-        <p>{confirmed?.warning || 'The VM takes GPUs again and is billed.'}</p>
+        {asked && <ActionEffects action={asked} vms={[vm]} />}
       </Confirm>
     </>
   )

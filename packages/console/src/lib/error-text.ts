@@ -9,11 +9,38 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   payment_method_required: 'Ask an owner to add one in billing, then try again.',
   rate_limited: 'Wait a moment, then try again.',
   internal_error: 'Try again. If it still fails, send the request ID to the operator.',
-  unavailable: 'The page retries automatically.',
-  connection_failed: 'Check your connection. The page retries automatically.',
-  timed_out: 'The page retries automatically.',
   unexpected_answer: 'A proxy may have answered, or the server has another version.',
 }
+
+/** The page repeats a failed read by itself, but never a change. */
+const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, string>>> = {
+  read: {
+    unavailable: 'The page retries automatically.',
+    connection_failed: 'Check your connection. The page retries automatically.',
+    timed_out: 'The page retries automatically.',
+  },
+  change: {
+    unavailable: 'Try again in a moment.',
+    connection_failed: 'The request may not have arrived. Check your connection, then try again.',
+    timed_out: 'The request may still take effect. Check the page before you try again.',
+  },
+}
+
+/** A repetition of the same request cannot succeed after these errors. */
+const finalCodes: ApiErrorCode[] = [
+  'invalid_argument',
+  'unauthenticated',
+  'payment_method_required',
+  'permission_denied',
+  'suspended',
+  'totp_enrolment_required',
+  'not_found',
+  'protected',
+  'already_exists',
+]
+
+export const isWorthRetrying = (error: Error): boolean =>
+  isApiError(error) && !finalCodes.includes(error.code)
 
 /** Replaces messages of the API that are written for programs. */
 const rewording: Partial<Record<ApiErrorCode, string>> = {
@@ -27,7 +54,7 @@ interface ErrorText {
 }
 
 /** Returns the message of an error for users, with advice. */
-export function errorText(error: Error): ErrorText {
+export function errorText(error: Error, call: 'read' | 'change'): ErrorText {
   if (!isApiError(error)) return { message: error.message, advice: 'Reload the page.', requestId: '' }
   const fields = error.details
     .map(({ field, message }) => `${field.replace(/^\//, '')} ${message}`)
@@ -35,7 +62,7 @@ export function errorText(error: Error): ErrorText {
   const isSaid = fields === '' || error.message.includes(error.details[0]?.message ?? '')
   return {
     message: rewording[error.code] ?? (isSaid ? error.message : `${error.message} (${fields})`),
-    advice: advice[error.code] ?? '',
+    advice: advice[error.code] ?? adviceByCall[call][error.code] ?? '',
     requestId: error.requestId,
   }
 }

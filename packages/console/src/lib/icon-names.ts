@@ -15,6 +15,7 @@ export const iconNames = [
   'circle-x',
   'copy',
   'download',
+  'ellipsis',
   'external-link',
   'gauge',
   'hard-drive',

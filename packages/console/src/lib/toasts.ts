@@ -4,6 +4,8 @@ export interface Toast {
   error?: Error
   /** The id of the changed resource. */
   about?: string | undefined
+  /** Repeats the failed action. */
+  retry?: (() => Promise<void>) | undefined
 }
 
 /** A toast reports an outcome. The store does not depend on React, so that any code can add to it. */
@@ -24,10 +26,16 @@ export const toastStore = {
   getSnapshot: () => toasts,
 }
 
-/** Replaces an earlier toast about the same resource. Failures stay until the user closes them. */
-export function showToast(toast: Omit<Toast, 'id'>): void {
+/**
+ * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the same action
+ * fails again, or the action succeeds: then `settles` is the title of the failure.
+ */
+export function showToast({ settles, ...toast }: Omit<Toast, 'id'> & { settles?: string }): void {
   lastId += 1
-  const stillTrue = toasts.filter(({ about, error }) => error || !about || about !== toast.about)
+  const settled = toast.error ? toast.title : settles
+  const stillTrue = toasts.filter(({ title, about, error }) =>
+    error ? title !== settled : !about || about !== toast.about,
+  )
   set([...stillTrue, { ...toast, id: `toast-${lastId}` }])
 }
 

@@ -10,7 +10,7 @@ export const ErrorActionProvider = ErrorActions.Provider
 
 function useErrorAction(error: Error, action: ReactNode): ReactNode {
   const actionOf = useContext(ErrorActions)
-  return action ?? actionOf(error)
+  return action || actionOf(error)
 }
 
 function RequestId({ id }: { id: string }) {
@@ -23,9 +23,16 @@ function RequestId({ id }: { id: string }) {
   )
 }
 
+interface ErrorNoteProps {
+  error: Error
+  action?: ReactNode
+  /** The page repeats reads, but never a change. */
+  isRead?: boolean
+}
+
 /** Shows an error inside a form, a dialog or a toast. */
-export function ErrorNote({ error, action }: { error: Error; action?: ReactNode }) {
-  const { message, advice, requestId } = errorText(error)
+export function ErrorNote({ error, action, isRead = false }: ErrorNoteProps) {
+  const { message, advice, requestId } = errorText(error, isRead ? 'read' : 'change')
   const offered = useErrorAction(error, action)
   return (
     <div role="alert" className="rounded-md border border-red/40 bg-red-soft p-3 text-sm">
@@ -39,7 +46,7 @@ export function ErrorNote({ error, action }: { error: Error; action?: ReactNode 
 
 /** Replaces content that could not be loaded. */
 export function ErrorState({ error, onRetry }: { error: Error; onRetry?: () => void }) {
-  const { message, advice, requestId } = errorText(error)
+  const { message, advice, requestId } = errorText(error, 'read')
   const offered = useErrorAction(error, undefined)
   return (
     <div role="alert" className="card flex flex-col items-start gap-2 p-6">

@@ -1,6 +1,8 @@
 import { Toast } from '@base-ui/react/toast'
-import { useEffect, useSyncExternalStore } from 'react'
-import { removeToast, toastStore } from '../lib/toasts.ts'
+import { useEffect, useState, useSyncExternalStore } from 'react'
+import { isWorthRetrying } from '../lib/error-text.ts'
+import { removeToast, type Toast as StoredToast, toastStore } from '../lib/toasts.ts'
+import { Button } from './button.tsx'
 import { ErrorNote } from './error.tsx'
 import { Icon } from './icon.tsx'
 
@@ -19,7 +21,7 @@ function giveSpace(viewport: HTMLElement | null) {
   return () => observer.disconnect()
 }
 
-/** Notifications in a corner of the page. Failures stay until the user closes them. */
+/** Notifications in a corner of the page. Failures stay until the user closes them or they are settled. */
 export function Toasts() {
   return (
     <Toast.Provider limit={4}>
@@ -37,7 +39,7 @@ export function Toasts() {
 
 function List() {
   return useStoredToasts().map((toast) => {
-    const error = toast.data?.error
+    const { error, retry } = toast.data ?? {}
     return (
       <Toast.Root
         key={toast.id}
@@ -58,7 +60,10 @@ function List() {
           </div>
           {error && (
             <div className="mt-2">
-              <ErrorNote error={error} />
+              <ErrorNote
+                error={error}
+                action={retry && isWorthRetrying(error) && <RetryButton retry={retry} />}
+              />
             </div>
           )}
         </Toast.Content>
@@ -67,16 +72,33 @@ function List() {
   })
 }
 
+/** The toast stays until the new attempt has ended. */
+function RetryButton({ retry }: { retry: () => Promise<void> }) {
+  const [isBusy, setBusy] = useState(false)
+  return (
+    <Button
+      size="small"
+      isBusy={isBusy}
+      onClick={() => {
+        setBusy(true)
+        void retry().finally(() => setBusy(false))
+      }}
+    >
+      {isBusy ? 'Trying again…' : 'Try again'}
+    </Button>
+  )
+}
+
 /** Passes each toast of the store to the library once; the library closes it after its timeout. */
 function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
-  const { toasts, add, close } = Toast.useToastManager<{ error?: Error }>()
+  const { toasts, add, close } = Toast.useToastManager<Pick<StoredToast, 'error' | 'retry'>>()
   useEffect(() => {
     const isStored = new Set(stored.map(({ id }) => id))
     for (const { id, transitionStatus } of toasts)
       if (!isStored.has(id) && transitionStatus !== 'ending') close(id)
     const isShown = new Set(toasts.map(({ id }) => id))
-    for (const { id, title, error } of stored) {
+    for (const { id, title, error, retry } of stored) {
       if (isShown.has(id)) continue
       add({
         id,
@@ -84,7 +106,7 @@ function useStoredToasts() {
         timeout: error ? 0 : shownMs,
         priority: error ? 'high' : 'low',
         onClose: () => removeToast(id),
-        ...(error && { data: { error } }),
+        ...(error && { data: { error, retry } }),
       })
     }
   }, [stored, toasts, add, close])

@@ -153,7 +153,7 @@ describe.skipIf(isBrowserMissing)('an owner in the console', () => {
     await removeCard()
     await visit(page, new URL(vmUrl).pathname)
     await page.getByRole('button', { name: 'Start' }).click()
-    await result(page, 'Could not start first').waitFor()
+    await result(page, 'Not started: first').waitFor()
     // Screen readers get failures from a separate alert; the toast itself is hidden until it has the focus.
     const toast = page.getByRole('region', { name: /notification/i })
     await inBilling(toast.getByRole('button', { name: 'Open billing', includeHidden: true }), addCard)

@@ -4,10 +4,12 @@ import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createVm,
+  inBothThemes,
   isBrowserMissing,
   modalOf,
   pressChord,
   result as resultOn,
+  screenshot,
   takeProject,
   useConsole,
   visit,
@@ -239,6 +241,102 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await row('train-7').waitFor({ state: 'detached' })
     await main().getByRole('button', { name: 'Clear filter' }).click()
     await row('train-7').waitFor()
+  })
+
+  test('a failed stop says so until it is tried again and succeeds', async () => {
+    await openVm('stubborn', 'a40.1x')
+    const unavailable = {
+      status: 503,
+      headers: { 'retry-after': '0' },
+      json: { code: 'unavailable', message: 'The database is temporarily unavailable.' },
+    }
+    await page.route(/\/vms\/[^/]+$/, (route) =>
+      route.request().method() === 'PATCH' ? route.fulfill(unavailable) : route.fallback(),
+    )
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await dialog().getByRole('button', { name: 'Stop VM' }).click()
+    await result('Not stopped: stubborn').waitFor()
+    await result('Try again in a moment.').waitFor()
+    expect(await result(/automatically/).count()).toBe(0)
+    const retry = page.getByRole('button', { name: 'Try again', includeHidden: true })
+    await retry.click()
+    await retry.and(page.locator(':not([aria-busy])')).waitFor()
+    await result('Not stopped: stubborn').waitFor()
+    await page.unrouteAll()
+    await retry.click()
+    await result('Stopped stubborn').waitFor()
+    await result('Not stopped: stubborn').waitFor({ state: 'detached' })
+  })
+
+  test('stopping several VMs shows what is lost and saved, the progress and what failed', async () => {
+    const [kept, other] = await Promise.all([
+      createVm(service, 'no-scratch', 'l40s-48gb.1x', project_id),
+      createVm(service, 'with-scratch', 'a100.1x', project_id),
+    ])
+    await open('/vms')
+    const row = (name: string) => main().getByRole('row', { name: new RegExp(name) })
+    await row('with-scratch').waitFor()
+    await main().getByLabel('Select all').check()
+    await main().getByRole('button', { name: 'Start', disabled: true }).waitFor()
+    await main().getByRole('button', { name: 'Stop' }).click()
+    await dialog()
+      .getByText(`this saves ${(kept.usd_per_hour! + other.usd_per_hour!).toFixed(2)} USD/h`)
+      .waitFor()
+    await dialog().getByText('Local scratch data is lost on 1 VM: with-scratch.').waitFor()
+    const isFirst = `**/vms/${kept.id}`
+    const conflict = { status: 409, json: { code: 'conflict', message: 'Another operation is in progress.' } }
+    await page.route(isFirst, (route) =>
+      route.request().method() === 'PATCH' ? route.fulfill(conflict) : route.fallback(),
+    )
+    await dialog().getByRole('button', { name: 'Stop 2 VMs' }).click()
+    await dialog().getByText('Stopped 1 of 2 VMs').waitFor()
+    await dialog().getByText('no-scratch: Another operation is in progress.').waitFor()
+    expect(await inBothThemes(page, 'bulk-failed', '[data-modal]')).toEqual([])
+    await page.unroute(isFirst)
+    await dialog().getByRole('button', { name: 'Try again with no-scratch' }).click()
+    await result('Stopped no-scratch').waitFor()
+    for (const name of ['no-scratch', 'with-scratch']) await row(name).getByText('stopped').waitFor()
+  })
+
+  test('several VMs are started, labeled and protected at once, and each row has a menu', async () => {
+    for (const name of ['batch-1', 'batch-2']) {
+      const { id } = await createVm(service, name, 'a40.1x', project_id)
+      const { operation } = await service.asOwner.vmUpdate({ project_id, vm_id: id }, { action: 'STOP' })
+      await service.asOwner.wait({ project_id }, operation)
+    }
+    await open('/vms')
+    const act = async (button: string, fill: () => Promise<unknown>, submit: string) => {
+      await main().getByLabel('Select all').check()
+      await main().getByRole('button', { name: button, exact: true }).click()
+      await fill()
+      await dialog().getByRole('button', { name: submit }).click()
+    }
+    await act(
+      'Start',
+      () => dialog().getByText('The VMs take GPUs again and cost 1.80 USD/h.').waitFor(),
+      'Start 2',
+    )
+    await result('Started 2 VMs').waitFor()
+    await act('Labels', () => dialog().getByLabel('Add or change').fill('team=ml'), 'Change 2')
+    await result('Labeled 2 VMs').waitFor()
+    await act('Protection', () => dialog().getByLabel('Deletion protection').selectOption('On'), 'Change 2')
+    await result('Changed protection of 2 VMs').waitFor()
+    for (const { labels, deletion_protection, state } of await service.asOwner.collect('vmList', {
+      project_id,
+    }))
+      expect({ labels, deletion_protection, state }).toEqual({
+        labels: { team: 'ml' },
+        deletion_protection: true,
+        state: 'STATE_RUNNING',
+      })
+    await main().getByRole('button', { name: 'Actions of batch-2' }).click()
+    const menu = page.getByRole('menu', { name: 'Actions of batch-2' })
+    await menu.getByRole('menuitem', { name: 'Open' }).waitFor()
+    expect(await menu.getByRole('menuitem', { name: 'Delete' }).count()).toBe(0)
+    await screenshot(page, 'vm-row-menu')
+    await menu.getByRole('menuitem', { name: 'Stop' }).click()
+    await dialog().getByRole('button', { name: 'Stop batch-2' }).click()
+    await result('Stopped batch-2').waitFor()
   })
 
   test('a type that is out of stock offers the locations where it fits', async () => {

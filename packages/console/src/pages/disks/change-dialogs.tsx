@@ -19,7 +19,7 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
     projectId,
     run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
     done: () => `Resized ${disk.name} to ${size} ${unit}`,
-    failed: () => `Could not resize ${disk.name}`,
+    failed: () => `Not resized: ${disk.name}`,
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })
@@ -53,7 +53,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
     projectId,
     run: () => client.diskDelete({ project_id: projectId, disk_id: disk.id }),
     done: () => `Deleted disk ${disk.name}`,
-    failed: () => `Could not delete disk ${disk.name}`,
+    failed: () => `Not deleted: disk ${disk.name}`,
     invalidates: ['diskList', 'quotaList'],
     showsErrors: true,
   })

@@ -127,6 +127,7 @@ function HostActions({ host }: { host: Host }) {
   const schedule = useAction({
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
+    failed: (schedulable) => `Not ${schedulable ? 'uncordoned' : 'cordoned'}: ${host.name}`,
     about: host.id,
     invalidates: [...invalidates],
   })

@@ -45,6 +45,7 @@ export function FleetOperations() {
   const retry = useAction({
     run: (row: Row) => client.adminOperationRetry({ operation_id: row.operation_id }),
     done: (row) => `Retrying: ${operationText(row)}`,
+    failed: (row) => `Not retried: ${operationText(row)}`,
     invalidates: ['adminOperationList'],
   })
   const abandon = useAction({

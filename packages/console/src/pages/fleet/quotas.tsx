@@ -100,6 +100,7 @@ function QuotaForm<Name extends string>({
   const save = useAction({
     run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
     done: () => `Changed quotas of ${holder}`,
+    failed: () => `Quotas not changed: ${holder}`,
     invalidates: ['adminQuotaList', 'adminOrganizationQuotaList', 'quotaList', 'organizationQuotaList'],
   })
   return (

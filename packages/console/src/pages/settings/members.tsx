@@ -40,6 +40,7 @@ export function Members() {
     run: ({ member, role }: { member: Member; role: Role }) =>
       client.memberUpdate({ organization_id, user_id: member.user_id, revoke_keys: revokesKeys }, { role }),
     done: ({ member, role }, { access_keys }) => `${member.email} is now ${role}${keysLeft(access_keys)}`,
+    failed: ({ member }) => `Role not changed: ${member.email}`,
     invalidates: ['memberList'],
   })
   const inviteAgain = useAction({

@@ -56,6 +56,7 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
       client.organizationUpdate({ organization_id: organizationId }, { require_totp }),
     done: (isWanted) =>
       isWanted ? 'Two-factor authentication is required' : 'Two-factor authentication is optional',
+    failed: () => 'Two-factor authentication not changed',
     invalidates: ['organizationList'],
   })
   const reason =

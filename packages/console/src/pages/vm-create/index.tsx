@@ -82,7 +82,7 @@ export function VmCreatePage() {
     projectId,
     run: (body: VmCreate) => client.vmCreate(params, body),
     done: (body) => `${body.name} is running`,
-    failed: (body) => `Could not create ${body.name}`,
+    failed: (body) => `Not created: ${body.name}`,
     invalidates: ['vmList', 'quotaList', 'capacityList'],
     showsErrors: true,
   })

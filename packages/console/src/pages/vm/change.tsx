@@ -75,7 +75,7 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
     projectId: vm.project_id,
     run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, { type }),
     done: () => `Changed the type of ${vm.name} to ${type}`,
-    failed: () => `Could not change the type of ${vm.name}`,
+    failed: () => `Type not changed: ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })
@@ -122,7 +122,7 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
         { ttl_seconds: Number(hours) * 3600, on_expiry: onExpiry },
       ),
     done: () => `${vm.name} expires in ${hours} h`,
-    failed: () => `Could not set the expiry of ${vm.name}`,
+    failed: () => `Expiry not set: ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
     showsErrors: true,
   })

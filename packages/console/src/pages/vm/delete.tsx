@@ -17,7 +17,7 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     projectId: vm.project_id,
     run: () => client.vmDelete({ project_id: vm.project_id, vm_id: vm.id }),
     done: () => `Deleted ${vm.name}`,
-    failed: () => `Could not delete ${vm.name}`,
+    failed: () => `Not deleted: ${vm.name}`,
     invalidates: ['vmGet', 'vmList', 'quotaList'],
     showsErrors: true,
   })

@@ -32,7 +32,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
       }
     >
       {error && !text ? (
-        <ErrorNote error={error} />
+        <ErrorNote error={error} isRead />
       ) : (
         // The height is a multiple of the line height, so that no line is cut off.
         <div className="card overflow-hidden py-3">

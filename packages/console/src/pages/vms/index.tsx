@@ -13,6 +13,7 @@ import { count, plural, usd } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
+import { actionColumn } from '../../ui/action-column.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -21,7 +22,9 @@ import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { ageColumn } from '../../ui/time-column.tsx'
-import { BulkActions } from './bulk-actions.tsx'
+import { BulkActions, RowMenu } from './bulk-actions.tsx'
+import { BulkDialog } from './bulk-dialog.tsx'
+import type { BulkName } from './bulk-table.ts'
 import { Filters, matches } from './filters.tsx'
 
 export function Vms() {
@@ -30,13 +33,19 @@ export function Vms() {
   const vms = useQuery(readAll('vmList', { project_id: projectId }))
   const [search, setSearch] = useSearchState()
   const [selected, setSelected] = useState<Set<string>>(new Set())
+  const [asked, setAsked] = useState<{ what: BulkName; vms: Vm[] } | null>(null)
   const rows = useMemo(() => (vms.data ?? []).filter((vm) => matches(vm, search)), [vms.data, search])
   const hasLabels = (vms.data ?? []).some((vm) => Object.keys(vm.labels).length > 0)
   const stuck = useStuck()
   const usdPerHour = useUsdPerHour(projectId)
   const columns = useMemo(
-    () => columnsFor(projectId, stuck, hasLabels, usdPerHour),
-    [projectId, stuck, hasLabels, usdPerHour],
+    () => [
+      ...columnsFor(projectId, stuck, hasLabels, usdPerHour),
+      actionColumn('48px', (vm: Vm) => (
+        <RowMenu vm={vm} whyNot={whyNot} onAsk={(what) => setAsked({ what, vms: [vm] })} />
+      )),
+    ],
+    [projectId, stuck, hasLabels, usdPerHour, whyNot],
   )
   const chosen = rows.filter((vm) => selected.has(vm.id))
   const create = <CreateVmButton />
@@ -65,9 +74,9 @@ export function Vms() {
                 {chosen.length > 0 ? (
                   <BulkActions
                     vms={chosen}
-                    projectId={projectId}
                     whyNot={whyNot}
-                    onDone={() => setSelected(new Set())}
+                    onAsk={(what) => setAsked({ what, vms: chosen })}
+                    onClear={() => setSelected(new Set())}
                   />
                 ) : (
                   <Filters vms={data} search={search} setSearch={setSearch} />
@@ -103,6 +112,16 @@ export function Vms() {
           )
         }
       </Loaded>
+      {asked && (
+        <BulkDialog
+          {...asked}
+          projectId={projectId}
+          onClose={() => setAsked(null)}
+          onDone={(vms) =>
+            setSelected(new Set([...selected].filter((id) => !vms.some((vm) => vm.id === id))))
+          }
+        />
+      )}
     </Page>
   )
 }
@@ -124,7 +143,7 @@ const columnsFor = (
   {
     key: 'name',
     title: 'Name',
-    width: 'minmax(140px, 2fr)',
+    width: 'minmax(130px, 2fr)',
     sortBy: (vm) => vm.name,
     cell: (vm) => (
       <>

@@ -106,7 +106,7 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
     projectId,
     run: (rule: FirewallRule) => client.firewallRuleDelete({ project_id: projectId, rule_id: rule.id }),
     done: (rule) => `Deleted rule ${rule.name}`,
-    failed: (rule) => `Could not delete rule ${rule.name}`,
+    failed: (rule) => `Not deleted: rule ${rule.name}`,
     invalidates: ['firewallRuleList'],
     showsErrors: true,
   })

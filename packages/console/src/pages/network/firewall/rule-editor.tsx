@@ -61,7 +61,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
             { name, action, direction, vpc_network_id, ...parts },
           ),
     done: () => `Rule ${name} is active`,
-    failed: () => `Could not apply rule ${name}`,
+    failed: () => `Not applied: rule ${name}`,
     invalidates: ['firewallRuleList'],
     showsErrors: true,
   })

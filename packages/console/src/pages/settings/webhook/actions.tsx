@@ -17,11 +17,13 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const test = useAction({
     run: () => client.webhookTest(target),
     done: () => 'Queued a test event',
+    failed: () => 'Test event not queued',
     invalidates: ['webhookDeliveryList'],
   })
   const toggle = useAction({
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
     done: () => (isActive ? 'Webhook paused' : 'Webhook resumed'),
+    failed: () => (isActive ? 'Webhook not paused' : 'Webhook not resumed'),
     about: webhook.id,
     invalidates: ['webhookList'],
   })

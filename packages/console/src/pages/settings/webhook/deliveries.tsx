@@ -32,6 +32,7 @@ export function Deliveries({ webhookId, isPaused }: { webhookId: string; isPause
   const replay = useAction({
     run: (delivery: WebhookDelivery) => client.webhookDeliveryReplay({ ...target, delivery_id: delivery.id }),
     done: () => 'Delivery queued again',
+    failed: () => 'Delivery not queued again',
     invalidates: ['webhookDeliveryList'],
   })
   if (deliveries.error && !deliveries.data)

@@ -1,0 +1,245 @@
+import type { Vm } from '@slipway/sdk'
+import { useEffect, useRef, useState } from 'react'
+import { LabelsField } from '../../features/annotations.tsx'
+import { ActionEffects } from '../../features/vm-actions.tsx'
+import { errorText } from '../../lib/error-text.ts'
+import { plural } from '../../lib/format.ts'
+import { parseLabels } from '../../lib/labels.ts'
+import { showToast } from '../../lib/toasts.ts'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { type BulkProgress, type Failure, reportBulk, resultText, runBulk } from './bulk-run.ts'
+import { type BulkInput, type BulkName, bulkAction } from './bulk-table.ts'
+
+interface BulkDialogProps {
+  what: BulkName
+  vms: Vm[]
+  projectId: string
+  onClose: () => void
+  /** Called with the VMs for which the action succeeded. */
+  onDone: (vms: Vm[]) => void
+}
+
+/** Confirms an action on one or more VMs, then shows its progress and what failed. */
+export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
+  const action = bulkAction(what)
+  // The VMs of the list change while the action runs.
+  const [targets, setTargets] = useState(() => vms.filter(action.fits))
+  const [input, setInput] = useState<BulkInput>(() => ({
+    setLabels: '',
+    removedLabels: [],
+    isProtected: !vms.every((vm) => vm.deletion_protection),
+  }))
+  const [typed, setTyped] = useState('')
+  const [progress, setProgress] = useState<BulkProgress | null>(null)
+  const [isRunning, setRunning] = useState(false)
+  const isOpen = useRef(true)
+  useEffect(() => {
+    isOpen.current = true
+    return () => {
+      isOpen.current = false
+    }
+  }, [])
+  const run = async () => {
+    setRunning(true)
+    const end = await runBulk(what, targets, input, setProgress)
+    setRunning(false)
+    onDone(end.done)
+    if (!isOpen.current) return reportBulk(what, end, input)
+    if (end.failures.length > 0) return setTargets(end.failures.map(({ vm }) => vm))
+    showToast({ title: resultText(what, end.done) })
+    onClose()
+  }
+  const name = targets.length === 1 ? targets[0]!.name : plural(targets.length, 'VM')
+  const typedName = what !== 'delete' ? '' : targets.length === 1 ? name : String(targets.length)
+  const mustType = typedName !== '' && typed !== typedName ? `Type ${typedName} to confirm` : undefined
+  const hasFailed = !isRunning && (progress?.failures.length ?? 0) > 0
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={titleOf(what, name)}
+      action={isRunning ? 'Working…' : hasFailed ? `Try again with ${name}` : actionOf(what, name)}
+      isBusy={isRunning}
+      error={null}
+      kind={what === 'delete' || what === 'stop' ? 'danger' : 'primary'}
+      reason={mustType ?? inputProblem(what, input)}
+      onSubmit={() => void run()}
+    >
+      {progress ? (
+        <Progress progress={progress} past={action.past} isRunning={isRunning} />
+      ) : (
+        <>
+          <div className="text-ink-muted">
+            <Effects what={what} targets={targets} leftOut={vms.length - targets.length} />
+            {vms.length > 1 && (
+              <p className="mono mt-2 max-h-40 overflow-y-auto break-words text-ink">
+                {targets.map((vm) => vm.name).join(', ')}
+              </p>
+            )}
+          </div>
+          <InputFields what={what} vms={targets} input={input} onChange={setInput} />
+          {typedName && (
+            <TextField
+              label={`Type ${typedName} to confirm`}
+              value={typed}
+              onChange={setTyped}
+              autoComplete="off"
+              isMono
+            />
+          )}
+        </>
+      )}
+    </FormDialog>
+  )
+}
+
+const titleOf = (what: BulkName, name: string): string =>
+  what === 'labels'
+    ? `Labels of ${name}`
+    : what === 'protect'
+      ? `Protection of ${name}`
+      : actionOf(what, name)
+
+const actionOf = (what: BulkName, name: string): string =>
+  what === 'labels' || what === 'protect' ? `Change ${name}` : `${bulkAction(what).verb} ${name}`
+
+const leftOutText: Record<BulkName, string> = {
+  start: 'not stopped',
+  stop: 'not running',
+  labels: '',
+  protect: '',
+  delete: 'protected or already being deleted',
+}
+
+/** What the action does, and how many of the selected VMs it leaves out. */
+function Effects({ what, targets, leftOut }: { what: BulkName; targets: Vm[]; leftOut: number }) {
+  return (
+    <>
+      {what === 'start' && <ActionEffects action="START" vms={targets} />}
+      {what === 'stop' && <ActionEffects action="STOP" vms={targets} />}
+      {what === 'delete' && <p>OS disks and addresses are permanently deleted. Data disks are kept.</p>}
+      {leftOut > 0 && (
+        <p className="mt-2">
+          {plural(leftOut, 'selected VM')} {leftOut === 1 ? 'is' : 'are'} {leftOutText[what]} and will be kept
+          as {leftOut === 1 ? 'it is' : 'they are'}.
+        </p>
+      )}
+    </>
+  )
+}
+
+interface InputFieldsProps {
+  what: BulkName
+  vms: Vm[]
+  input: BulkInput
+  onChange: (input: BulkInput) => void
+}
+
+function InputFields({ what, vms, input, onChange }: InputFieldsProps) {
+  if (what === 'protect')
+    return (
+      <SelectField
+        label="Deletion protection"
+        value={input.isProtected ? 'on' : 'off'}
+        onChange={(value) => onChange({ ...input, isProtected: value === 'on' })}
+        choices={[
+          { value: 'on', label: 'On' },
+          { value: 'off', label: 'Off' },
+        ]}
+        hint="A VM cannot be deleted while its protection is on."
+      />
+    )
+  if (what !== 'labels') return null
+  const present = [...new Set(vms.flatMap((vm) => Object.keys(vm.labels)))].sort()
+  const { setLabels, removedLabels } = input
+  return (
+    <>
+      <LabelsField
+        label="Add or change"
+        value={setLabels}
+        onChange={(value) => onChange({ ...input, setLabels: value })}
+        problem={parseLabels(setLabels).problem}
+      />
+      {present.length > 0 && (
+        <fieldset>
+          <legend className="mb-1 text-sm font-medium">Remove</legend>
+          <div className="flex flex-wrap gap-x-6 gap-y-1">
+            {present.map((key) => (
+              <CheckField
+                key={key}
+                label={key}
+                isChecked={removedLabels.includes(key)}
+                onChange={(isChecked) =>
+                  onChange({
+                    ...input,
+                    removedLabels: isChecked
+                      ? [...removedLabels, key]
+                      : removedLabels.filter((each) => each !== key),
+                  })
+                }
+              />
+            ))}
+          </div>
+        </fieldset>
+      )}
+    </>
+  )
+}
+
+function inputProblem(what: BulkName, { setLabels, removedLabels }: BulkInput): string | undefined {
+  if (what !== 'labels') return undefined
+  const { labels, problem } = parseLabels(setLabels)
+  const isEmpty = Object.keys(labels).length === 0 && removedLabels.length === 0
+  return problem || (isEmpty ? 'No changes yet' : undefined)
+}
+
+interface ProgressProps {
+  progress: BulkProgress
+  past: string
+  isRunning: boolean
+}
+
+function Progress({ progress: { total, done, failures }, past, isRunning }: ProgressProps) {
+  return (
+    <div role="status" className="flex flex-col gap-3">
+      <div>
+        <p className="figures font-medium">
+          {past} {done.length} of {plural(total, 'VM')}
+        </p>
+        <div
+          role="progressbar"
+          aria-label="VMs done"
+          aria-valuemin={0}
+          aria-valuemax={total}
+          aria-valuenow={done.length}
+          className="mt-2 h-1.5 overflow-hidden rounded-full bg-sunken"
+        >
+          <div
+            className="h-full rounded-full bg-accent"
+            style={{ width: `${(done.length / total) * 100}%` }}
+          />
+        </div>
+        {isRunning && (
+          <p className="mt-2 text-sm text-ink-muted">You can close this dialog. The work continues.</p>
+        )}
+      </div>
+      {failures.length > 0 && <Failures failures={failures} past={past} />}
+    </div>
+  )
+}
+
+const Failures = ({ failures, past }: { failures: Failure[]; past: string }) => (
+  <div className="rounded-md border border-red/40 bg-red-soft p-3 text-sm">
+    <p className="font-medium text-red-text">
+      Not {past.toLowerCase()}: {plural(failures.length, 'VM')}
+    </p>
+    <ul className="mt-1 max-h-40 overflow-y-auto">
+      {failures.map(({ vm, error }) => (
+        <li key={vm.id} className="break-words">
+          <span className="mono">{vm.name}</span>: {errorText(error, 'change').message}
+        </li>
+      ))}
+    </ul>
+  </div>
+)

@@ -1,0 +1,79 @@
+import type { Operation, Vm } from '@slipway/sdk'
+import { invalidate, waitForEnd } from '../../api/actions.ts'
+import { plural } from '../../lib/format.ts'
+import { showToast } from '../../lib/toasts.ts'
+import { type BulkInput, type BulkName, bulkAction } from './bulk-table.ts'
+
+export interface Failure {
+  vm: Vm
+  error: Error
+}
+
+export interface BulkProgress {
+  total: number
+  done: Vm[]
+  failures: Failure[]
+}
+
+/** Browsers open six connections to a server, and the page needs some of them meanwhile. */
+const atOnce = 4
+
+async function forEachOf<Item>(items: Item[], act: (item: Item) => Promise<void>): Promise<void> {
+  const waiting = [...items]
+  const work = async () => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await act(item)
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+}
+
+/** Runs an action on several VMs. Each request can fail on its own. */
+export async function runBulk(
+  name: BulkName,
+  vms: Vm[],
+  input: BulkInput,
+  onProgress: (progress: BulkProgress) => void,
+): Promise<BulkProgress> {
+  const progress: BulkProgress = { total: vms.length, done: [], failures: [] }
+  const fail = (vm: Vm, error: unknown) => {
+    progress.failures.push({ vm, error: error as Error })
+    onProgress({ ...progress })
+  }
+  onProgress({ ...progress })
+  const started: { vm: Vm; operation: Operation }[] = []
+  // All operations start before the first one is awaited, because they run at the same time.
+  await forEachOf(vms, async (vm) => {
+    try {
+      started.push({ vm, operation: (await bulkAction(name).run(vm, input)).operation })
+    } catch (error) {
+      fail(vm, error)
+    }
+  })
+  await invalidate(['vmList'])
+  await forEachOf(started, async ({ vm, operation }) => {
+    try {
+      await waitForEnd(vm.project_id, operation)
+      progress.done.push(vm)
+      onProgress({ ...progress })
+    } catch (error) {
+      fail(vm, error)
+    }
+  })
+  await invalidate(['vmList', 'quotaList'])
+  return progress
+}
+
+export const resultText = (name: BulkName, vms: Vm[]): string =>
+  `${bulkAction(name).past} ${vms.length === 1 ? vms[0]!.name : plural(vms.length, 'VM')}`
+
+/** Reports the end of a run whose dialog is closed. */
+export function reportBulk(name: BulkName, { done, failures }: BulkProgress, input: BulkInput): void {
+  if (done.length > 0) showToast({ title: resultText(name, done) })
+  const first = failures[0]
+  if (!first) return
+  const vms = failures.map(({ vm }) => vm)
+  showToast({
+    title: `Not ${bulkAction(name).past.toLowerCase()}: ${vms.map((vm) => vm.name).join(', ')}`,
+    error: first.error,
+    retry: async () => reportBulk(name, await runBulk(name, vms, input, () => {}), input),
+  })
+}
