@@ -15,9 +15,46 @@ export function onConnectionChange(listener: () => void): () => void {
 
 export const useIsOffline = (): boolean => useSyncExternalStore(onConnectionChange, isOffline)
 
+/** What the page knows about the service from its own requests. */
+interface Reachability {
+  /** The last request got no response. */
+  isLost: boolean
+  /** The code of the page that the user opened cannot be loaded. */
+  isPageWaiting: boolean
+}
+let reachability: Reachability = { isLost: false, isPageWaiting: false }
+const listeners = new Set<() => void>()
+
+export function setReachability(changes: Partial<Reachability>): void {
+  const next = { ...reachability, ...changes }
+  if (next.isLost === reachability.isLost && next.isPageWaiting === reachability.isPageWaiting) return
+  reachability = next
+  for (const listener of listeners) listener()
+}
+
+export const useReachability = (): Reachability =>
+  useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => reachability,
+  )
+
+/** A proxy answers with these if the service behind it does not respond. */
+const gatewayErrors = [502, 503, 504]
+
 /** Rejects changes while the browser is offline, so that they are never sent later. */
-export const fetchUnlessOffline: typeof fetch = (input, init) => {
+export const fetchUnlessOffline: typeof fetch = async (input, init) => {
   if (isOffline() && init?.method !== 'GET')
     throw new ApiError({ code: 'offline', message: 'You are offline. The request was not sent.' })
-  return fetch(input, init)
+  try {
+    const response = await fetch(input, init)
+    setReachability({ isLost: gatewayErrors.includes(response.status) })
+    return response
+  } catch (error) {
+    const isCancelled = error instanceof DOMException && error.name === 'AbortError'
+    if (!isCancelled) setReachability({ isLost: true })
+    throw error
+  }
 }

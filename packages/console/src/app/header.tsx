@@ -1,5 +1,5 @@
-import { Link, useNavigate } from '@tanstack/react-router'
-import { useIsOffline } from '../api/connection.ts'
+import { Link, useLocation, useNavigate } from '@tanstack/react-router'
+import { useIsOffline, useReachability } from '../api/connection.ts'
 import { useLiveState } from '../api/live.ts'
 import { useMe, useProjectId } from '../api/me.ts'
 import { session } from '../api/session.ts'
@@ -97,34 +97,48 @@ export function Header({
   )
 }
 
-/** Shows whether the page receives live updates. */
-function LiveMark() {
+const marks = {
+  offline: ['Offline', 'bg-amber', 'Showing the last known data.'],
+  live: ['Live', 'bg-green', 'This page updates automatically.'],
+  polled: ['Live', 'bg-green', 'This page refreshes every few seconds.'],
+  refused: [
+    'Polling',
+    'bg-amber',
+    'The event stream is not available. The page refreshes every few seconds instead.',
+  ],
+  connecting: ['Connecting', 'bg-blue pulsing', 'Connecting to the event stream.'],
+  reconnecting: [
+    'Reconnecting',
+    'bg-blue pulsing',
+    'Slipway does not respond. Showing the last known data. The page retries automatically.',
+  ],
+} as const
+
+/** Returns the state of the connection; null on pages without live data, unless the connection is lost. */
+function useConnection(): keyof typeof marks | null {
   const state = useLiveState()
   const isOffline = useIsOffline()
+  const { isLost } = useReachability()
   const projectId = useProjectId()
-  const [word, dot, hint] = isOffline
-    ? ['Offline', 'bg-amber', 'Showing the last known data.']
-    : state === 'live'
-      ? ['Live', 'bg-green', 'This page updates automatically.']
-      : state === 'refused'
-        ? [
-            'Polling',
-            'bg-amber',
-            'The event stream is not available. The page refreshes every few seconds instead.',
-          ]
-        : [
-            state === 'connecting' ? 'Connecting' : 'Reconnecting',
-            'bg-blue pulsing',
-            'Connecting to the event stream. Until then, the page refreshes every few seconds.',
-          ]
-  // The width fits the longest word, so that the header does not move.
+  const { pathname } = useLocation()
+  if (isOffline) return 'offline'
+  if (projectId && state !== 'off') return state
+  if (isLost) return 'reconnecting'
+  return pathname.startsWith('/fleet') ? 'polled' : null
+}
+
+/** Shows whether the page receives live updates. */
+function LiveMark() {
+  const connection = useConnection()
+  const [word, dot, hint] = connection ? marks[connection] : []
+  // The width fits the longest word, so that the header does not move. A phone has room for the dot only.
   return (
-    <span className="flex w-28 shrink-0 justify-end max-md:hidden">
-      {projectId && (isOffline || state !== 'off') && (
-        <Hint text={hint!}>
+    <span className="flex w-28 shrink-0 justify-end max-md:w-auto">
+      {word && (
+        <Hint text={hint}>
           <span role="status" className="flex items-center gap-1.5 rounded px-1.5 text-sm text-ink-muted">
             <span className={`size-2 rounded-full ${dot}`} aria-hidden="true" />
-            {word}
+            <span className="max-md:sr-only">{word}</span>
           </span>
         </Hint>
       )}

@@ -1,5 +1,6 @@
 import { type AsyncRouteComponent, lazyRouteComponent } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { setReachability } from '../api/connection.ts'
 
 const retryPauseMs = 1_000
 
@@ -12,14 +13,17 @@ export const lazyPage = <Name extends string>(
 /**
  * After a failed import the library reloads the document, because a new version of the console may have replaced the
  * file. While the service is unreachable, a reload would end in the browser's error page, so the import is retried and
- * the previous page stays visible.
+ * the previous page stays visible below a note.
  */
 async function loadWhenReachable<Module>(load: () => Promise<Module>): Promise<Module> {
   for (;;) {
     try {
-      return await load()
+      const module = await load()
+      setReachability({ isPageWaiting: false })
+      return module
     } catch (error) {
       if (await isReachable()) throw error
+      setReachability({ isPageWaiting: true })
       await new Promise((resolve) => setTimeout(resolve, retryPauseMs))
     }
   }

@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useRef, useState } from 'react'
-import { useIsOffline } from '../api/connection.ts'
+import { useIsOffline, useReachability } from '../api/connection.ts'
 import { useProjectId } from '../api/me.ts'
 import { Palette } from '../features/palette.tsx'
 import { SignInAgain } from '../features/sign-in-again.tsx'
@@ -14,11 +14,15 @@ import { Sidebar } from './sidebar.tsx'
 const isDevMode = 'dev' in document.documentElement.dataset
 const DevBar = lazy(() => import('../features/dev-bar.tsx'))
 
-function OfflineBanner() {
-  if (!useIsOffline()) return null
+function ConnectionBanner() {
+  const isOffline = useIsOffline()
+  const { isPageWaiting } = useReachability()
+  if (!isOffline && !isPageWaiting) return null
   return (
     <p role="alert" className="border-b border-line bg-amber-soft px-4 py-2 text-amber-text">
-      You are offline. Showing last known data. Changes that you make now are not sent.
+      {isOffline
+        ? 'You are offline. Showing last known data. Changes that you make now are not sent.'
+        : 'Slipway does not respond. The page that you chose opens when the connection is back.'}
     </p>
   )
 }
@@ -56,7 +60,7 @@ export function Shell() {
         onHelp={() => setHelping(true)}
         onMenu={() => setSheetOpen(true)}
       />
-      <OfflineBanner />
+      <ConnectionBanner />
       <div className="flex min-h-0 flex-1">
         <aside className="w-44 shrink-0 overflow-y-auto border-r border-line max-md:hidden">
           <Sidebar />
