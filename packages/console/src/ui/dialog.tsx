@@ -52,6 +52,8 @@ interface FormDialogProps extends DialogProps {
   error: Error | null
   reason?: string | undefined
   kind?: 'primary' | 'danger'
+  /** The text of the button that closes the dialog. */
+  dismiss?: string
 }
 
 /** A dialog with a form. It stays open and shows the error if the request fails. */
@@ -62,6 +64,7 @@ export function FormDialog({
   error,
   reason,
   kind = 'primary',
+  dismiss = 'Cancel',
   children,
   ...dialog
 }: FormDialogProps) {
@@ -83,7 +86,7 @@ export function FormDialog({
         {/* On a phone the form can be longer than the screen, so its buttons are sticky. */}
         <div className="mt-5 flex justify-end gap-2 max-md:sticky max-md:-bottom-4 max-md:-mx-5 max-md:-mb-5 max-md:rounded-b-md max-md:border-t max-md:border-line max-md:bg-surface max-md:px-5 max-md:py-3">
           <Button ref={cancel} onClick={dialog.onClose}>
-            Cancel
+            {dismiss}
           </Button>
           <Button type="submit" kind={kind} isBusy={isBusy} reason={reason}>
             {action}

@@ -113,7 +113,44 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     // The GPUs are inspected first, which takes longer on a busy machine.
     await main().getByText('No quarantined or missing GPUs.').waitFor({ timeout: 90_000 })
     const capacity = main().getByRole('table', { name: 'Capacity' })
-    await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 16 a100\.8x 0%/ }).waitFor()
+    await capacity.getByRole('row', { name: /a100 us-east1-a 16 0 0 0 16 a100\.8x 0%/ }).waitFor()
+  })
+
+  test('GPUs of a cordoned host are not counted as free', async () => {
+    const hosts = await service.operator.collect('adminHostList', {})
+    const host = hosts.find(
+      ({ location, gpus }) => location === 'us-east1-a' && gpus[0]?.model === 'L40S 48GB PCIe',
+    )!
+    const band = main().getByRole('region', { name: 'us-east1-a' })
+    await service.operator.adminHostUpdate({ host_id: host.id }, { schedulable: false })
+    onTestFinished(async () => {
+      await service.operator.adminHostUpdate({ host_id: host.id }, { schedulable: true })
+    })
+    const count = host.gpus.length
+    await band.getByText(`${count} of ${2 * count} GPUs free, ${count} unavailable`).waitFor()
+    expect(await band.getByRole('img', { name: /^unavailable/ }).count()).toBe(count)
+    await screenshot(page, 'fleet-cordoned-light')
+    await openTabOf('Capacity')
+    const row = main().getByRole('row', { name: new RegExp(`^l40s-48gb us-east1-a ${count} ${count} 0 0 `) })
+    await row.waitFor()
+  })
+
+  test('fleet pages show a lost connection, and a tab that cannot be opened says so', async () => {
+    const { page: tab } = await openTab(page.context())
+    await tab.goto(`${service.url}/fleet`)
+    const mark = (word: string) => tab.getByRole('banner').getByText(word, { exact: true })
+    await mark('Live').waitFor()
+    await tab.route('**/*', (route) => route.abort())
+    await mark('Reconnecting').waitFor()
+    await tab.getByRole('main').getByText('us-east1-a').first().waitFor()
+    await tab.getByRole('link', { name: 'Prices' }).click()
+    await tab.getByRole('alert').getByText('Slipway does not respond.').waitFor()
+    await screenshot(tab, 'fleet-lost-light')
+    await tab.unrouteAll({ behavior: 'ignoreErrors' })
+    await tab.getByLabel(/^Price of a100\.1x/).waitFor()
+    await tab.getByRole('alert').waitFor({ state: 'detached' })
+    await mark('Live').waitFor()
+    await tab.close()
   })
 
   test('a stuck operation can be retried or abandoned', async () => {

@@ -63,7 +63,10 @@ export const FamilyCapacity = record('FamilyCapacity', {
   location: Type.String(),
   family: Type.String(),
   total: Type.Integer(),
-  free: Type.Integer(),
+  free: Type.Integer({ description: 'GPUs that a new VM can get: on hosts that are up and schedulable.' }),
+  unavailable: Type.Integer({
+    description: 'Unused GPUs on hosts that are down, cordoned, draining or drained.',
+  }),
   claimed: Type.Integer(),
   quarantined: Type.Integer(),
   largest_type: Type.String({ description: 'The largest type that still fits. Empty if none fits.' }),

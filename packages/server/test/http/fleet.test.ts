@@ -217,10 +217,32 @@ test('the capacity report counts GPUs by location and family, and names the larg
     family: 'a100',
     total: 8,
     free: 5,
+    unavailable: 0,
     claimed: 3,
     quarantined: 0,
     largest_type: 'a100.4x',
   })
+})
+
+test('GPUs of a host that takes no VMs are not free', async () => {
+  const { location, id } = await addHost(8)
+  const counts = async () => {
+    const { items } = (await call('GET', '/capacity')).body
+    const item = items.find((each: { location: string; family: string }) => {
+      return each.location === location && each.family === 'a100'
+    })
+    return [item.free, item.unavailable, item.largest_type]
+  }
+  expect(await counts()).toEqual([8, 0, 'a100.8x'])
+  await call('PATCH', `/hosts/${id}`, { schedulable: false })
+  expect(await counts()).toEqual([0, 8, ''])
+  await call('PATCH', `/hosts/${id}`, { schedulable: true })
+  await call('POST', `/hosts/${id}/drain`)
+  expect(await counts()).toEqual([0, 8, ''])
+  await call('PATCH', `/hosts/${id}`, { schedulable: true })
+  expect(await counts()).toEqual([8, 0, 'a100.8x'])
+  await service.database.query({ text: `UPDATE hosts SET state = 'down' WHERE id = $1`, values: [id] })
+  expect(await counts()).toEqual([0, 8, ''])
 })
 
 test('an image is imported, moved and removed', async () => {

@@ -7,6 +7,7 @@ const columns: Column<ListItem<'adminCapacityList'>>[] = [
   { name: 'family', value: (row) => row.family },
   { name: 'total', value: (row) => row.total, align: 'right' },
   { name: 'free', value: (row) => row.free, align: 'right' },
+  { name: 'unavailable', value: (row) => row.unavailable, align: 'right' },
   { name: 'claimed', value: (row) => row.claimed, align: 'right' },
   { name: 'quarantined', value: (row) => row.quarantined, align: 'right' },
   { name: 'largest_type', value: (row) => row.largest_type },

@@ -1,10 +1,14 @@
 import { Tooltip } from '@base-ui/react/tooltip'
 import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
-import { stateWord } from '../../lib/states.ts'
+import { isOpen, stateWord } from '../../lib/states.ts'
 
-export const gpuStyles: Record<Gpu['state'], string> = {
+/** A GPU that no VM uses is not free if its host takes no VMs. */
+type CellState = Gpu['state'] | 'unavailable'
+
+export const gpuStyles: Record<CellState, string> = {
   free: 'border-green bg-green/15',
+  unavailable: 'border-line-strong bg-sunken',
   claimed: 'border-grey bg-grey',
   quarantined: 'border-amber bg-amber/40',
   gone: 'border-red border-dashed bg-transparent',
@@ -13,7 +17,8 @@ export const gpuStyles: Record<Gpu['state'], string> = {
 export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
 
 /** Draws the GPUs of a host, grouped by NUMA node. */
-export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
+export function GpuCells({ host }: { host: Host }) {
+  const { gpus, vms } = host
   const nodes = [...new Set(gpus.map(({ numa_node }) => numa_node))].sort((a, b) => a - b)
   return (
     <span className="flex gap-2">
@@ -23,7 +28,12 @@ export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
             .filter(({ numa_node }) => numa_node === node)
             .sort((a, b) => a.pci_address.localeCompare(b.pci_address))
             .map((gpu) => (
-              <Cell key={gpu.id} gpu={gpu} vm={vms.find(({ id }) => id === gpu.vm_id)} />
+              <Cell
+                key={gpu.id}
+                gpu={gpu}
+                state={gpu.state === 'free' && !isOpen(host) ? 'unavailable' : gpu.state}
+                vm={vms.find(({ id }) => id === gpu.vm_id)}
+              />
             ))}
         </span>
       ))}
@@ -31,18 +41,18 @@ export function GpuCells({ host: { gpus, vms } }: { host: Host }) {
   )
 }
 
-function Cell({ gpu, vm }: { gpu: Gpu; vm: HostVm | undefined }) {
+function Cell({ gpu, state, vm }: { gpu: Gpu; state: CellState; vm: HostVm | undefined }) {
   const place = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
   const holder = vm ? vm.name : gpu.vm_id ? 'a deleted VM' : ''
   return (
     <span
       role="img"
-      aria-label={[stateWord(gpu.state), holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
+      aria-label={[stateWord(state), holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
       data-gpu={place}
-      data-state={stateWord(gpu.state)}
+      data-state={stateWord(state)}
       data-vm={holder}
       data-tenant={vm ? tenantOf(vm) : ''}
-      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuStyles[gpu.state]}`}
+      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuStyles[state]}`}
     />
   )
 }

@@ -6,6 +6,7 @@ import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { isOpen } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
@@ -40,6 +41,13 @@ export function Capacity() {
       cell: (row) => row.location,
     },
     { key: 'free', title: 'Free', width: '80px', align: 'right', cell: (row) => row.free },
+    {
+      key: 'unavailable',
+      title: 'Unavailable',
+      width: '110px',
+      align: 'right',
+      cell: (row) => row.unavailable,
+    },
     { key: 'claimed', title: 'Claimed', width: '80px', align: 'right', cell: (row) => row.claimed },
     {
       key: 'quarantined',
@@ -76,8 +84,9 @@ export function Capacity() {
           )}
         </Loaded>
         <p className="text-sm text-ink-muted">
-          Fragmentation is the share of free GPUs on partly used hosts. The other free GPUs are on empty
-          hosts, where the largest VMs fit.
+          Unavailable GPUs are unused, but their host is down, cordoned or draining. Fragmentation is the
+          share of free GPUs on partly used hosts. The other free GPUs are on empty hosts, where the largest
+          VMs fit.
         </p>
       </Section>
       <Section title="Quarantined and missing GPUs">
@@ -135,10 +144,7 @@ const freeOn = (hosts: Host[]) =>
 function scatteredShare(hosts: Host[], { location, family }: Row): number {
   const open = hosts.filter(
     (host) =>
-      host.location === location &&
-      host.state === 'up' &&
-      host.schedulable &&
-      familyOfModel(host.gpus[0]?.model ?? '') === family,
+      host.location === location && isOpen(host) && familyOfModel(host.gpus[0]?.model ?? '') === family,
   )
   const free = freeOn(open)
   return free === 0 ? 0 : freeOn(open.filter((host) => !isWhole(host))) / free

@@ -10,7 +10,7 @@ import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { plural, shortId } from '../../lib/format.ts'
-import { hostState } from '../../lib/states.ts'
+import { hostState, isOpen } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
@@ -35,8 +35,7 @@ export function HostPage() {
         {host.error ? <ErrorState error={host.error} onRetry={() => host.refetch()} /> : <Skeleton />}
       </Page>
     )
-  const { name, location, engine, state, schedulable, last_report_at, forgotten_at, draining_since, gpus } =
-    host.data
+  const { name, location, engine, state, last_report_at, forgotten_at, draining_since } = host.data
   return (
     <Page
       title={name}
@@ -53,8 +52,8 @@ export function HostPage() {
       {state === 'draining' && <Drain host={host.data} />}
       <Facts
         items={[
-          ['GPUs', `${gpus.filter((gpu) => gpu.state === 'free').length} of ${gpus.length} free`],
-          ['New VMs', schedulable && state === 'up' ? 'accepted' : 'not accepted'],
+          ['GPUs', gpuText(host.data)],
+          ['New VMs', isOpen(host.data) ? 'accepted' : 'not accepted'],
           ['Last report', <Ago key="report" iso={last_report_at} />],
           ...forgottenFact(forgotten_at),
           ['Engine', engine],
@@ -69,6 +68,14 @@ export function HostPage() {
       </Section>
     </Page>
   )
+}
+
+/** GPUs that no VM uses are not free if the host takes no VMs. */
+function gpuText(host: Host): string {
+  const unused = host.gpus.filter((gpu) => gpu.state === 'free').length
+  return isOpen(host)
+    ? `${unused} of ${host.gpus.length} free`
+    : `0 of ${host.gpus.length} free, ${unused} unavailable`
 }
 
 const forgottenFact = (iso: string): [string, ReactNode][] =>
@@ -154,11 +161,11 @@ function HostActions({ host }: { host: Host }) {
   const { vms } = host
   const reasons = whyNot(host)
   // Uncordoning a host also ends its drain.
-  const isOpen = host.schedulable && !isLeaving(host)
+  const isOpenForVms = host.schedulable && !isLeaving(host)
   return (
     <>
-      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpen)}>
-        {isOpen ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Uncordon'}
+      <Button isBusy={schedule.isPending} onClick={() => schedule.mutate(!isOpenForVms)}>
+        {isOpenForVms ? 'Cordon' : host.state === 'draining' ? 'End drain' : 'Uncordon'}
       </Button>
       <Button reason={reasons.drain} onClick={() => setAsked('drain')}>
         Drain

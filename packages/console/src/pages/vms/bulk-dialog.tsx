@@ -60,6 +60,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       onClose={onClose}
       title={titleOf(what, name)}
       action={isRunning ? 'Working…' : hasFailed ? `Try again with ${name}` : actionOf(what, name)}
+      dismiss={progress ? 'Close' : 'Cancel'}
       isBusy={isRunning}
       error={null}
       kind={what === 'delete' || what === 'stop' ? 'danger' : 'primary'}

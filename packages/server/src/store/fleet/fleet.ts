@@ -129,11 +129,12 @@ const release = statement<never, { gpuId: string }>(
    WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
-/** Counts GPUs by location and family, without those that are gone. */
+/** Counts GPUs by location and family, without those that are gone. `free` counts those that placement can use. */
 export const countGpus = statement<FamilyCounts>(
   'fleet_counts',
   `SELECT h.location, h.family, count(*) AS total,
-          count(*) FILTER (WHERE g.state = 'free') AS free,
+          count(*) FILTER (WHERE g.state = 'free' AND h.is_schedulable AND h.state = 'up') AS free,
+          count(*) FILTER (WHERE g.state = 'free' AND NOT (h.is_schedulable AND h.state = 'up')) AS unavailable,
           count(*) FILTER (WHERE g.state = 'claimed') AS claimed,
           count(*) FILTER (WHERE g.state = 'quarantined') AS quarantined
    FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state <> 'gone' GROUP BY h.location, h.family`,
@@ -199,6 +200,7 @@ export interface FamilyCounts {
   family: string
   total: number
   free: number
+  unavailable: number
   claimed: number
   quarantined: number
 }

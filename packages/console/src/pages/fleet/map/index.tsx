@@ -90,6 +90,7 @@ function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity
                 <>
                   <span className="figures">
                     {facts.free} of {facts.total} GPUs free
+                    {facts.unavailable > 0 && `, ${facts.unavailable} unavailable`}
                   </span>
                   <span>
                     largest available type:{' '}
