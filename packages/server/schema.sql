@@ -412,6 +412,11 @@ CREATE TABLE hosts (
   claimed_gpus integer DEFAULT 0 NOT NULL,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   forgotten_at timestamp with time zone,
+  note text DEFAULT ''::text NOT NULL,
+  maintenance_at timestamp with time zone,
+  maintenance_note text DEFAULT ''::text NOT NULL,
+  maintenance_announced_at timestamp with time zone,
+  maintenance_notices integer DEFAULT 0 NOT NULL,
   CONSTRAINT hosts_pkey PRIMARY KEY (id),
   CONSTRAINT hosts_location_name_key UNIQUE (location, name),
   CONSTRAINT hosts_location_fkey FOREIGN KEY (location) REFERENCES locations(name),
@@ -424,6 +429,7 @@ CREATE INDEX hosts_open_node_4 ON hosts USING btree (location, family, free_gpus
 CREATE INDEX hosts_draining ON hosts USING btree (id) WHERE state = 'draining'::text;
 CREATE INDEX hosts_down ON hosts USING btree (id) WHERE state = 'down'::text;
 CREATE INDEX hosts_with_bridges ON hosts USING btree (location) WHERE (capabilities ->> 'network'::text) = 'bridge'::text;
+CREATE INDEX hosts_in_maintenance ON hosts USING btree (maintenance_at) WHERE maintenance_at IS NOT NULL;
 
 -- The last report of each host. A table of its own, so that a report never waits for a placement that has locked
 -- the row in hosts.
@@ -863,6 +869,7 @@ CREATE INDEX operations_failed ON operations USING btree (id) WHERE state = 'FAI
 CREATE INDEX operations_failed_of_project ON operations USING btree (project_id, id) WHERE state = 'FAILED'::text;
 CREATE INDEX operations_stuck ON operations USING btree (id) WHERE is_stuck;
 CREATE INDEX operations_in_trouble ON operations USING btree (id) WHERE state = 'IN_PROGRESS'::text AND (is_stuck OR attempts >= 10);
+CREATE INDEX operations_failed_creations ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND name = 'CREATE'::text AND resource_type = 'vm'::text;
 
 -- One small row for each unfinished operation, so that a claim does not depend on the size of the history. A
 -- worker writes an outcome only with the row locked and its lease token still in it. The row is deleted when the

@@ -9,6 +9,9 @@ export const alertKinds = [
   'gpu_fault',
   'crashed',
   'unreachable',
+  'creation_failed',
+  'maintenance',
+  'draining',
   'stuck',
   'payment',
   'budget',
@@ -49,7 +52,11 @@ export const SearchResult = record('SearchResult', {
   resource_type: Type.Enum([...searchableTypes]),
   resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
   name: Type.String({ examples: ['train-7'] }),
-  state: Type.String({ description: 'Empty if the resource has no state.', examples: ['STATE_RUNNING'] }),
+  state: Type.String({
+    description:
+      'Empty if the resource has no state. `FAILED` for a VM whose creation failed in the last 24 hours.',
+    examples: ['STATE_RUNNING'],
+  }),
   location: Type.String({ description: 'Empty if the resource has no location.', examples: ['us-east1-a'] }),
   address: Type.String({
     description:
@@ -65,7 +72,7 @@ export type SearchResult = Static<typeof SearchResult>
 
 const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
-  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved.'
+  'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. A failed creation of a VM is an alert for 24 hours, or until a VM of this name exists.'
 
 const SearchQuery = Type.Object({
   q: Type.String({

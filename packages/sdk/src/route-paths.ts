@@ -131,6 +131,8 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   adminHostGet: 'GET /v0.1/admin/hosts/{host_id}',
   adminHostUpdate: 'PATCH /v0.1/admin/hosts/{host_id} body',
   adminHostDrain: 'POST /v0.1/admin/hosts/{host_id}/drain',
+  adminHostMaintenanceSet: 'POST /v0.1/admin/hosts/{host_id}/maintenance body',
+  adminHostMaintenanceDelete: 'DELETE /v0.1/admin/hosts/{host_id}/maintenance',
   adminHostForget: 'POST /v0.1/admin/hosts/{host_id}/forget',
   adminHostDelete: 'DELETE /v0.1/admin/hosts/{host_id}',
   adminGpuUpdate: 'PATCH /v0.1/admin/gpus/{gpu_id} body',

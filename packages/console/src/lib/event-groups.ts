@@ -35,7 +35,10 @@ export const durationOfGroup = ({ events }: EventGroup): number =>
 
 const tones: [Tone, RegExp][] = [
   ['bad', /failed|stuck|crashed|lost|declined|missing|host\.down|reused|disputed|abandoned/],
-  ['warn', /unreachable|expiring|threshold|repeated|drain|suspended|removed|paused|forgotten|expired/],
+  [
+    'warn',
+    /unreachable|expiring|threshold|repeated|drain|maintenance_scheduled|suspended|removed|paused|forgotten|expired/,
+  ],
   ['good', /running|succeeded|active|available|found|paid|host\.up|restored/],
   ['busy', /(creat|start|stopp|resett|delet|updat|resiz|attach|detach)ing/],
 ]

@@ -112,7 +112,11 @@ const eventTexts: Record<string, string> = {
   'user.setup': 'First operator created',
   'user.totp_enabled': 'Two-factor authentication turned on',
   'user.totp_removed': 'Two-factor authentication turned off',
+  'vm.host_draining': 'Host of the VM will be taken out of service',
+  'vm.maintenance_cancelled': 'Maintenance of the host was cancelled',
+  'vm.maintenance_scheduled': 'Maintenance of the host is announced',
   'vm.shutoff': 'VM stopped',
+  'vm.unreachable': 'VM unreachable: its host does not respond',
 }
 
 /** "disk.available" becomes "Disk available", "vm.shutoff" becomes "VM stopped". */

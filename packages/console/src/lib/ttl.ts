@@ -12,5 +12,11 @@ export const ttlChoices = ttlChoicesHours.map((hours) => ({
   label: hours < 24 ? plural(hours, 'hour') : plural(hours / 24, 'day'),
 }))
 
+/** The choices, with the value of a request that was made elsewhere. */
+export const ttlChoicesWith = (hours: string) =>
+  hours === '' || ttlChoices.some(({ value }) => value === hours)
+    ? ttlChoices
+    : [...ttlChoices, { value: hours, label: `${hours} hours` }]
+
 /** The choices for the action at expiry. */
 export const expiryChoices = expiryActions.map((value) => ({ value, label: expiryText[value] }))

@@ -11,6 +11,7 @@ import {
   openTab,
   result,
   screenshot,
+  signIn,
   useConsole,
   visit,
 } from '../support/browser.ts'
@@ -151,6 +152,39 @@ describe.skipIf(isBrowserMissing)('an operator in the console', () => {
     await tab.getByRole('alert').waitFor({ state: 'detached' })
     await mark('Live').waitFor()
     await tab.close()
+  })
+
+  test('announced maintenance and a drain reach the tenant on the VM page and in the bell', async () => {
+    const vm = await createVm(service, 'guest', 'a100-80gb.4x')
+    const hosts = await service.operator.collect('adminHostList', {})
+    const host = hosts.find(({ vms }) => vms.some(({ id }) => id === vm.id))!
+    await visit(page, `/fleet/hosts/${host.id}`)
+    await main().getByRole('button', { name: 'Announce maintenance' }).click()
+    await dialog().getByLabel('Begins at').fill('2099-12-01T06:00')
+    await dialog().getByLabel('Note for tenants').fill('New power supplies')
+    await dialog().getByRole('button', { name: 'Announce maintenance' }).click()
+    await main()
+      .getByText(/^Maintenance at .*: New power supplies$/)
+      .waitFor()
+    await main().getByRole('button', { name: 'Edit note' }).click()
+    await dialog().getByLabel('Note').fill('The fan is loud')
+    await dialog().getByRole('button', { name: 'Save note' }).click()
+    await main().getByText('The fan is loud').waitFor()
+    expect(await inBothThemes(page, 'host-maintenance')).toEqual([])
+    const tenant = await openTab(await scene.browser.newContext())
+    await signIn(tenant.page, service)
+    await visit(tenant.page, `/projects/${vm.project_id}/vms/${vm.id}`)
+    const notes = tenant.page.getByRole('main').getByRole('region', { name: 'Alerts' })
+    await notes.getByText(/has maintenance at .* \(New power supplies\)\. Stop and start it/).waitFor()
+    await tenant.page.getByRole('button', { name: 'Alerts: 1' }).waitFor()
+    await screenshot(tenant.page, 'vm-maintenance-light')
+    await main().getByRole('button', { name: 'Cancel maintenance' }).click()
+    await main().getByText('No maintenance is announced.').waitFor()
+    await service.operator.adminHostDrain({ host_id: host.id })
+    await tenant.page.getByText('Host of the VM will be taken out of service').waitFor()
+    await notes.getByText(/will be taken out of service\. guest keeps running/).waitFor()
+    await tenant.page.context().close()
+    await service.operator.adminHostUpdate({ host_id: host.id }, { schedulable: true, note: '' })
   })
 
   test('a stuck operation can be retried or abandoned', async () => {

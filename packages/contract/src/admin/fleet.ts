@@ -1,7 +1,18 @@
 import Type, { type Static } from 'typebox'
 import { hostNamePattern } from '../names.ts'
 import { defineRoutes } from '../route.ts'
-import { body, Empty, pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from '../schema.ts'
+import {
+  body,
+  Empty,
+  Instant,
+  PlainText,
+  pagedList,
+  pageQuery,
+  record,
+  Timestamp,
+  Uuid,
+  wholeList,
+} from '../schema.ts'
 import { gpuStates, hostStates, vmStates } from '../states.ts'
 
 /** Operator routes for hosts, GPUs, locations and capacity. */
@@ -43,6 +54,12 @@ export const Host = record('Host', {
   vms_at_drain: Type.Integer({
     description: 'How many VMs were on the host when the current drain began; 0 if unknown.',
   }),
+  note: Type.String({ description: 'A note of the operators. Tenants do not see it.' }),
+  maintenance_at: Type.String({
+    ...Timestamp,
+    description: 'When the announced maintenance begins. Empty if none is announced.',
+  }),
+  maintenance_note: Type.String({ description: 'What the tenants are told about the maintenance.' }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs on the host. The host is drained when there are none.' }),
@@ -124,9 +141,12 @@ export const adminFleetRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/admin/hosts/{host_id}',
     tag: 'Operators',
-    summary: 'Open or close a host for new VMs',
+    summary: 'Open or close a host for new VMs, or change its note',
     access: 'operator',
-    body: body('HostUpdate', { schedulable: Type.Boolean() }),
+    body: body('HostUpdate', {
+      schedulable: Type.Optional(Type.Boolean()),
+      note: Type.Optional(PlainText({ maxLength: 500, examples: ['The fan in slot 3 is loud'] })),
+    }),
     answer: Host,
   },
   adminHostDrain: {
@@ -139,6 +159,29 @@ export const adminFleetRoutes = defineRoutes({
     access: 'operator',
     answer: Host,
     errors: ['conflict'],
+  },
+  adminHostMaintenanceSet: {
+    method: 'POST',
+    path: '/v0.1/admin/hosts/{host_id}/maintenance',
+    tag: 'Operators',
+    summary: 'Announce maintenance of a host',
+    description:
+      'The tenants of its VMs see an alert, and get an event 7 days, 24 hours and 1 hour ahead. No VM is stopped. A new announcement replaces the earlier one.',
+    access: 'operator',
+    body: body('HostMaintenance', {
+      at: Instant,
+      note: Type.Optional(PlainText({ maxLength: 500, examples: ['New power supplies'] })),
+    }),
+    answer: Host,
+  },
+  adminHostMaintenanceDelete: {
+    method: 'DELETE',
+    path: '/v0.1/admin/hosts/{host_id}/maintenance',
+    tag: 'Operators',
+    summary: 'Cancel or end the maintenance of a host',
+    description: 'Tenants who were notified get an event if the maintenance has not begun.',
+    access: 'operator',
+    answer: Host,
   },
   adminHostForget: {
     method: 'POST',

@@ -136,8 +136,15 @@ export const eventFacts: Record<EventType, EventFacts> = {
     vm_ids: [id('b01')],
     disk_ids: [id('b02')],
   }),
+  'host.maintenance_cancelled': host('An operator cancelled the maintenance of a host.'),
+  'host.maintenance_scheduled': host('An operator scheduled maintenance of a host.', {
+    at: '2026-12-01T06:00:00.000Z',
+    note: 'New power supplies',
+  }),
   'host.up': of('host', id('e01'), 'service')('A host reports again.', { gpus: 8 }),
-  'host.updated': host('An operator closed a host for new VMs, or opened it.', { schedulable: false }),
+  'host.updated': host('An operator closed a host for new VMs, opened it, or changed its note.', {
+    schedulable: false,
+  }),
   'image.created': image('An operator added an image.'),
   'image.deleted': image('An operator removed an image.'),
   'image.updated': image('An operator changed an image.'),
@@ -261,6 +268,14 @@ export const eventFacts: Record<EventType, EventFacts> = {
     expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
   }),
+  'vm.host_draining': foundVm('The host of a VM is being drained. The VM keeps running.', {
+    location: 'us-east1-a',
+  }),
+  'vm.maintenance_cancelled': foundVm('The maintenance of the host of a VM was cancelled.'),
+  'vm.maintenance_scheduled': foundVm(
+    'The host of a VM has maintenance soon. Sent 7 days, 24 hours and 1 hour ahead.',
+    { maintenance_at: '2026-12-01T06:00:00.000Z', note: 'New power supplies', location: 'us-east1-a' },
+  ),
   'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.', { detail: 'the host is back' }),
   'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM. The VM is not billed.', {
     detail: 'the host does not have it',

@@ -15,6 +15,7 @@ import {
 } from '../store/fleet/fleet.ts'
 import { recallHost } from '../store/fleet/forgotten-hosts.ts'
 import { findLocation } from '../store/fleet/locations.ts'
+import { emitForHostVms, setHostNote } from '../store/fleet/maintenance.ts'
 import { putSimulatedHosts, removeSimulatedHost } from '../store/simulated/hosts.ts'
 
 export interface NewHost {
@@ -49,14 +50,18 @@ export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promis
   return readHost(tx, id)
 }
 
-export async function changeSchedulable(
+export async function changeHost(
   tx: Tx,
   by: Requester,
   id: string,
-  isSchedulable: boolean,
+  { schedulable, note }: { schedulable?: boolean; note?: string },
 ): Promise<HostRow> {
-  if (!(await setHostSchedulable(tx, id, isSchedulable))) throw notFound('host')
-  await emitHost(tx, by, 'host.updated', id, { schedulable: isSchedulable })
+  await readHost(tx, id)
+  if (schedulable !== undefined) await setHostSchedulable(tx, id, schedulable)
+  if (note !== undefined) await setHostNote(tx, { id, note })
+  if (schedulable === undefined && note === undefined) return readHost(tx, id)
+  const data = { ...(schedulable !== undefined && { schedulable }), ...(note !== undefined && { note }) }
+  await emitHost(tx, by, 'host.updated', id, data)
   return readHost(tx, id)
 }
 
@@ -75,6 +80,7 @@ export async function drainHost(tx: Tx, by: Requester, id: string): Promise<Host
       organizationId: tenant.organization_id,
       data: { location, vm_ids: tenant.vm_ids },
     })
+  await emitForHostVms(tx, id, 'vm.host_draining', { location })
   await markDrainedHosts(tx)
   return readHost(tx, id)
 }
@@ -119,7 +125,7 @@ export async function readHost(db: Queryable, id: string): Promise<HostRow> {
 
 const models = familyNames.map((family) => families[family].model)
 
-const emitHost = (
+export const emitHost = (
   tx: Tx,
   by: Requester,
   type: EventType,

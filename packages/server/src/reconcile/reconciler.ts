@@ -9,6 +9,7 @@ import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { Hints } from './hints.ts'
 import { Inventory } from './inventory.ts'
+import { announceMaintenance } from './maintenance.ts'
 import { pruneOld } from './retention.ts'
 import { Stamper } from './stamper.ts'
 import { stopSuspendedVms } from './suspension.ts'
@@ -73,6 +74,9 @@ export class Reconciler {
     this.#inTurn({ kind: 'suspension' }, { name: 'suspension', everyMs: tickMs, rest }, () =>
       this.suspension(),
     )
+    this.#inTurn({ kind: 'maintenance' }, { name: 'maintenance', everyMs: tickMs, rest }, () =>
+      announceMaintenance(this.#services),
+    )
     this.#inTurn({}, { name: 'retention', everyMs: pruneMs, rest }, (signal) =>
       pruneOld(this.#services, signal),
     )
@@ -97,6 +101,7 @@ export class Reconciler {
     await this.firewalls()
     await this.expiry()
     await this.suspension()
+    await announceMaintenance(this.#services)
     await this.prune()
   }
 

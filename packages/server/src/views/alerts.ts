@@ -20,13 +20,30 @@ const doing: Record<OperationName, string> = {
 
 const duration = (seconds: unknown) => `${Math.abs(Number(seconds)).toLocaleString('en-US')} s`
 
+/** Returns a time for people: 2026-12-01 06:00 UTC. */
+const minuteOf = (at: unknown): string => `${time(String(at)).slice(0, 16).replace('T', ' ')} UTC`
+
+const sentence = (text: unknown): string => `${String(text ?? '').replace(/\.$/, '')}.`
+
+/** A VM whose disks are on shared storage starts on another host. */
+const howToLeave = ({ can_move }: Record<string, unknown>): string =>
+  can_move
+    ? 'Stop and start it to move it to another host.'
+    : 'Its disks are on this host: save your data and create the VM again.'
+
 const messages: Record<AlertKind, (row: AlertRow) => string> = {
   crashed: ({ name, detail }) =>
     detail.is_os_disk_lost
       ? `${name} lost its OS disk with its host. Delete it and create a new VM.`
-      : `${name} crashed. Read its serial log, then reset or delete it.`,
+      : `${name} crashed and is still billed. Read its serial log, then reset it, or stop it to end the cost.`,
   unreachable: ({ name }) =>
     `${name} is unreachable because its host does not report. It is not billed until the host is back.`,
+  creation_failed: ({ name, detail }) =>
+    `${name} could not be created: ${sentence(detail.reason)} Nothing of it is left or billed. Create it again.`,
+  maintenance: ({ name, detail }) =>
+    `The host of ${name} in ${detail.location} has maintenance ${detail.has_begun ? 'since' : 'at'} ${minuteOf(detail.at)}${detail.note ? ` (${detail.note})` : ''}. ${howToLeave(detail)}`,
+  draining: ({ name, detail }) =>
+    `The host of ${name} in ${detail.location} will be taken out of service. ${name} keeps running. ${howToLeave(detail)}`,
   expiring: ({ name, detail }) =>
     `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its TTL to keep it.`,
   stuck: ({ name, resource_type, detail }) =>

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
 import { addOrganization, addProject, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
-import { resourcesOf } from '@slipway/testing/resources.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { setPaymentState } from '../../src/store/billing/payments.ts'
@@ -171,6 +171,118 @@ test('a declined card and a due invoice are alerts for the tenant and for operat
   await service.sql(`UPDATE invoices SET state = 'paid', paid_at = slipway_now()`)
   await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'active'))
   expect(await ofOperator()).toEqual([])
+})
+
+test('a failed creation of a VM is an alert with its reason for a day, or until it is repeated', async () => {
+  const fail = async (name: string) => {
+    await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
+    const { operation } = await service.ok('vmCreate', { body: vmBody({ name }) })
+    expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'FAILED' })
+    return operation.metadata.id
+  }
+  const repeated = await fail('repeated')
+  const late = await fail('late')
+  const alertOf = (resource_id: string, name: string) =>
+    expect.objectContaining({
+      kind: 'creation_failed',
+      resource_type: 'vm',
+      resource_id,
+      name,
+      message: expect.stringMatching(
+        new RegExp(`^${name} could not be created: .+\\. Nothing of it is left or billed`),
+      ),
+    })
+  expect(await ofProject()).toEqual([alertOf(late, 'late'), alertOf(repeated, 'repeated')])
+  const search = { token: owner, query: { q: 'repeated' } }
+  expect((await service.ok('organizationSearch', search)).items).toEqual([
+    expect.objectContaining({ resource_type: 'vm', resource_id: repeated, state: 'FAILED' }),
+  ])
+  await resources.newVm({ name: 'repeated' })
+  expect(await ofOrganization()).toEqual([alertOf(late, 'late')])
+  await service.clock.advance('25 hours')
+  expect(await ofProject()).toEqual([])
+  const after = await service.ok('organizationSearch', { token: owner, query: { q: 'late' } })
+  expect(after.items).toEqual([])
+})
+
+test('announced maintenance reaches the tenants 7 days, 24 hours and 1 hour ahead, and once each', async () => {
+  const id = await resources.newVm({ name: 'guest', labels: { team: 'ml' } })
+  const token = service.credentials.operator_key
+  const [host] = await service.sql<{ id: string }>('SELECT host_id AS id FROM vms WHERE id = $1', [id])
+  const params = { host_id: host!.id }
+  const notices = async (type = 'vm.maintenance_scheduled') => {
+    for (let run = 0; run < 2; run++) await service.server.reconciler.once()
+    const rows = await service.sql<{ data: object }>(
+      'SELECT data FROM events_written WHERE type = $1 AND resource_id = $2',
+      [type, id],
+    )
+    return rows.map(({ data }) => data)
+  }
+  const [{ at }] = (await service.sql(`SELECT slipway_now() + interval '8 days' AS at`)) as [{ at: Date }]
+  const past = await service.call('adminHostMaintenanceSet', {
+    token,
+    params,
+    body: { at: '2020-01-01T00:00:00Z' },
+  })
+  expect(past).toMatchObject({ status: 400, body: { details: [{ field: '/at' }] } })
+  const body = { at: at.toISOString(), note: 'New power supplies' }
+  const scheduled = await service.ok('adminHostMaintenanceSet', { token, params, body })
+  expect(scheduled).toMatchObject({ maintenance_at: body.at, maintenance_note: body.note })
+  const alert = (await ofProject()).find(({ resource_id }) => resource_id === id)
+  expect(alert).toMatchObject({
+    kind: 'maintenance',
+    name: 'guest',
+    message: expect.stringMatching(
+      new RegExp(
+        `^The host of guest in .+ has maintenance at ${body.at.slice(0, 16).replace('T', ' ')} UTC \\(New power supplies\\)\\. `,
+      ),
+    ),
+  })
+  expect(await notices()).toHaveLength(0)
+  for (const [index, wait] of ['1 day 1 minute', '6 days', '23 hours'].entries()) {
+    await service.clock.advance(wait)
+    expect(await notices(), wait).toHaveLength(index + 1)
+  }
+  const { location } = await service.ok('vmGet', { params: { vm_id: id } })
+  expect((await notices())[0]).toEqual({
+    name: 'guest',
+    labels: { team: 'ml' },
+    location,
+    maintenance_at: body.at,
+    note: body.note,
+  })
+  const cancelled = await service.ok('adminHostMaintenanceDelete', { token, params })
+  expect(cancelled).toMatchObject({ maintenance_at: '', maintenance_note: '' })
+  expect(await notices('vm.maintenance_cancelled')).toHaveLength(1)
+  expect((await ofProject()).filter(({ resource_id }) => resource_id === id)).toEqual([])
+})
+
+test('a draining host is an alert and an event of each VM that needs it, in words for its tenant', async () => {
+  const id = await resources.newVm({ name: 'must-leave' })
+  const token = service.credentials.operator_key
+  const [host] = await service.sql<{ id: string }>('SELECT host_id AS id FROM vms WHERE id = $1', [id])
+  const params = { host_id: host!.id }
+  await service.ok('adminHostDrain', { token, params })
+  const alerts = (await ofProject()).filter(({ resource_id }) => resource_id === id)
+  expect(alerts).toEqual([
+    expect.objectContaining({
+      kind: 'draining',
+      message: expect.stringMatching(
+        /^The host of must-leave in \S+ will be taken out of service\. must-leave keeps running\. Stop and start it/,
+      ),
+    }),
+  ])
+  const events = await service.ok('eventList', { query: { resource_id: id, type: 'vm.host_draining' } })
+  expect(events.items).toEqual([
+    expect.objectContaining({ data: expect.objectContaining({ name: 'must-leave' }) }),
+  ])
+  const reopened = await service.ok('adminHostUpdate', {
+    token,
+    params,
+    body: { schedulable: true, note: 'Fan is loud' },
+  })
+  expect(reopened).toMatchObject({ state: 'up', note: 'Fan is loud' })
+  expect((await ofProject()).filter(({ resource_id }) => resource_id === id)).toEqual([])
 })
 
 test('a GPU that vanished, or that waits too long for its reset, is an alert for operators', async () => {

@@ -20,6 +20,7 @@ import { Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Ago } from '../../ui/time.tsx'
+import { HostMaintenance } from './host-maintenance.tsx'
 
 const trail: [string, string][] = [['Fleet', '/fleet']]
 
@@ -60,6 +61,7 @@ export function HostPage() {
           ['ID', <Copyable key="id" text={host.data.id} />],
         ]}
       />
+      <HostMaintenance host={host.data} />
       <Section title="VMs">
         <Vms vms={host.data.vms} />
       </Section>
@@ -92,7 +94,7 @@ function Drain({ host }: { host: Host }) {
         Draining: {left} of {plural(all, 'VM')} left, on {plural(held, 'GPU')}
       </p>
       <p className="text-ink-muted">
-        The host accepts no new VMs, and the tenants were notified. It is drained when the last VM is deleted.
+        The host accepts no new VMs, and the tenants see an alert. It is drained when the last VM is deleted.
         Running VMs are not stopped.
       </p>
       <div

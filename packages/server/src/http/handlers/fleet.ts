@@ -2,12 +2,13 @@ import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
   changeGpuHold,
-  changeSchedulable,
+  changeHost,
   deleteHost,
   drainHost,
   readHost,
   registerHost,
 } from '../../fleet/hosts.ts'
+import { cancelMaintenance, scheduleMaintenance } from '../../fleet/maintenance.ts'
 import { listHosts } from '../../store/fleet/fleet.ts'
 import { hostView } from '../../views/catalogue.ts'
 import { emptyResponse, type Handlers } from '../context.ts'
@@ -26,9 +27,15 @@ export const fleetHandlers = {
   adminHostGet: async ({ tx, params }) => hostView(await readHost(tx, params.host_id)),
 
   adminHostUpdate: async ({ tx, by, params, body }) =>
-    hostView(await changeSchedulable(tx, by, params.host_id, body.schedulable)),
+    hostView(await changeHost(tx, by, params.host_id, body)),
 
   adminHostDrain: async ({ tx, by, params }) => hostView(await drainHost(tx, by, params.host_id)),
+
+  adminHostMaintenanceSet: async ({ tx, by, params, body }) =>
+    hostView(await scheduleMaintenance(tx, by, params.host_id, body)),
+
+  adminHostMaintenanceDelete: async ({ tx, by, params }) =>
+    hostView(await cancelMaintenance(tx, by, params.host_id)),
 
   adminHostForget: async ({ tx, by, params }) => hostView(await forgetHost(tx, by, params.host_id)),
 

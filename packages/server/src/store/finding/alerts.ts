@@ -1,6 +1,8 @@
 import type { AlertKind } from '@slipway/contract'
 import { zeroUuid } from '../../domain/ids.ts'
 import { statement } from '../../postgres/statement.ts'
+import { livesOnHost } from '../fleet/fleet.ts'
+import { failedVmCreations } from './failed-creations.ts'
 
 /** A condition that needs attention. `detail` has the values of its message besides the name. */
 export interface AlertRow {
@@ -53,6 +55,27 @@ const stuckOperations = (from: string) => `
   LEFT JOIN disks d ON d.id = o.resource_id
   LEFT JOIN firewall_rules r ON r.id = o.resource_id
   WHERE ${isHopeless}`
+
+// A VM of the same name means that the creation was repeated.
+const failedCreations = `
+  SELECT 'creation_failed', 'vm', o.resource_id, o.request ->> 'name', o.project_id, NULL, o.completed_at,
+         jsonb_build_object('operation_id', o.id, 'reason', o.result ->> 'message')
+  FROM ${failedVmCreations} AND o.${ofProjects}
+    AND NOT EXISTS (SELECT FROM vms v
+                    WHERE v.project_id = o.project_id AND v.name = o.request ->> 'name' AND v.deleted_at IS NULL)`
+
+const vmsOnHosts = (kind: string, since: string, detail: string, condition: string) => `
+  SELECT '${kind}', 'vm', v.id, v.name, v.project_id, NULL, ${since},
+         jsonb_build_object('location', h.location, 'can_move', l.storage = 'shared'${detail})
+  FROM vms v JOIN hosts h ON h.id = v.host_id JOIN locations l ON l.name = h.location
+  WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state <> 'STATE_DELETING' AND ${livesOnHost} AND ${condition}`
+const vmsToLeave = vmsOnHosts('draining', 'NULL', '', `h.state = 'draining'`)
+const vmsInMaintenance = vmsOnHosts(
+  'maintenance',
+  'h.maintenance_announced_at',
+  `, 'at', h.maintenance_at, 'note', h.maintenance_note, 'has_begun', h.maintenance_at <= slipway_now()`,
+  'h.maintenance_at IS NOT NULL',
+)
 
 const budgetsReached = `
   SELECT 'budget', 'project', p.id, p.name, p.id, NULL,
@@ -108,6 +131,9 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
   union([
     vmsInTrouble,
     vmsExpiring,
+    failedCreations,
+    vmsInMaintenance,
+    vmsToLeave,
     stuckOperations(`operation_queue q JOIN operations o ON o.id = q.operation_id AND q.${ofProjects}`),
     budgetsReached,
     paymentsGone('o.id = :organizationId'),

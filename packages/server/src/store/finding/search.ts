@@ -1,5 +1,6 @@
 import type { SearchableType } from '@slipway/contract'
 import { statement } from '../../postgres/statement.ts'
+import { failedVmCreations } from './failed-creations.ts'
 
 export interface FoundRow {
   resource_type: SearchableType
@@ -60,6 +61,14 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       columns: columnsOf('t.state', 't.location', vmAddress),
       ranks: [...byNameOrId, rankOfAddress('t.public_address'), rankOfAddress('t.private_address')],
       from: `${things('vms')} AND t.deleted_at IS NULL`,
+    }),
+    part({
+      type: 'vm',
+      columns: columnsOf(`'FAILED'`, 't.location', `''`),
+      ranks: byNameOrId,
+      from: things(
+        `(SELECT o.resource_id AS id, o.project_id, o.request ->> 'name' AS name, o.location FROM ${failedVmCreations})`,
+      ),
     }),
     part({
       type: 'disk',

@@ -6,6 +6,7 @@ import { expired, expiring } from '../compute/vm-expiry.ts'
 import { suspendedRunning } from '../compute/vm-list.ts'
 import { isFirewallDue } from '../network/firewall-queue.ts'
 import { unservedLocations } from './locations.ts'
+import { maintenanceDue } from './maintenance.ts'
 
 const eventsAfter = (position: string) => `(SELECT last_position FROM event_counter) > ${position}`
 /** PostgreSQL ignores LIMIT and ORDER BY in an EXISTS, and may then read the whole table. */
@@ -24,6 +25,7 @@ const conditions = {
   notices: eventsAfter('(SELECT coalesce(position, -1) FROM mail_cursor)'),
   expiry: `${found(expired)} OR ${found(expiring)}`,
   suspension: found(suspendedRunning),
+  maintenance: found(maintenanceDue),
   firewalls: `EXISTS (SELECT FROM unnest(:locations::text[]) l (name)
                       WHERE (SELECT true FROM vms v WHERE v.location = l.name AND ${isFirewallDue} LIMIT 1))
     OR ${found('SELECT FROM held_addresses')}`,

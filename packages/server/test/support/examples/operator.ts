@@ -37,6 +37,12 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   const { gpus } = await service.ok('adminHostGet', { token, params })
   await ok('adminGpuUpdate', { token, params: { gpu_id: gpus[0]!.id }, body: { state: 'quarantined' } })
   await ok('adminHostUpdate', { token, params, body: { schedulable: false } })
+  await ok('adminHostMaintenanceSet', {
+    token,
+    params,
+    body: { at: '2099-12-01T06:00:00Z', note: 'New power supplies' },
+  })
+  await ok('adminHostMaintenanceDelete', { token, params })
   await ok('adminHostDrain', { token, params })
   await service.simulator().setHostLost(host.name, true)
   await service.clock.advance('31 seconds')

@@ -4,6 +4,7 @@ import { adminHostCreate } from './create.ts'
 import { adminHostDrain } from './drain.ts'
 import { adminHostForget } from './forget.ts'
 import { adminHostList } from './list.ts'
+import { adminHostMaintenance, adminHostNote } from './maintenance.ts'
 import { hosts } from './resource.ts'
 import { adminHostClose, adminHostOpen } from './schedule.ts'
 
@@ -17,6 +18,8 @@ export const adminHost: GroupSpec = {
     adminHostOpen,
     adminHostClose,
     adminHostDrain,
+    adminHostMaintenance,
+    adminHostNote,
     adminHostForget,
     deleteCommand(
       hosts,

@@ -14,7 +14,7 @@ export const hosts: Resource<Host> = {
     { name: 'schedulable', value: (host) => (host.schedulable ? 'yes' : 'no') },
     {
       name: 'gpus',
-      value: (host) => `${host.gpus.filter((gpu) => gpu.state === 'free').length}/${host.gpus.length} free`,
+      value: (host) => `${freeGpus(host)}/${host.gpus.length} free`,
     },
     { name: 'model', value: (host) => host.gpus[0]?.model, spare: 1 },
     {
@@ -30,6 +30,10 @@ export const hosts: Resource<Host> = {
   fields: hostFields,
 }
 
+/** GPUs of a host that takes no VMs are not free. */
+const freeGpus = ({ schedulable, state, gpus }: Host): number =>
+  schedulable && state === 'up' ? gpus.filter((gpu) => gpu.state === 'free').length : 0
+
 function hostFields(host: Host): [string, string][] {
   return [
     ['Name', host.name],
@@ -39,6 +43,15 @@ function hostFields(host: Host): [string, string][] {
     ['Engine', host.engine],
     ['Schedulable', host.schedulable ? 'yes' : 'no'],
     ['Last report', host.last_report_at || 'never'],
+    ...(host.note ? [['Note', host.note] satisfies [string, string]] : []),
+    ...(host.maintenance_at
+      ? [
+          ['Maintenance', `${host.maintenance_at} ${host.maintenance_note}`.trimEnd()] satisfies [
+            string,
+            string,
+          ],
+        ]
+      : []),
     ...(host.forgotten_at ? [['Forgotten', host.forgotten_at] satisfies [string, string]] : []),
     [
       'GPUs',

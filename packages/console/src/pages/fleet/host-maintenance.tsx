@@ -1,0 +1,140 @@
+import type { Host } from '@slipway/sdk'
+import { type ReactNode, useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { Button } from '../../ui/button.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Section } from '../../ui/page.tsx'
+import { Timestamp } from '../../ui/time.tsx'
+
+/** The announced maintenance of a host, which its tenants see, and the operators' own note. */
+export function HostMaintenance({ host }: { host: Host }) {
+  const [open, setOpen] = useState<'maintenance' | 'note' | ''>('')
+  const cancel = useAction({
+    run: () => client.adminHostMaintenanceDelete({ host_id: host.id }),
+    done: () => `Cancelled the maintenance of ${host.name}`,
+    failed: () => `Maintenance not cancelled: ${host.name}`,
+    invalidates: ['adminHostGet'],
+  })
+  return (
+    <Section title="Maintenance and note">
+      <div className="card divide-y divide-line">
+        <Row
+          text={
+            host.maintenance_at ? (
+              <>
+                Maintenance at <Timestamp iso={host.maintenance_at} />
+                {host.maintenance_note && `: ${host.maintenance_note}`}
+              </>
+            ) : (
+              <span className="text-ink-muted">
+                No maintenance is announced. Tenants see an alert, and get an event 7 days, 24 hours and 1
+                hour ahead.
+              </span>
+            )
+          }
+        >
+          {host.maintenance_at && (
+            <Button isBusy={cancel.isPending} onClick={() => cancel.mutate(undefined)}>
+              Cancel maintenance
+            </Button>
+          )}
+          <Button onClick={() => setOpen('maintenance')}>
+            {host.maintenance_at ? 'Change' : 'Announce maintenance'}
+          </Button>
+        </Row>
+        <Row text={host.note || <span className="text-ink-muted">No note. Only operators see it.</span>}>
+          <Button onClick={() => setOpen('note')}>Edit note</Button>
+        </Row>
+      </div>
+      {open === 'maintenance' && <MaintenanceDialog host={host} onClose={() => setOpen('')} />}
+      {open === 'note' && <NoteDialog host={host} onClose={() => setOpen('')} />}
+    </Section>
+  )
+}
+
+function Row({ text, children }: { text: ReactNode; children: ReactNode }) {
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 px-4 py-2.5">
+      <p className="min-w-0 flex-[1_1_240px] break-words">{text}</p>
+      <span className="flex gap-2">{children}</span>
+    </div>
+  )
+}
+
+interface DialogProps {
+  host: Host
+  onClose: () => void
+}
+
+/** Returns a time as a `datetime-local` input shows it. */
+function localInput(iso: string): string {
+  const date = new Date(iso)
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
+
+function MaintenanceDialog({ host, onClose }: DialogProps) {
+  const [at, setAt] = useState(host.maintenance_at ? localInput(host.maintenance_at) : '')
+  const [note, setNote] = useState(host.maintenance_note)
+  const announce = useAction({
+    run: () => client.adminHostMaintenanceSet({ host_id: host.id }, { at: new Date(at).toISOString(), note }),
+    done: () => `Announced maintenance of ${host.name}`,
+    invalidates: ['adminHostGet'],
+    showsErrors: true,
+  })
+  const isPast = at !== '' && Date.parse(at) <= Date.now()
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Maintenance of ${host.name}`}
+      action="Announce maintenance"
+      {...submitProps(announce, undefined, onClose)}
+      reason={at === '' ? 'Choose a time' : isPast ? 'Choose a time in the future' : undefined}
+    >
+      <TextField
+        label="Begins at (your local time)"
+        type="datetime-local"
+        value={at}
+        onChange={setAt}
+        problem={isPast ? 'Choose a time in the future.' : ''}
+      />
+      <TextField
+        label="Note for tenants"
+        value={note}
+        onChange={setNote}
+        maxLength={500}
+        hint="Tenants with VMs on this host see it, for example: New power supplies."
+      />
+    </FormDialog>
+  )
+}
+
+function NoteDialog({ host, onClose }: DialogProps) {
+  const [note, setNote] = useState(host.note)
+  const save = useAction({
+    run: () => client.adminHostUpdate({ host_id: host.id }, { note }),
+    done: () => `Saved the note of ${host.name}`,
+    invalidates: ['adminHostGet'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Note of ${host.name}`}
+      action="Save note"
+      {...submitProps(save, undefined, onClose)}
+    >
+      <TextField
+        label="Note"
+        value={note}
+        onChange={setNote}
+        maxLength={500}
+        hint="Only operators see it."
+        autoFocus
+      />
+    </FormDialog>
+  )
+}
