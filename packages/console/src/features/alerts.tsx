@@ -13,7 +13,7 @@ import { Age } from '../ui/time.tsx'
 
 const pollMs = 10_000
 const none: Alert[] = []
-const badKinds: Alert['kind'][] = ['clock', 'crashed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
+const badKinds: Alert['kind'][] = ['clock', 'crashed', 'creation_failed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
@@ -121,11 +121,15 @@ export function ProjectAlerts({ projectId }: { projectId: string }) {
   return <AlertNotes alerts={concerned} actionOf={actionOf} isCounted />
 }
 
+interface ResourceAlertsProps extends Pick<AlertNotesProps, 'actionOf' | 'detail'> {
+  resourceId: string
+}
+
 /** The alerts of one resource, with details that help to find the cause. */
-export function ResourceAlerts({ resourceId, detail }: { resourceId: string; detail?: ReactNode }) {
+export function ResourceAlerts({ resourceId, ...rest }: ResourceAlertsProps) {
   const { ofTenant } = useAlerts()
   const alerts = ofTenant.filter(({ resource_id }) => resource_id === resourceId)
-  return <AlertNotes alerts={alerts} detail={detail} />
+  return <AlertNotes alerts={alerts} {...rest} />
 }
 
 const lacksPaymentMethod = ({ kind, resource_type }: Alert) =>

@@ -1,4 +1,4 @@
-import { type Vm, type VmAction, vmActions, vmStateTable, vmType } from '@slipway/sdk'
+import { type Vm, type VmAction, vmActions, vmStateTable } from '@slipway/sdk'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
@@ -22,7 +22,7 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
   const priced = vms.filter((vm) => action === 'START' || vmStateTable[vm.state].isBilled)
   const sum = usd(priced.reduce((sum, vm) => sum + (usdPerHour(vm.type) ?? vm.usd_per_hour ?? 0), 0))
   const isOne = vms.length === 1
-  const scratch = vms.filter((vm) => (vmType(vm.type)?.nvmeGb ?? 0) > 0)
+  const scratch = vms.filter((vm) => vm.scratch_gb > 0)
   if (action === 'RESET') return <p>Hard reset: unsaved data is lost. The VM keeps its GPUs.</p>
   if (action === 'START')
     return (
@@ -61,6 +61,27 @@ export function disabledActionReasons(vm: Vm): string[] {
   }
   return [...verbsOf].map(
     ([states, verbs]) => `To ${verbs.join(' or ').toLowerCase()} the VM, it must be ${states}.`,
+  )
+}
+
+/** Opens the confirmation of Stop, with the price that ends. */
+export function StopLink({ vm, reason }: { vm: Vm; reason: string | undefined }) {
+  const [, setSearch] = useSearchState()
+  const usdPerHour = usePriceOf(vm.project_id)(vm.type) ?? vm.usd_per_hour
+  if (!vmActions.STOP.from.includes(vm.state)) return null
+  return (
+    <span className="flex items-center gap-3">
+      {usdPerHour !== null && <span className="figures whitespace-nowrap">{usd(usdPerHour)}/h</span>}
+      <Button
+        size="small"
+        aria-label={`Stop ${vm.name}`}
+        icon={<Icon name="square" size={14} />}
+        reason={reason}
+        onClick={() => setSearch({ ask: 'stop' })}
+      >
+        Stop
+      </Button>
+    </span>
   )
 }
 

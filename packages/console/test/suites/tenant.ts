@@ -7,6 +7,7 @@ import {
   inBothThemes,
   isBrowserMissing,
   modalOf,
+  onNarrowScreen,
   pressChord,
   result as resultOn,
   screenshot,
@@ -337,6 +338,80 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await menu.getByRole('menuitem', { name: 'Stop' }).click()
     await dialog().getByRole('button', { name: 'Stop batch-2' }).click()
     await result('Stopped batch-2').waitFor()
+  })
+
+  test('a failed creation stays visible with its reason, and is created again with the same values', async () => {
+    await service.sql(
+      `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'reject', 0, 1)`,
+    )
+    const labels = { team: 'ml' }
+    const { operation } = await service.asOwner.vmCreate(
+      { project_id },
+      { ...vmRequest('unlucky', 'a40.2x'), labels, public_ip: 'none', startup_script: '#!/bin/sh\necho hi' },
+    )
+    await service.asOwner.wait({ project_id }, operation).catch(() => {})
+    const ended = await service.asOwner.operationGet({ project_id, operation_id: operation.operation_id })
+    const { message } = ended.result as { message: string }
+    await open('/vms')
+    const failed = main().getByRole('region', { name: 'Failed creations' })
+    await failed.getByText(message).waitFor()
+    expect(await inBothThemes(page, 'vms-failed')).toEqual([])
+    expect(await onNarrowScreen(page, 'vms-failed')).toEqual([])
+    await page.getByRole('button', { name: 'Alerts: 1' }).click()
+    await page.getByRole('menuitem', { name: /^unlucky could not be created/ }).click()
+    await main().getByText(message).first().waitFor()
+    await page.keyboard.press('/')
+    await page.getByRole('combobox', { name: /Search/ }).fill('unlucky')
+    await page.getByRole('option', { name: /unlucky.*failed/ }).waitFor()
+    await page.keyboard.press('Escape')
+    await main().getByRole('link', { name: 'Create again' }).click()
+    await summary().getByText('a40.2x in us-east1-a').waitFor()
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('unlucky')
+    expect(await page.getByLabel('Labels').inputValue()).toBe('team=ml')
+    expect(await page.getByLabel('Public address').isChecked()).toBe(false)
+    await summary().getByRole('button', { name: 'Create VM' }).click()
+    await result('unlucky is running').waitFor()
+    await open('/vms')
+    await main()
+      .getByRole('row', { name: /unlucky/ })
+      .waitFor()
+    expect(await failed.count()).toBe(0)
+  })
+
+  test('a VM is created in a chosen subnet', async () => {
+    const network = await service.asOwner.networkCreate({ project_id }, { name: 'lab', cidr: '10.77.0.0/16' })
+    const subnet = await service.asOwner.subnetCreate(
+      { project_id },
+      { name: 'lab-east', vpc_network_id: network.id, location: 'us-east1-a', cidr: '10.77.1.0/24' },
+    )
+    await open('/vms/new?type=a40.1x&location=us-east1-a')
+    const choice = page.getByLabel('Network', { exact: true })
+    expect(await choice.locator('option:checked').textContent()).toMatch(
+      /^default-vpc-network \/ default-subnet-us-east1-a/,
+    )
+    await choice.selectOption('lab / lab-east (10.77.1.0/24)')
+    await summary().getByText(`--subnet ${subnet.id}`).waitFor()
+    await page.getByLabel('Name', { exact: true }).fill('lab-1')
+    await page.getByLabel('SSH public key').fill(sshKey)
+    await summary().getByRole('button', { name: 'Create VM' }).click()
+    await result('lab-1 is running').waitFor()
+    const [vm] = await service.asOwner.collect('vmList', { project_id })
+    expect(vm!.network_interfaces[0]!.subnet).toBe(subnet.id)
+  })
+
+  test('a crashed VM says that it is still billed, and can be stopped', async () => {
+    await openVm('broken', 'a40.1x')
+    const id = new URL(page.url()).pathname.split('/').at(-1)
+    await service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [id])
+    await page.reload()
+    const notes = main().getByRole('region', { name: 'Alerts' })
+    await notes.getByText('broken crashed and is still billed.').waitFor()
+    await notes.getByText('0.90 USD/h').waitFor()
+    await notes.getByRole('button', { name: 'Stop broken' }).click()
+    await dialog().getByText('this saves 0.90 USD/h').waitFor()
+    await dialog().getByRole('button', { name: 'Stop VM' }).click()
+    await result('Stopped broken').waitFor()
+    await notes.waitFor({ state: 'detached' })
   })
 
   test('a type that is out of stock offers the locations where it fits', async () => {

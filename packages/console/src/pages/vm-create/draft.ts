@@ -1,7 +1,7 @@
 import type { ExpiryAction } from '@slipway/contract/states'
 import type { Disk, VmCreate } from '@slipway/sdk'
 import { keyProblem, trimKey } from '../../features/ssh-key-field.tsx'
-import { parseLabels } from '../../lib/labels.ts'
+import { labelsText, parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
 import type { Problem } from './problem.tsx'
 import { rememberedKey } from './remembered-key.ts'
@@ -21,28 +21,36 @@ export interface Draft {
   hasPublicIp: boolean
   labels: string
   isProtected: boolean
+  /** Empty for the default subnet of the location. */
+  subnetId: string
   disks: { disk: Disk; mode: 'read-write' | 'read-only' }[]
 }
 
-export const newDraft = (): Draft => ({
-  name: suggestName(),
-  key: rememberedKey(),
-  keyIds: null,
-  image: '',
-  startupScript: '',
-  shutdownScript: '',
-  ttlHours: '',
-  onExpiry: 'stop',
-  hasPublicIp: true,
-  labels: '',
-  isProtected: false,
-  disks: [],
+/** Returns the values of a new form, or of an earlier request that is repeated. */
+export const newDraft = (earlier: Partial<VmCreate> | null, disks: Disk[]): Draft => ({
+  name: earlier?.name ?? suggestName(),
+  key: earlier ? (earlier.ssh_public_key ?? '') : rememberedKey(),
+  keyIds: earlier?.ssh_key_ids ?? null,
+  image: earlier?.image ?? '',
+  startupScript: earlier?.startup_script ?? '',
+  shutdownScript: earlier?.shutdown_script ?? '',
+  ttlHours: earlier?.ttl_seconds ? String(earlier.ttl_seconds / 3600) : '',
+  onExpiry: earlier?.on_expiry ?? 'stop',
+  hasPublicIp: earlier?.public_ip !== 'none',
+  labels: labelsText(earlier?.labels ?? {}),
+  isProtected: earlier?.deletion_protection ?? false,
+  subnetId: earlier?.subnet_id ?? '',
+  disks: (earlier?.disks ?? []).flatMap(({ disk_id, mode = 'read-write' }) => {
+    const disk = disks.find(({ id }) => id === disk_id)
+    return disk ? [{ disk, mode }] : []
+  }),
 })
 
-type Settled = Pick<VmCreate, 'type' | 'location' | 'image'> & Pick<Draft, 'disks'> & { keyIds: string[] }
+type Settled = Pick<VmCreate, 'type' | 'location' | 'image'> &
+  Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
 
 /** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
-export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): VmCreate {
+export function requestOf(draft: Draft, { disks, keyIds, subnetId, ...place }: Settled): VmCreate {
   const { labels } = parseLabels(draft.labels)
   return {
     name: draft.name,
@@ -52,6 +60,7 @@ export function requestOf(draft: Draft, { disks, keyIds, ...place }: Settled): V
     ...(draft.startupScript && { startup_script: draft.startupScript }),
     ...(draft.shutdownScript && { shutdown_script: draft.shutdownScript }),
     ...(disks.length > 0 && { disks: disks.map(({ disk, mode }) => ({ disk_id: disk.id, mode })) }),
+    ...(subnetId && { subnet_id: subnetId }),
     ...(!draft.hasPublicIp && { public_ip: 'none' as const }),
     ...(draft.ttlHours && { ttl_seconds: Number(draft.ttlHours) * 3600, on_expiry: draft.onExpiry }),
     ...(Object.keys(labels).length > 0 && { labels }),

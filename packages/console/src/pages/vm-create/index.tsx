@@ -1,17 +1,15 @@
 import { defaultImage } from '@slipway/contract/default-image'
-import { gpuQuota, isApiError, type VmCreate, vmType } from '@slipway/sdk'
+import { type Disk, gpuQuota, isApiError, type VmCreate, vmType } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
-import { useProject, useWhyNot } from '../../api/me.ts'
+import { useProject, useProjectId, useWhyNot } from '../../api/me.ts'
 import { usePrices } from '../../api/prices.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { PaymentMethodAlert, useLacksPaymentMethod } from '../../features/alerts.tsx'
-import { LabelsField } from '../../features/annotations.tsx'
 import { BillingButton } from '../../features/billing-button.tsx'
-import { parseLabels } from '../../lib/labels.ts'
 import { limitsOf } from '../../lib/limits.ts'
 import { nameProblem } from '../../lib/names.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
@@ -24,15 +22,39 @@ import { Group } from './group.tsx'
 import { KeyPicker } from './key-picker.tsx'
 import { defaultType, limitProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
+import { NetworkPicker } from './network-picker.tsx'
+import { Options } from './options.tsx'
 import { type Problem, partId } from './problem.tsx'
 import { rememberKeys, usualKeys } from './remembered-key.ts'
-import { ScriptFields } from './script-fields.tsx'
 import { Summary } from './summary.tsx'
-import { TtlFields } from './ttl-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
 
-/** The form for a new VM on one page, with the price always visible. */
+/** Creates a VM, with the values of an earlier creation if the URL names its operation. */
 export function VmCreatePage() {
+  const projectId = useProjectId()
+  const [{ from = '' }] = useSearchState()
+  const earlier = useQuery({
+    ...read('operationGet', { params: { project_id: projectId, operation_id: from } }),
+    enabled: from !== '',
+  })
+  const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const isLoading = from !== '' && ((!earlier.data && !earlier.error) || disks.isPending)
+  if (isLoading)
+    return (
+      <Page title="Create VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
+        <Skeleton rows={12} />
+      </Page>
+    )
+  return <VmCreateForm earlier={earlier.data?.metadata.request ?? null} disks={disks.data ?? []} />
+}
+
+interface VmCreateFormProps {
+  earlier: Partial<VmCreate> | null
+  disks: Disk[]
+}
+
+/** The form for a new VM on one page, with the price always visible. */
+function VmCreateForm({ earlier, disks }: VmCreateFormProps) {
   const { id: projectId, organization_id } = useProject()
   const params = { project_id: projectId }
   const navigate = useNavigate()
@@ -46,9 +68,10 @@ export function VmCreatePage() {
   const images = useQuery(read('imageList', { params }))
   const quotas = useQuery(read('quotaList', { params }))
   const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
-  const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const networks = useQuery(readAll('networkList', { project_id: projectId }))
+  const subnets = useQuery(readAll('subnetList', { project_id: projectId }))
   const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
-  const [draft, setDraft] = useState(newDraft)
+  const [draft, setDraft] = useState(() => newDraft(earlier, disks))
   const change = (changes: Partial<Draft>) => {
     create.reset()
     setDraft((before) => ({ ...before, ...changes }))
@@ -60,12 +83,12 @@ export function VmCreatePage() {
   }
 
   const limits = limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? [])
-  const type = vmType(search.type ?? '') ?? defaultType(capacities.data?.items ?? [], limits)
+  const type = vmType(search.type ?? earlier?.type ?? '') ?? defaultType(capacities.data?.items ?? [], limits)
   const stockOf = (location: string) =>
     capacities.data?.items.find((item) => item.type === type.name && item.location === location)?.quantity
   const offered = (locations.data?.items ?? []).filter(({ name }) => stockOf(name) !== undefined)
   const location =
-    offered.find(({ name }) => name === search.location)?.name ??
+    offered.find(({ name }) => name === (search.location ?? earlier?.location))?.name ??
     offered.find(({ name }) => (stockOf(name) ?? 0) > 0)?.name ??
     offered[0]?.name ??
     ''
@@ -76,8 +99,11 @@ export function VmCreatePage() {
     usable[0]?.name ??
     ''
   const attached = draft.disks.filter(({ disk }) => disk.location === location)
+  const here = (subnets.data ?? []).filter((subnet) => subnet.location === location)
+  const subnetId = here.find(({ id }) => id === draft.subnetId)?.id ?? ''
   const keyIds = draft.keyIds ?? usualKeys(keys.data ?? [])
-  const request = requestOf(draft, { type: type.name, location, image, disks: attached, keyIds })
+  const settled = { type: type.name, location, image, disks: attached, keyIds, subnetId }
+  const request = requestOf(draft, settled)
   const create = useOperation({
     projectId,
     run: (body: VmCreate) => client.vmCreate(params, body),
@@ -107,6 +133,7 @@ export function VmCreatePage() {
       },
     })
   }
+  const isPending = [quotas, wholeQuotas, networks, subnets].some((query) => query.isPending)
   const broken = capacities.error ?? locations.error
   const places = isApiError(create.error) ? create.error.availableLocations : []
   return (
@@ -117,7 +144,7 @@ export function VmCreatePage() {
           error={broken}
           onRetry={() => void Promise.all([capacities.refetch(), locations.refetch()])}
         />
-      ) : !capacities.data || !locations.data || quotas.isPending || wholeQuotas.isPending ? (
+      ) : !capacities.data || !locations.data || isPending ? (
         <Skeleton rows={12} />
       ) : (
         <form
@@ -168,7 +195,7 @@ export function VmCreatePage() {
             </Group>
             <Group title="Disks">
               <DiskPicker
-                disks={disks.data ?? []}
+                disks={disks}
                 location={location}
                 type={type}
                 chosen={attached}
@@ -176,21 +203,12 @@ export function VmCreatePage() {
                 projectId={projectId}
               />
             </Group>
-            <Group title="Options">
-              <ScriptFields draft={draft} onChange={change} />
-              <TtlFields draft={draft} onChange={change} />
-              <div id={partId('labels')}>
-                <LabelsField
-                  value={draft.labels}
-                  onChange={(labels) => change({ labels })}
-                  problem={parseLabels(draft.labels).problem}
-                />
-              </div>
-              <CheckField
-                label="Deletion protection"
-                hint="It cannot be deleted while this is on."
-                isChecked={draft.isProtected}
-                onChange={(isProtected) => change({ isProtected })}
+            <Group title="Network">
+              <NetworkPicker
+                networks={networks.data ?? []}
+                subnets={here}
+                value={subnetId}
+                onChange={(chosen) => change({ subnetId: chosen })}
               />
               <CheckField
                 label="Public address"
@@ -198,6 +216,9 @@ export function VmCreatePage() {
                 isChecked={draft.hasPublicIp}
                 onChange={(hasPublicIp) => change({ hasPublicIp })}
               />
+            </Group>
+            <Group title="Options">
+              <Options draft={draft} onChange={change} />
             </Group>
           </div>
           <Summary

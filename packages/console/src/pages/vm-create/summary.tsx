@@ -147,6 +147,7 @@ function cliCommand(request: VmCreate, keyNames: string[]): string {
       ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
     ),
     ...Object.entries(request.labels ?? {}).map(([key, value]) => `--label ${labelText(key, value)}`),
+    ...(request.subnet_id ? [`--subnet ${request.subnet_id}`] : []),
     ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
     ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
   ]

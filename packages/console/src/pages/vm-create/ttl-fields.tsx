@@ -1,4 +1,4 @@
-import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
+import { expiryChoices, ttlChoicesWith } from '../../lib/ttl.ts'
 import { SelectField } from '../../ui/field.tsx'
 import type { Draft } from './draft.ts'
 
@@ -14,7 +14,7 @@ export function TtlFields({ draft, onChange }: TtlFieldsProps) {
         label="Expires after"
         value={draft.ttlHours}
         onChange={(ttlHours) => onChange({ ttlHours })}
-        choices={[{ value: '', label: 'Never' }, ...ttlChoices]}
+        choices={[{ value: '', label: 'Never' }, ...ttlChoicesWith(draft.ttlHours)]}
         hint="Starts when the VM first runs."
       />
       {draft.ttlHours !== '' && (

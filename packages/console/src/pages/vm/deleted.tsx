@@ -9,7 +9,7 @@ import { ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
-import { Mark } from '../../ui/state.tsx'
+import { Mark, StateBadge } from '../../ui/state.tsx'
 import { Timestamp } from '../../ui/time.tsx'
 import { LatestOperation } from './latest-operation.tsx'
 
@@ -44,17 +44,24 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
       trail={trail}
       aside={
         <span className="inline-flex items-center gap-2 whitespace-nowrap text-ink-muted">
-          <Mark tone="idle" /> no longer exists
+          {deleted ? (
+            <>
+              <Mark tone="idle" /> no longer exists
+            </>
+          ) : (
+            <StateBadge state="FAILED" />
+          )}
         </span>
       }
       actions={
         <ButtonLink
+          kind={deleted ? 'plain' : 'primary'}
           icon={<Icon name="plus" size={16} />}
           to="/projects/$projectId/vms/new"
           params={{ projectId }}
-          search={{ type, location }}
+          search={created && !deleted ? { from: created.operation_id } : { type, location }}
         >
-          Create a similar VM
+          {deleted ? 'Create a similar VM' : 'Create again'}
         </ButtonLink>
       }
     >
@@ -71,7 +78,10 @@ export function DeletedVmPage({ projectId, vmId, last }: DeletedVmProps) {
           .
         </p>
       ) : (
-        <p className="text-ink-muted">Creation failed; everything was cleaned up.</p>
+        <p className="text-ink-muted">
+          {failureText(created) && <span className="text-red-text">{failureText(created)} </span>}
+          Creation failed; everything was cleaned up, and nothing is billed.
+        </p>
       )}
       <Facts
         items={[
@@ -116,6 +126,10 @@ function UnknownVm({ projectId, vmId, trail }: UnknownVmProps) {
     </Page>
   )
 }
+
+/** Returns why an operation failed. */
+const failureText = (operation: Operation | undefined): string =>
+  operation?.state === 'FAILED' ? ((operation.result as { message?: string } | null)?.message ?? '') : ''
 
 const nameOf = ({ metadata }: Operation) => metadata.operation_name
 

@@ -6,7 +6,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { ResourceAlerts } from '../../features/alerts.tsx'
 import { EditVm, VmAnnotations } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
-import { disabledActionReasons, VmActions } from '../../features/vm-actions.tsx'
+import { disabledActionReasons, StopLink, VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -59,7 +59,11 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
     >
       <VmAnnotations vm={vm} />
       <Connect vm={vm} />
-      <ResourceAlerts resourceId={vm.id} detail={<CrashLog vm={vm} />} />
+      <ResourceAlerts
+        resourceId={vm.id}
+        detail={<CrashLog vm={vm} />}
+        actionOf={({ kind }) => kind === 'crashed' && <StopLink vm={vm} reason={whyNot} />}
+      />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
       <VmFacts vm={vm} />
       <VmDisks vm={vm} />

@@ -25,6 +25,7 @@ import { ageColumn } from '../../ui/time-column.tsx'
 import { BulkActions, RowMenu } from './bulk-actions.tsx'
 import { BulkDialog } from './bulk-dialog.tsx'
 import type { BulkName } from './bulk-table.ts'
+import { FailedCreations } from './failed-creations.tsx'
 import { Filters, matches } from './filters.tsx'
 
 export function Vms() {
@@ -51,6 +52,7 @@ export function Vms() {
   const create = <CreateVmButton />
   return (
     <Page title="VMs" actions={create} isWide>
+      <FailedCreations projectId={projectId} vms={vms.data ?? []} />
       <Loaded query={vms}>
         {(data) =>
           data.length === 0 ? (
