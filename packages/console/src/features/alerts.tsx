@@ -13,7 +13,15 @@ import { Age } from '../ui/time.tsx'
 
 const pollMs = 10_000
 const none: Alert[] = []
-const badKinds: Alert['kind'][] = ['clock', 'crashed', 'creation_failed', 'stuck', 'payment', 'host_lost', 'gpu_fault']
+const badKinds: Alert['kind'][] = [
+  'clock',
+  'crashed',
+  'creation_failed',
+  'stuck',
+  'payment',
+  'host_lost',
+  'gpu_fault',
+]
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`

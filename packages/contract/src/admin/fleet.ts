@@ -59,7 +59,7 @@ export const Host = record('Host', {
     ...Timestamp,
     description: 'When the announced maintenance begins. Empty if none is announced.',
   }),
-  maintenance_note: Type.String({ description: 'What the tenants are told about the maintenance.' }),
+  maintenance_note: Type.String({ description: 'The note about the maintenance that tenants see.' }),
   capabilities: Type.Record(Type.String(), Type.Unknown()),
   gpus: Type.Array(Gpu),
   vms: Type.Array(HostVm, { description: 'The VMs on the host. The host is drained when there are none.' }),
