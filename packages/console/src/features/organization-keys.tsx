@@ -2,16 +2,16 @@ import { type AccessKey, type Role, roles } from '@slipway/sdk'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
-import { useProject, useWhyNot } from '../api/me.ts'
+import { useProject, useRole, useWhyNot } from '../api/me.ts'
 import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../ui/dialog.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Section } from '../ui/page.tsx'
 import { SecretDialog } from '../ui/secret.tsx'
+import { KeyFields, useKeyDraft } from './key-fields.tsx'
 import { KeyTable } from './key-table.tsx'
 
 /** Access keys that work in every project of the organization. */
@@ -77,14 +77,11 @@ export function OrganizationKeys() {
 
 function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: (secret: string) => void }) {
   const { organization_id } = useProject()
-  const [name, setName] = useState('')
-  const [role, setRole] = useState<Role>('member')
-  const [from, setFrom] = useState('')
-  const blocks = from.split(/[\s,]+/).filter(Boolean)
+  const mine = useRole(organization_id)
+  const draft = useKeyDraft(rolesUpTo(mine))
   const create = useAction({
-    run: () =>
-      client.organizationKeyCreate({ organization_id }, { name: name.trim(), role, allowed_cidrs: blocks }),
-    done: () => `Created key ${name.trim()}`,
+    run: () => client.organizationKeyCreate({ organization_id }, draft.request()),
+    done: () => `Created key ${draft.name.trim()}`,
     invalidates: ['organizationKeyList'],
     showsErrors: true,
   })
@@ -98,21 +95,13 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
         onClose()
         onCreated(secret)
       })}
-      reason={name.trim() ? undefined : 'Enter a name'}
+      reason={draft.problem}
     >
-      <TextField label="Name" value={name} onChange={setName} autoFocus />
-      <SelectField
-        label="Role"
-        value={role}
-        onChange={(value) => setRole(value as Role)}
-        choices={roles.map((each) => ({ value: each, label: each }))}
-      />
-      <TextField
-        label="Allowed IPs"
-        value={from}
-        onChange={setFrom}
-        hint="Addresses or CIDR blocks, separated by commas. Empty allows any address."
-      />
+      <KeyFields draft={draft} />
     </FormDialog>
   )
 }
+
+/** A key cannot have a higher role than the user who creates it. */
+const rolesUpTo = (mine: Role | ''): readonly [Role, ...Role[]] =>
+  roles.slice(0, mine === '' ? roles.length : roles.indexOf(mine) + 1) as [Role, ...Role[]]

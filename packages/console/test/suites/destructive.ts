@@ -93,6 +93,38 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await result(page, 'Deleted 2 VMs').waitFor()
   })
 
+  test('a new key has the least rights, and expiry and addresses can be chosen', async () => {
+    const { service, page } = scene
+    const project_id = takeProject(service)
+    await open(project_id, '/settings/keys')
+    const create = async (button: string, name: string, fill: () => Promise<unknown>) => {
+      await main().getByRole('button', { name: button, exact: true }).first().click()
+      await dialog().getByLabel('Name').fill(name)
+      await fill()
+      await dialog().getByRole('button', { name: 'Create key' }).click()
+      await dialog().getByRole('button', { name: 'Done' }).click()
+    }
+    const daysLeft = (iso: string) => Math.round((Date.parse(iso) - Date.now()) / 86_400_000)
+    await create('Create key', 'reader', async () => {
+      await dialog().getByText('See everything in this project. Change nothing.').waitFor()
+      await dialog().getByLabel('Allowed IPs').fill('203.0.113.0/24, 198.51.100.7')
+      expect(await inBothThemes(page, 'dialog-key', '[data-modal]')).toEqual([])
+      expect(await openOnNarrowScreen(page, 'dialog-key', '[data-modal]')).toEqual([])
+    })
+    const keys = await service.asOwner.collect('accessKeyList', { project_id })
+    const reader = keys.find(({ name }) => name === 'reader')!
+    expect(reader).toMatchObject({ role: 'read', allowed_cidrs: ['203.0.113.0/24', '198.51.100.7'] })
+    expect(daysLeft(reader.expires_at)).toBe(90)
+    await create('Create organization key', 'watcher', async () => {
+      await dialog().getByText('Also manage members, billing and the organization itself.').waitFor()
+      await dialog().getByLabel('Expires').selectOption('In 30 days')
+    })
+    const { organization_id } = service
+    const [watcher] = await service.asOwner.collect('organizationKeyList', { organization_id })
+    expect(watcher).toMatchObject({ name: 'watcher', role: 'viewer', allowed_cidrs: [] })
+    expect(daysLeft(watcher!.expires_at)).toBe(30)
+  })
+
   test('Escape asks before it closes the dialog of a new secret', async () => {
     const { service, page } = scene
     await open(takeProject(service), '/settings/keys')

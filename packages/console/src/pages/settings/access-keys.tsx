@@ -5,13 +5,13 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { KeyFields, useKeyDraft } from '../../features/key-fields.tsx'
 import { KeyTable } from '../../features/key-table.tsx'
 import { OrganizationKeys } from '../../features/organization-keys.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { curlCommand } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../ui/page.tsx'
@@ -96,15 +96,6 @@ export function AccessKeys() {
   )
 }
 
-const expiryText: Record<string, string> = {
-  '': 'Never',
-  '1': 'In 1 day',
-  '30': 'In 30 days',
-  '90': 'In 90 days',
-  '365': 'In 1 year',
-}
-const dayMs = 86_400_000
-
 function CreateDialog({
   projectId,
   onClose,
@@ -114,20 +105,10 @@ function CreateDialog({
   onClose: () => void
   onCreated: (secret: string) => void
 }) {
-  const [name, setName] = useState('')
-  const [role, setRole] = useState<'read' | 'write'>('write')
-  const [days, setDays] = useState('')
+  const draft = useKeyDraft(['read', 'write'])
   const create = useAction({
-    run: () =>
-      client.accessKeyCreate(
-        { project_id: projectId },
-        {
-          name: name.trim(),
-          role,
-          ...(days && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
-        },
-      ),
-    done: () => `Created key ${name.trim()}`,
+    run: () => client.accessKeyCreate({ project_id: projectId }, draft.request()),
+    done: () => `Created key ${draft.name.trim()}`,
     invalidates: ['accessKeyList'],
     showsErrors: true,
   })
@@ -141,26 +122,9 @@ function CreateDialog({
         onClose()
         onCreated(secret)
       })}
-      reason={name.trim() ? undefined : 'Enter a name'}
+      reason={draft.problem}
     >
-      <TextField label="Name" value={name} onChange={setName} hint="What is this key for?" autoFocus />
-      <SelectField
-        label="Role"
-        value={role}
-        onChange={(value) => setRole(value as typeof role)}
-        choices={[
-          { value: 'write', label: 'Read and write' },
-          { value: 'read', label: 'Read only' },
-        ]}
-      />
-      <SelectField
-        label="Expires"
-        value={days}
-        onChange={setDays}
-        choices={Object.entries(expiryText)
-          .sort(([a], [b]) => Number(a) - Number(b))
-          .map(([value, label]) => ({ value, label }))}
-      />
+      <KeyFields draft={draft} />
     </FormDialog>
   )
 }

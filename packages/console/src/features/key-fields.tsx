@@ -1,0 +1,91 @@
+import type { AccessKey } from '@slipway/sdk'
+import { useState } from 'react'
+import { SelectField, TextField } from '../ui/field.tsx'
+
+type KeyRole = AccessKey['role']
+
+/** What the holder of a key with this role may do. Each role includes those above it. */
+const rights: Record<KeyRole, string> = {
+  read: 'See everything in this project. Change nothing.',
+  write: 'Also create, change and delete VMs, disks, networks and firewall rules, which costs money.',
+  viewer: 'See everything in all projects. Change nothing.',
+  member: 'Also create, change and delete VMs, disks, networks and firewall rules, which costs money.',
+  admin: 'Also manage projects, access keys, webhooks and budgets.',
+  owner: 'Also manage members, billing and the organization itself.',
+}
+
+const expiryText: Record<string, string> = {
+  '1': 'In 1 day',
+  '30': 'In 30 days',
+  '90': 'In 90 days',
+  '365': 'In 1 year',
+  '': 'Never',
+}
+const defaultDays = '90'
+const dayMs = 86_400_000
+
+/** The values of the form of a new key. The defaults give the least rights. */
+export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role[]]) {
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>(roles[0])
+  const [days, setDays] = useState(defaultDays)
+  const [from, setFrom] = useState('')
+  return {
+    ...{ roles, name, setName, role, setRole, days, setDays, from, setFrom },
+    problem: name.trim() ? undefined : 'Enter a name',
+    request: () => ({
+      name: name.trim(),
+      role,
+      allowed_cidrs: from.split(/[\s,]+/).filter(Boolean),
+      ...(days && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
+    }),
+  }
+}
+
+/** The fields of a new project key or organization key. */
+export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<typeof useKeyDraft<Role>> }) {
+  const { roles, name, setName, role, setRole, days, setDays, from, setFrom } = draft
+  return (
+    <>
+      <TextField label="Name" value={name} onChange={setName} hint="What is this key for?" autoFocus />
+      <fieldset className="flex flex-col gap-1">
+        <legend className="mb-1 text-sm font-medium">Role</legend>
+        <div className="card divide-y divide-line">
+          {roles.map((each) => (
+            <label
+              key={each}
+              className="flex cursor-pointer items-start gap-2 px-3 py-2 has-checked:bg-accent-soft"
+            >
+              <input
+                type="radio"
+                name="key-role"
+                className="mt-1"
+                checked={role === each}
+                onChange={() => setRole(each)}
+              />
+              <span>
+                {each}
+                <span className="block text-sm text-ink-muted">{rights[each]}</span>
+              </span>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      <SelectField
+        label="Expires"
+        value={days}
+        onChange={setDays}
+        choices={Object.keys(expiryText)
+          .sort((a, b) => Number(a || Number.POSITIVE_INFINITY) - Number(b || Number.POSITIVE_INFINITY))
+          .map((value) => ({ value, label: expiryText[value]! }))}
+        hint={days === '' ? 'A key that never expires works until it is revoked.' : undefined}
+      />
+      <TextField
+        label="Allowed IPs"
+        value={from}
+        onChange={setFrom}
+        hint="Addresses or CIDR blocks, separated by commas. Empty allows any address."
+      />
+    </>
+  )
+}
