@@ -72,6 +72,10 @@ export const RootAnswer = record('Root', {
     organization_id: Type.String({
       description: 'The organization of the access key. Empty for other callers.',
     }),
+    address: Type.String({
+      description: 'The address from which the request came, for example to allow it in a firewall rule.',
+      examples: ['203.0.113.7'],
+    }),
   }),
 })
 

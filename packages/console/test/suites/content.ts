@@ -2,8 +2,10 @@ import type { Vm } from '@slipway/sdk'
 import { describe, expect, test } from 'vitest'
 import {
   createVm,
+  inBothThemes,
   isBrowserMissing,
   modalOf,
+  openOnNarrowScreen,
   screenshot,
   settled,
   takeProject,
@@ -138,7 +140,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     // Less important columns move below the name if there is no room.
     await page.setViewportSize({ width: 768, height: 860 })
     const titles = () => table.getByRole('columnheader').allTextContents()
-    await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'USD/h'])
+    await expect.poll(titles).toEqual(['', 'Name', 'Type', 'State', 'USD/h', 'Actions'])
     await table
       .getByRole('row', { name: /vm-1 a40\.1x running .* Location us-east1-a Address .* Age \d+ / })
       .waitFor()
@@ -217,6 +219,28 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
       }
       return broken
     })
+
+  test('a preset opens a port to the address of the user, and opening it to the world is a warning', async () => {
+    const { service, page } = scene
+    const project_id = takeProject(service)
+    await open(project_id, '/network/firewall')
+    await main().getByRole('button', { name: 'Create rule' }).click()
+    await dialog().getByRole('button', { name: 'Jupyter 8888' }).click()
+    await dialog().getByText('Allow tcp 8888 from 127.0.0.1 to every VM.').waitFor()
+    expect(await dialog().getByRole('alert').count()).toBe(0)
+    await dialog().getByLabel('Source: add').fill('anywhere')
+    await dialog().getByText('This opens port 8888 to the whole internet.').waitFor()
+    expect(await inBothThemes(page, 'dialog-rule-world', '[data-modal]')).toEqual([])
+    expect(await openOnNarrowScreen(page, 'dialog-rule-world', '[data-modal]')).toEqual([])
+    await dialog().getByRole('button', { name: 'Only my address (127.0.0.1)' }).click()
+    await dialog().getByRole('alert').waitFor({ state: 'detached' })
+    await dialog().getByRole('button', { name: 'Create rule' }).click()
+    await main().getByText('Allow tcp 8888 from 127.0.0.1 to every VM').waitFor()
+    const rules = await service.asOwner.collect('firewallRuleList', { project_id })
+    expect(rules.find(({ name }) => name === 'allow-jupyter')!.sources).toEqual([
+      { cidr: '127.0.0.1', resource_id: '' },
+    ])
+  })
 
   test('the cost of today is a separate bar', async () => {
     const { service, page } = scene

@@ -142,10 +142,10 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await from.fill('anywhere')
     await to.fill('every VM')
     await to.press('Enter')
-    await dialog().getByText('This allows every port from the whole internet.').waitFor()
+    await dialog().getByText('This opens every port to the whole internet.').waitFor()
     await dialog().getByLabel('Destination ports').fill('8888')
     await dialog().getByText('Allow tcp 8888 from anywhere to every VM.').waitFor()
-    await dialog().getByText('from the whole internet').waitFor({ state: 'detached' })
+    await dialog().getByText('This opens port 8888 to the whole internet.').waitFor()
     // The text in the source field is used although it was not added to the list.
     await create.click()
     await result('Rule allow-jupyter is active').waitFor()

@@ -29,7 +29,10 @@ const organizationEvents = async (token: string, organization_id: string, type: 
   (await service.ok('organizationEventList', { token, params: { organization_id }, query: { type } })).items
 
 test('the log line of a request contains the address of the client', async () => {
-  await service.call('rootGet', { headers: { ...from('203.0.113.9'), 'x-request-id': 'from-nine' } })
+  const root = await service.ok('rootGet', {
+    headers: { ...from('203.0.113.9'), 'x-request-id': 'from-nine' },
+  })
+  expect(root.caller.address).toBe('203.0.113.9')
   const line = await eventually(() =>
     service.logLines.map((text) => JSON.parse(text)).find(({ request }) => request === 'from-nine'),
   )

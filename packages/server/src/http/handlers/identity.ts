@@ -17,6 +17,7 @@ export const identityHandlers = {
         role: caller.kind === 'access_key' ? caller.role : '',
         project_id: (caller.kind === 'access_key' && caller.projectId) || '',
         organization_id: caller.kind === 'access_key' ? caller.organizationId : '',
+        address: context.by.clientAddress,
       },
     }
   },

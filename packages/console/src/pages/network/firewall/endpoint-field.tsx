@@ -32,6 +32,11 @@ export function useEndpoints(projectId: string, given: FirewallEndpoint[]) {
       setChosen([...chosen, typed])
       setText('')
     },
+    /** Replaces the list, and discards the text. */
+    replace: (endpoints: FirewallEndpoint[]) => {
+      setChosen(endpoints)
+      setText('')
+    },
   }
 }
 
@@ -53,9 +58,17 @@ interface EndpointFieldProps {
   endpoints: ReturnType<typeof useEndpoints>
   /** Describes the accepted values. */
   placeholder: string
+  /** Offers to add the address of the user. */
+  myAddress?: string
 }
 
-export function EndpointField({ label, projectId, endpoints, placeholder }: EndpointFieldProps) {
+export function EndpointField({
+  label,
+  projectId,
+  endpoints,
+  placeholder,
+  myAddress = '',
+}: EndpointFieldProps) {
   const id = useId()
   const nameOf = useEndpointNames(projectId)
   const { chosen, setChosen, text, setText, names, problem, add } = endpoints
@@ -103,6 +116,14 @@ export function EndpointField({ label, projectId, endpoints, placeholder }: Endp
         <Button onClick={add} aria-label={`Add to ${label.toLowerCase()}`}>
           Add
         </Button>
+        {myAddress && !chosen.some(({ cidr }) => cidr === myAddress) && (
+          <Button
+            onClick={() => setChosen([...chosen, { cidr: myAddress, resource_id: '' }])}
+            aria-label={`Add my address ${myAddress} to ${label.toLowerCase()}`}
+          >
+            My address
+          </Button>
+        )}
         <NameList id={id} names={['anywhere', 'every VM', ...names]} text={text} />
       </div>
       {problem && (

@@ -1,17 +1,19 @@
-import { anywhere } from '@slipway/contract/cidr'
+import { anywhere, parseCidr } from '@slipway/contract/cidr'
 import type { FirewallEndpoint, FirewallRule, RouteBody } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
-import { readAll } from '../../../api/read.ts'
+import { read, readAll } from '../../../api/read.ts'
 import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { ruleText } from '../../../lib/firewall-text.ts'
 import { nameProblem } from '../../../lib/names.ts'
+import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { EndpointField, useEndpoints } from './endpoint-field.tsx'
+import { type Preset, presets } from './presets.ts'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
@@ -42,6 +44,18 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
   const [ports, setPorts] = useState((rule?.destination_ports ?? []).join(', '))
   const [sourcePorts, setSourcePorts] = useState((rule?.source_ports ?? []).join(', '))
   const hasPorts = chosen.some((protocol) => protocol !== 'icmp')
+  const myAddress = useMyAddress()
+  const use = ({ name: presetName, port }: Preset) => {
+    setName(presetName)
+    setAction('allow')
+    setDirection('ingress')
+    setChosen(['tcp'])
+    setPorts(port)
+    setSourcePorts('')
+    // A preset is open to the user alone, unless a source is chosen already.
+    if (sources.all.length === 0 && myAddress) sources.replace([{ cidr: myAddress, resource_id: '' }])
+    destinations.replace([{ cidr: anywhere, resource_id: '' }])
+  }
   const vpc_network_id = network || networks.data?.at(-1)?.id || ''
 
   const parts = {
@@ -73,10 +87,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     (vpc_network_id === '' ? 'Loading networks' : '')
   const isComplete = chosen.length > 0 && sources.all.length > 0 && destinations.all.length > 0
   const isOpenToAll =
-    action === 'allow' &&
-    direction === 'ingress' &&
-    sources.all.some(({ cidr }) => cidr === anywhere) &&
-    parts.destination_ports.length === 0
+    action === 'allow' && direction === 'ingress' && sources.all.some(({ cidr }) => cidr === anywhere)
   return (
     <FormDialog
       isOpen
@@ -96,10 +107,22 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           : 'Choose source and destination to preview the rule.'}
       </p>
       {isOpenToAll && (
-        <p role="alert" className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
-          This allows {hasPorts ? 'every port' : 'ICMP'} from the whole internet.
-          {hasPorts && ' Limit the rule to specific ports or source addresses.'}
-        </p>
+        <WorldWarning
+          opened={hasPorts ? portText(parts.destination_ports) : 'ICMP'}
+          myAddress={hasPorts ? myAddress : ''}
+          onLimit={() => sources.replace([{ cidr: myAddress, resource_id: '' }])}
+        />
+      )}
+      {!rule && (
+        <div className="flex flex-wrap items-center gap-2">
+          <span className="text-sm text-ink-muted">Presets</span>
+          {presets.map((preset) => (
+            <Button key={preset.title} size="small" onClick={() => use(preset)}>
+              {preset.title}
+              <span className="figures font-normal text-ink-muted">{preset.port}</span>
+            </Button>
+          ))}
+        </div>
       )}
       <TextField
         label="Name"
@@ -169,6 +192,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
           label="Source"
           projectId={projectId}
           endpoints={sources}
+          myAddress={direction === 'ingress' ? myAddress : ''}
           placeholder={direction === 'ingress' ? remotePlaceholder : localPlaceholder}
         />
         <EndpointField
@@ -179,6 +203,41 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
         />
       </div>
     </FormDialog>
+  )
+}
+
+const portText = (ports: string[]): string =>
+  ports.length === 0 ? 'every port' : `${ports.length === 1 ? 'port' : 'ports'} ${ports.join(', ')}`
+
+/** Returns the address from which the service sees this user; empty if rules cannot contain it. */
+function useMyAddress(): string {
+  const root = useQuery(read('rootGet', {}))
+  const address = root.data?.caller.address ?? ''
+  return parseCidr(address) ? address : ''
+}
+
+interface WorldWarningProps {
+  opened: string
+  myAddress: string
+  onLimit: () => void
+}
+
+function WorldWarning({ opened, myAddress, onLimit }: WorldWarningProps) {
+  return (
+    <div
+      role="alert"
+      className="flex flex-wrap items-center justify-between gap-2 rounded-md border border-amber/50 bg-amber-soft p-3 text-sm"
+    >
+      <p>
+        This opens {opened} to the whole internet.
+        {opened !== 'ICMP' && ' Anyone can connect. Limit the source to addresses that you know.'}
+      </p>
+      {myAddress && (
+        <Button size="small" onClick={onLimit}>
+          Only my address ({myAddress})
+        </Button>
+      )}
+    </div>
   )
 }
 
