@@ -163,6 +163,16 @@ export const UsageQuery = Type.Object({
 const usageDescription =
   'Usage is recorded per UTC day, shortly after the day ends. `start_date` and `end_date` are both included. The default is the last 31 days; the maximum is 366 days.'
 
+export const ProjectSummary = record('ProjectSummary', {
+  id: Uuid,
+  name: Type.String({ examples: ['default'] }),
+  vms: Type.Integer({ description: 'The number of VMs, running or stopped.' }),
+  running_vms: Type.Integer({ description: 'The number of running VMs.' }),
+  usd_per_hour: Type.Number({ description: 'The cost per hour of what runs now, with disks.' }),
+  month_to_date_usd: Usd,
+})
+export type ProjectSummary = Static<typeof ProjectSummary>
+
 export const organizationRoutes = defineRoutes({
   organizationList: {
     method: 'GET',
@@ -227,6 +237,14 @@ export const organizationRoutes = defineRoutes({
     access: 'viewer',
     worksSuspended: true,
     answer: Costs,
+  },
+  organizationProjectList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/projects',
+    tag: 'Organizations',
+    summary: 'List projects with what runs in them and what it costs',
+    access: 'viewer',
+    answer: wholeList('ProjectSummaryList', ProjectSummary),
   },
   organizationInvoices: {
     method: 'GET',

@@ -46,6 +46,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   organizationUpdate: 'PATCH /v0.1/organizations/{organization_id} body',
   organizationBilling: 'GET /v0.1/organizations/{organization_id}/billing',
   organizationPaymentMethod: 'GET /v0.1/organizations/{organization_id}/payment-method',
+  organizationProjectList: 'GET /v0.1/organizations/{organization_id}/projects',
   organizationCosts: 'GET /v0.1/organizations/{organization_id}/costs',
   organizationInvoices: 'GET /v0.1/organizations/{organization_id}/invoices paged',
   organizationQuotaList: 'GET /v0.1/organizations/{organization_id}/quotas',

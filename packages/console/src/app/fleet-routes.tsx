@@ -1,6 +1,8 @@
-import { createRoute, redirect } from '@tanstack/react-router'
+import { createRoute, Outlet } from '@tanstack/react-router'
+import { useMe } from '../api/me.ts'
 import { readSearch } from '../lib/search-params.ts'
 import { lazyPage } from './lazy-page.ts'
+import { OperatorsOnly } from './page-states.tsx'
 import { shellRoute } from './shell-route.tsx'
 
 const pages = {
@@ -17,19 +19,17 @@ const pages = {
   audit: () => import('../pages/fleet/audit.tsx'),
 }
 
+const fleet = createRoute({
+  getParentRoute: () => shellRoute,
+  id: 'fleet',
+  component: () => (useMe().caller.is_operator ? <Outlet /> : <OperatorsOnly />),
+})
+
 const page = <const Path extends string>(path: Path, component: ReturnType<typeof lazyPage>) =>
-  createRoute({
-    getParentRoute: () => shellRoute,
-    path,
-    validateSearch: readSearch,
-    beforeLoad: ({ context }) => {
-      if (!context.me.caller.is_operator) throw redirect({ to: '/' })
-    },
-    component,
-  })
+  createRoute({ getParentRoute: () => fleet, path, validateSearch: readSearch, component })
 
 /** Operator pages. Each is a separate chunk and uses only the public operator API. */
-export const fleetRoutes = [
+export const fleetRoutes = fleet.addChildren([
   page('/fleet', lazyPage(pages.map, 'FleetMap')),
   page('/fleet/hosts/$hostId', lazyPage(pages.host, 'HostPage')),
   page('/fleet/vms', lazyPage(pages.vms, 'FleetVms')),
@@ -41,4 +41,4 @@ export const fleetRoutes = [
   page('/fleet/prices', lazyPage(pages.prices, 'Prices')),
   page('/fleet/images', lazyPage(pages.images, 'Images')),
   page('/fleet/audit', lazyPage(pages.audit, 'Audit')),
-]
+])

@@ -121,10 +121,11 @@ function useConnection(): keyof typeof marks | null {
   const { isLost } = useReachability()
   const projectId = useProjectId()
   const { pathname } = useLocation()
+  const { caller } = useMe()
   if (isOffline) return 'offline'
   if (projectId && state !== 'off') return state
   if (isLost) return 'reconnecting'
-  return pathname.startsWith('/fleet') ? 'polled' : null
+  return caller.is_operator && pathname.startsWith('/fleet') ? 'polled' : null
 }
 
 /** Shows whether the page receives live updates. */

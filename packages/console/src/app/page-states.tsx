@@ -1,4 +1,5 @@
 import { type ErrorComponentProps, Link, useRouter } from '@tanstack/react-router'
+import { useMe } from '../api/me.ts'
 import { ErrorState } from '../ui/error.tsx'
 import { Page } from '../ui/page.tsx'
 
@@ -6,10 +7,38 @@ export function NotFound() {
   return (
     <Page title="Not found">
       <p className="text-ink-muted">
-        This page does not exist.{' '}
-        <Link to="/" className="link">
-          Go to the overview
-        </Link>
+        This page does not exist. Check the address, or search with /. <Back />
+      </p>
+    </Page>
+  )
+}
+
+const Back = () => (
+  <Link to="/" className="link">
+    Go to the overview
+  </Link>
+)
+
+/** A project that the user cannot see, for which the API does not tell whether it exists. */
+export function NoProjectAccess() {
+  const { caller } = useMe()
+  return (
+    <Page title="No access to this project">
+      <p className="max-w-2xl text-ink-muted">
+        The project does not exist, or {caller.email} is not a member of its organization. Ask the person who
+        sent you the link for an invitation, or sign in with another account. <Back />
+      </p>
+    </Page>
+  )
+}
+
+export function OperatorsOnly() {
+  const { caller } = useMe()
+  return (
+    <Page title="For operators only">
+      <p className="max-w-2xl text-ink-muted">
+        These pages show the hosts and tenants of the whole service. {caller.email} is not an operator. An
+        operator can grant you access. <Back />
       </p>
     </Page>
   )

@@ -11,7 +11,7 @@ import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Page, Skeleton } from '../ui/page.tsx'
-import { NotFound } from './page-states.tsx'
+import { NoProjectAccess } from './page-states.tsx'
 
 /** The frame of every project page: it follows live events, and shows why the project is not accessible. */
 export function ProjectFrame() {
@@ -31,7 +31,7 @@ export function ProjectFrame() {
     if (isKnown) lastProject.set(project.id)
   }, [project.id, isKnown])
 
-  if (!isKnown) return <NotFound />
+  if (!isKnown) return <NoProjectAccess />
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
   if (worksUnpaid) return <Outlet />
   if (closed) return closed

@@ -13,17 +13,19 @@ import { Menu } from '../ui/menu.tsx'
 const mostAtAGlance = 8
 
 export function ProjectSwitcher() {
-  const { projects, organizations } = useMe()
+  const { caller, projects, organizations } = useMe()
   const projectId = useProjectId()
   const { pathname } = useLocation()
   const navigate = useNavigate()
   const [isCreating, setCreating] = useState(false)
   // Fleet pages do not belong to a project.
-  const isFleet = pathname.startsWith('/fleet')
-  const current = projects.find(({ id }) => id === (projectId || (isFleet ? '' : lastProject.get())))
+  const isFleet = caller.is_operator && pathname.startsWith('/fleet')
+  const isAll = pathname === '/projects'
+  const current = projects.find(({ id }) => id === (projectId || (isFleet || isAll ? '' : lastProject.get())))
   const organizationOf = ({ organization_id }: Project) =>
     organizations.find(({ id }) => id === organization_id)?.name ?? ''
   const open = ({ id }: Project) => void navigate({ to: '/projects/$projectId', params: { projectId: id } })
+  const openAll = () => void navigate({ to: '/projects' })
   if (projects.length === 0) return null
   const trigger = (
     <button
@@ -33,7 +35,7 @@ export function ProjectSwitcher() {
       <span className="sr-only">Project </span>
       {isFleet && <Icon name="layout-grid" size={14} className="shrink-0 text-ink-muted" />}
       <span className="truncate font-medium">
-        {isFleet ? 'Whole fleet' : (current?.name ?? 'Choose a project')}
+        {isFleet ? 'Whole fleet' : isAll ? 'All projects' : (current?.name ?? 'Choose a project')}
       </span>
       <Icon name="chevrons-up-down" size={14} className="shrink-0 text-ink-muted" />
     </button>
@@ -47,6 +49,7 @@ export function ProjectSwitcher() {
           current={current}
           organizationOf={organizationOf}
           onOpen={open}
+          onOpenAll={openAll}
           onCreate={() => setCreating(true)}
         />
       ) : (
@@ -61,11 +64,22 @@ export function ProjectSwitcher() {
               isCurrent: project.id === current?.id,
               onSelect: () => open(project),
             })),
+            ...(projects.length > 1
+              ? [
+                  {
+                    key: 'all',
+                    label: 'All projects',
+                    icon: <Icon name="layout-grid" size={14} />,
+                    isApart: true,
+                    onSelect: openAll,
+                  },
+                ]
+              : []),
             {
               key: 'new',
               label: 'New project',
               icon: <Icon name="plus" size={14} />,
-              isApart: true,
+              isApart: projects.length < 2,
               onSelect: () => setCreating(true),
             },
           ]}
@@ -89,10 +103,19 @@ interface ManyProjectsProps {
   current: Project | undefined
   organizationOf: (project: Project) => string
   onOpen: (project: Project) => void
+  onOpenAll: () => void
   onCreate: () => void
 }
 
-function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCreate }: ManyProjectsProps) {
+function ManyProjects({
+  trigger,
+  projects,
+  current,
+  organizationOf,
+  onOpen,
+  onOpenAll,
+  onCreate,
+}: ManyProjectsProps) {
   const [isOpen, setOpen] = useState(false)
   const [text, setText] = useState('')
   const wanted = text.trim().toLowerCase()
@@ -138,16 +161,24 @@ function ManyProjects({ trigger, projects, current, organizationOf, onOpen, onCr
                 </>
               )}
             </Finder>
-            <button
-              type="button"
-              className="flex h-10 w-full items-center gap-2 border-t border-line px-3 hover:bg-sunken"
-              onClick={() => {
-                close()
-                onCreate()
-              }}
-            >
-              <Icon name="plus" size={14} /> New project
-            </button>
+            {(
+              [
+                ['All projects', 'layout-grid', onOpenAll],
+                ['New project', 'plus', onCreate],
+              ] as const
+            ).map(([title, icon, act]) => (
+              <button
+                key={title}
+                type="button"
+                className="flex h-10 w-full items-center gap-2 border-t border-line px-3 hover:bg-sunken"
+                onClick={() => {
+                  close()
+                  act()
+                }}
+              >
+                <Icon name={icon} size={14} /> {title}
+              </button>
+            ))}
           </Popover.Popup>
         </Popover.Positioner>
       </Popover.Portal>

@@ -1,10 +1,13 @@
 import { createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { queryClient } from '../api/client.ts'
+import type { loadMe } from '../api/me.ts'
+import { read } from '../api/read.ts'
 import { session } from '../api/session.ts'
 import { lastProject } from '../lib/last-project.ts'
 import { readSearch } from '../lib/search-params.ts'
 import { fleetRoutes } from './fleet-routes.tsx'
 import { lazyPage } from './lazy-page.ts'
+import { NotFound } from './page-states.tsx'
 import { projectRoutes } from './project-routes.tsx'
 import { rootRoute, shellRoute } from './shell-route.tsx'
 
@@ -14,14 +17,39 @@ const publicPage = <const Path extends string>(path: Path, component: ReturnType
 const home = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  beforeLoad: ({ context }) => {
+  beforeLoad: async ({ context }) => {
     const { projects, caller } = context.me
-    const project = projects.find(({ id }) => id === lastProject.get()) ?? projects[0]
+    const project = projects.find(({ id }) => id === lastProject.get()) ?? (await busiestOf(context.me))
     if (project) throw redirect({ to: '/projects/$projectId', params: { projectId: project.id } })
     if (caller.is_operator) throw redirect({ to: '/fleet' })
   },
   component: lazyPage(() => import('../pages/no-project.tsx'), 'NoProject'),
 })
+
+/** Returns the project with the most running VMs, or else the first one. */
+async function busiestOf({ projects, organizations }: Awaited<ReturnType<typeof loadMe>>) {
+  if (projects.length < 2) return projects[0]
+  const lists = await Promise.all(
+    organizations.map(({ id }) =>
+      queryClient
+        .fetchQuery(read('organizationProjectList', { params: { organization_id: id } }))
+        // A suspended organization refuses the list.
+        .catch(() => ({ items: [] })),
+    ),
+  )
+  const running = new Map(lists.flatMap(({ items }) => items.map((item) => [item.id, item.running_vms])))
+  const runningIn = ({ id }: { id: string }) => running.get(id) ?? 0
+  return projects.toSorted((a, b) => runningIn(b) - runningIn(a))[0]
+}
+
+const allProjects = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/projects',
+  component: lazyPage(() => import('../pages/projects.tsx'), 'Projects'),
+})
+
+/** Unknown paths keep the frame. */
+const unknown = createRoute({ getParentRoute: () => shellRoute, path: '$', component: NotFound })
 
 const account = createRoute({
   getParentRoute: () => shellRoute,
@@ -54,7 +82,7 @@ const routeTree = rootRoute.addChildren([
     '/forgot',
     lazyPage(() => import('../pages/reset.tsx'), 'Forgot'),
   ),
-  shellRoute.addChildren([home, account, projectRoutes, ...fleetRoutes]),
+  shellRoute.addChildren([home, account, allProjects, projectRoutes, fleetRoutes, unknown]),
 ])
 
 export const router = createRouter({

@@ -15,7 +15,7 @@ interface Entry {
 export function Sidebar() {
   const projectId = useProjectId()
   const { caller, projects } = useMe()
-  const isFleet = useLocation().pathname.startsWith('/fleet')
+  const isFleet = useLocation().pathname.startsWith('/fleet') && caller.is_operator
   const project = projects.find(({ id }) => id === (projectId || lastProject.get())) ?? projects[0]
   const base = `/projects/${project?.id}`
   const entries: Entry[] = project

@@ -1,4 +1,5 @@
 import type { Alert } from '@slipway/sdk'
+import { useQueries } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useMemo } from 'react'
 import { useMe, useProject } from '../api/me.ts'
@@ -26,14 +27,15 @@ const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
 const keyOf = ({ kind, resource_id }: Alert) => `${kind} ${resource_id}`
 
-/** Returns the alerts of the page's organization and, for operators, of the fleet. */
+/** Returns the alerts of the user's organizations and, for operators, of the fleet. They are the same on every page. */
 function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
-  const { caller } = useMe()
-  const { organization_id } = useProject()
-  const tenant = useQuery({
-    ...read('organizationAlertList', { params: { organization_id } }),
-    enabled: organization_id !== '',
-    refetchInterval: pollMs,
+  const { caller, organizations } = useMe()
+  const ofTenant = useQueries({
+    queries: organizations.map(({ id }) => ({
+      ...read('organizationAlertList', { params: { organization_id: id } }),
+      refetchInterval: pollMs,
+    })),
+    combine: itemsOf,
   })
   const fleet = useQuery({
     ...read('adminAlertList', {}),
@@ -41,10 +43,14 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
     refetchInterval: pollMs,
   })
   return {
-    ofTenant: tenant.data?.items ?? none,
+    ofTenant,
     ofFleet: (caller.is_operator && fleet.data?.items) || none,
   }
 }
+
+/** Stable, so that the result changes only with the data. */
+const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
+  lists.flatMap(({ data }) => data?.items ?? none)
 
 /** Returns the path of the page where the user can resolve the alert. */
 function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
@@ -62,14 +68,20 @@ function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
 /** The bell in the header: counts the alerts and links to them. */
 export function AlertBell() {
   const { ofTenant, ofFleet } = useAlerts()
-  const { id: projectId } = useProject()
+  const { id: openId } = useProject()
+  const { projects } = useMe()
   const navigate = useNavigate()
+  // An alert of an organization is resolved in any of its projects.
+  const projectOf = ({ organization_id }: Alert) => {
+    const own = projects.filter((project) => project.organization_id === organization_id)
+    return (own.find(({ id }) => id === openId) ?? own[0])?.id ?? openId
+  }
   const known = new Set(ofTenant.map(keyOf))
   const alerts = [
-    ...ofTenant.map((alert) => ({ alert, to: pathOf(alert, projectId, false) })),
+    ...ofTenant.map((alert) => ({ alert, to: pathOf(alert, projectOf(alert), false) })),
     ...ofFleet
       .filter((alert) => !known.has(keyOf(alert)))
-      .map((alert) => ({ alert, to: pathOf(alert, projectId, true) })),
+      .map((alert) => ({ alert, to: pathOf(alert, '', true) })),
   ]
   const count = alerts.length
   const label = count === 0 ? 'Alerts: none' : `Alerts: ${count}`
@@ -117,10 +129,17 @@ const Words = ({ alert }: { alert: Alert }) => (
   </span>
 )
 
+/** Returns whether an alert is about the organization of the page as a whole. */
+function useIsOfOrganization(): (alert: Alert) => boolean {
+  const { organization_id } = useProject()
+  return (alert) => alert.project_id === '' && alert.organization_id === organization_id
+}
+
 /** The alerts of a project and its organization, at the top of a page. */
 export function ProjectAlerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
-  const concerned = ofTenant.filter(({ project_id }) => project_id === projectId || project_id === '')
+  const isOfOrganization = useIsOfOrganization()
+  const concerned = ofTenant.filter((alert) => alert.project_id === projectId || isOfOrganization(alert))
   const actionOf = (alert: Alert) => (
     <Link to={pathOf(alert, projectId, false)} className="link">
       Open
@@ -156,12 +175,16 @@ export function useLacksPaymentMethod(): boolean {
 
 /** Alerts about a missing payment method, for pages that create billed resources. */
 export function PaymentMethodAlert({ action }: { action: ReactNode }) {
-  const { ofTenant } = useAlerts()
-  return <AlertNotes alerts={ofTenant.filter(lacksPaymentMethod)} actionOf={() => action} />
+  const alerts = usePaymentAlerts().filter(lacksPaymentMethod)
+  return <AlertNotes alerts={alerts} actionOf={() => action} />
 }
 
 /** Returns the alerts about payment methods and invoices of the organization. */
-export const usePaymentAlerts = (): Alert[] => useAlerts().ofTenant.filter(({ kind }) => kind === 'payment')
+export function usePaymentAlerts(): Alert[] {
+  const { ofTenant } = useAlerts()
+  const isOfOrganization = useIsOfOrganization()
+  return ofTenant.filter((alert) => alert.kind === 'payment' && isOfOrganization(alert))
+}
 
 /** Alerts about payment methods and invoices, for the billing page. */
 export function PaymentAlerts({ actionOf }: Pick<AlertNotesProps, 'actionOf'>) {

@@ -7,9 +7,9 @@ type KeyRole = AccessKey['role']
 /** What the holder of a key with this role may do. Each role includes those above it. */
 const rights: Record<KeyRole, string> = {
   read: 'See everything in this project. Change nothing.',
-  write: 'Also create, change and delete VMs, disks, networks and firewall rules, which costs money.',
+  write: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
   viewer: 'See everything in all projects. Change nothing.',
-  member: 'Also create, change and delete VMs, disks, networks and firewall rules, which costs money.',
+  member: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
   admin: 'Also manage projects, access keys, webhooks and budgets.',
   owner: 'Also manage members, billing and the organization itself.',
 }
@@ -59,7 +59,7 @@ export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<t
               <input
                 type="radio"
                 name="key-role"
-                className="mt-1"
+                className="mt-1 accent-accent"
                 checked={role === each}
                 onChange={() => setRole(each)}
               />

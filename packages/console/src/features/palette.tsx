@@ -220,6 +220,7 @@ function useCandidates(): Hit[] {
         to: `${base}/disks?disk=${disk.id}`,
       })),
       ...(isIn ? projectPages : []).map(pageHit(base, '')),
+      ...[{ name: 'All projects', path: '/projects' }].map(pageHit('', '')),
       ...(caller.is_operator ? fleetPages : []).map(pageHit('', 'fleet')),
     ]
   }, [projectId, isIn, vms.data, disks.data, caller.is_operator])

@@ -1,15 +1,20 @@
 import { createClient, logIn } from '@slipway/sdk'
 import type { Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { wide } from '../support/appearance.ts'
 import {
+  createVm,
   expectNoComplaints,
+  inBothThemes,
   isBrowserMissing,
   modalOf,
+  onNarrowScreen,
   openTab,
   signIn,
   useConsole,
   visit,
 } from '../support/browser.ts'
+import { addTenant } from '../support/service.ts'
 
 describe.skipIf(isBrowserMissing)('a session of the console', () => {
   const scene = useConsole('Session', 'visitor')
@@ -111,6 +116,54 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await page.getByRole('main').getByText(service.email).first().waitFor()
     await identity.getByRole('button', { name: 'Unlink company' }).click()
     await identity.getByText('Not linked', { exact: true }).waitFor()
+  })
+
+  test('the first sign-in opens the project with running VMs, and all projects have an overview', async () => {
+    const tenant = await addTenant(scene.service, 'Landing', 1)
+    const busyId = tenant.spareProjects[0]!
+    const vm = await createVm(tenant, 'worker', 'a40.1x', busyId)
+    const { page: tab } = await openTab(await scene.browser.newContext({ viewport: wide }))
+    const bell = tab.getByRole('button', { name: 'Alerts: 1' })
+    const heading = (name: string) => tab.getByRole('heading', { level: 1, name })
+    await signIn(tab, tenant)
+    await heading('project-1').waitFor()
+    await tab.getByRole('button', { name: 'Project project-1' }).click()
+    await tab.getByRole('menuitem', { name: 'All projects' }).click()
+    const list = tab.getByRole('table', { name: 'Projects of Landing' })
+    await list.getByRole('row', { name: /^project-1 1 1 0\.90 USD\/h/ }).waitFor()
+    await list.getByRole('row', { name: /^All projects 1 1 0\.90 USD\/h/ }).waitFor()
+    expect(await inBothThemes(tab, 'projects')).toEqual([])
+    expect(await onNarrowScreen(tab, 'projects')).toEqual([])
+    // The bell is the same on pages of a project and on others.
+    await scene.service.sql(`UPDATE vms SET state = 'STATE_CRASHED' WHERE id = $1`, [vm.id])
+    await tab.reload()
+    await bell.waitFor()
+    await visit(tab, '/account')
+    await bell.waitFor()
+    await visit(tab, `/projects/${tenant.project_id}`)
+    await bell.waitFor()
+    // The project that was open last comes first from now on.
+    await tab.goto(`${tenant.url}/`)
+    await heading('default').waitFor()
+    await tab.context().close()
+  })
+
+  test('unknown pages, projects of others and the fleet keep the frame and say why', async () => {
+    const { service } = scene
+    await signIn(page, service)
+    const main = page.getByRole('main')
+    const isFramed = () => page.getByRole('navigation', { name: 'Main' }).waitFor()
+    await page.goto(`${service.url}/nowhere/at/all`)
+    await main.getByText('This page does not exist.').waitFor()
+    await isFramed()
+    await visit(page, '/projects/01a1eb39-0000-7000-8000-000000000000/vms')
+    await main.getByText(`or ${service.email} is not a member of its organization`).waitFor()
+    await isFramed()
+    await visit(page, '/fleet')
+    await main.getByText(`${service.email} is not an operator.`).waitFor()
+    await isFramed()
+    expect(await inBothThemes(page, 'operators-only')).toEqual([])
+    expect(await onNarrowScreen(page, 'operators-only')).toEqual([])
   })
 
   test('tokens are neither in storage nor in cookies that scripts can read', async () => {

@@ -65,6 +65,14 @@ test('costs follow what runs, live, for the project and its organization', async
   }
   expect(await service.ok('projectCosts')).toEqual(expected)
   expect(await service.ok('organizationCosts', { token: owner })).toEqual(expected)
+  const { project_id } = service.credentials
+  const { items } = await service.ok('organizationProjectList', { token: owner })
+  expect(items.find(({ id }) => id === project_id)).toMatchObject({
+    vms: 1,
+    running_vms: 1,
+    usd_per_hour: expected.usd_per_hour,
+    month_to_date_usd: expected.month_to_date_usd,
+  })
 
   // Closing days changes where the numbers come from, not what they are.
   await service.clock.freeze('2026-11-12T00:05:00Z')

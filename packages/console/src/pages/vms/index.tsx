@@ -204,6 +204,7 @@ const columnsFor = (
     title: 'USD/h',
     width: '80px',
     align: 'right',
+    isFoldable: true,
     sortBy: (vm) => usdPerHour(vm) ?? 0,
     cell: (vm) => usdPerHour(vm)?.toFixed(2) ?? '–',
   },

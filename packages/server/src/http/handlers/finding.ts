@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net'
 import { isUuid } from '../../domain/ids.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { listAlerts, listOperatorAlerts } from '../../store/finding/alerts.ts'
+import { listProjectSummaries } from '../../store/finding/project-summaries.ts'
 import { searchEverywhere, searchOrganization } from '../../store/finding/search.ts'
 import { alertView } from '../../views/alerts.ts'
 import { searchResultView } from '../../views/search.ts'
@@ -20,6 +21,14 @@ export const findingHandlers = {
   },
 
   adminAlertList: async ({ tx }) => ({ items: (await listOperatorAlerts(tx, mostAlerts)).map(alertView) }),
+
+  organizationProjectList: async ({ tx, organizationId }) => ({
+    items: (await listProjectSummaries(tx, organizationId)).map((row) => ({
+      ...row,
+      usd_per_hour: Number(row.usd_per_hour),
+      month_to_date_usd: Number(row.month_to_date_usd),
+    })),
+  }),
 
   organizationSearch: async ({ tx, organizationId, query }) => ({
     items: (await searchOrganization(tx, organizationId, query.q.toLowerCase())).map(searchResultView),

@@ -163,6 +163,7 @@ export async function recordMoney(
   await ok('projectCosts')
   await ok('projectResourceCost', { params: { resource_id: vm_id } })
   await ok('organizationCosts', { token })
+  await ok('organizationProjectList', { token })
   await ok('alertList')
   await ok('organizationAlertList', { token })
   await ok('quotaList')
