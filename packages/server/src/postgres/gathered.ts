@@ -28,12 +28,14 @@ interface GatherOptions<Item> {
 /**
  * Makes a function for one caller of a store function for many. The calls that the requests of a batch make in the same turn
  * of the event loop become one call of `many`, in the order of arrival; each caller gets its own result or failure.
+ * Calls of `many` for one transaction run one after another: a later one sees what the ones before it have claimed.
  */
 export function gathered<Item, Result>(
   many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
   { claimOf }: GatherOptions<Item> = {},
 ): (tx: Tx, item: Item) => Promise<Result> {
   const waiting = new WeakMap<Tx, Call<Item, Result>[]>()
+  const running = new WeakMap<Tx, Promise<void>>()
   const claimsOf = perTransaction(() => new Map<string, Tx>())
 
   /** Returns whether another request of the batch has the same claim. */
@@ -59,6 +61,11 @@ export function gathered<Item, Result>(
     }
   }
 
+  function runInTurn(batch: Tx, calls: Call<Item, Result>[]): void {
+    const previous = running.get(batch)
+    running.set(batch, previous ? previous.then(() => run(batch, calls)) : run(batch, calls))
+  }
+
   return (tx, item) => {
     if (claimOf && isClaimed(tx, claimOf(item)))
       return Promise.reject(retryAlone('another request of the batch has the same claim'))
@@ -69,7 +76,8 @@ export function gathered<Item, Result>(
         const first: Call<Item, Result>[] = []
         calls = first
         waiting.set(batch, first)
-        ;(batch.gather ?? queueMicrotask)(() => void run(batch, first))
+        if (batch.gather) batch.gather(() => runInTurn(batch, first))
+        else queueMicrotask(() => void run(batch, first))
       }
       calls.push({ item, resolve, reject })
     })

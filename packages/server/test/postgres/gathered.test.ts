@@ -66,6 +66,21 @@ test('a request that reaches a call later than the others is not left behind', a
   expect((await names()).sort()).toEqual(['one', 'two'])
 })
 
+test('a request that reaches a call later than the others sees what they have claimed', async () => {
+  const claimed: string[] = []
+  const claimNext = gathered(async (tx: Tx, wanted: string[]) => {
+    const next = claimed.length
+    await tx.query({ text: 'SELECT pg_sleep(0.02)' })
+    claimed.push(...wanted)
+    return wanted.map((_, index) => next + index)
+  })
+  const results = await together(['one', 'two', 'three'], async (tx, name) => {
+    if (name === 'three') await tx.query({ text: 'SELECT 1' })
+    return claimNext(tx, name)
+  })
+  expect(results).toEqual([0, 1, 2])
+})
+
 test('of two requests that claim the same, the second leaves the batch, and the same request may claim twice', async () => {
   const results = await together(['one', 'two', 'one'], async (tx, name) => {
     await claim(tx, name)
