@@ -94,7 +94,7 @@ export const operationsSection = {
   lease_ms: field(integer(100, 3_600_000), 10_000),
   renew_ms: field(integer(10, 3_600_000), 3000),
   vm_deadline_s: field(integer(1, 86_400), 900),
-  concurrency: field(integer(1, 10_000), 64),
+  concurrency: field(integer(1, 10_000), 128),
   restored: field(flag, false),
 }
 
