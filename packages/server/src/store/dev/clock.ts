@@ -39,6 +39,14 @@ const moveEngines = statement<never, { ms: number }>(
   `UPDATE locations SET engine_answered_at = engine_answered_at + :ms::float8 * interval '1 millisecond'`,
 )
 
+// Otherwise a VM that is ready would be running only after the pause of its operation.
+const wakeReady = statement<never>(
+  'dev_clock_wake_ready',
+  `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o JOIN simulated_vms s ON s.id = o.resource_id
+   WHERE o.id = q.operation_id AND q.lease_token IS NULL AND q.run_at > slipway_now()
+     AND s.ready_at <= slipway_now() AND NOT s.is_removed`,
+)
+
 const nextDue = statement<
   { at: Date | null },
   { now: Date; warnAheadS: number; rollupAtUtc: string; thresholds: readonly number[] }
@@ -86,11 +94,12 @@ export const findNextDue = async (
 ): Promise<Date | null> => (await nextDue.one(db, params))!.at
 export const listDueOperations = inProgress.all
 
-/** Moves the clock, and the reports of hosts with it. */
+/** Moves the clock, and the reports of hosts with it. Operations continue whose VM is ready by then. */
 export async function stepClock(tx: Tx, ms: number): Promise<void> {
   await step.run(tx, { ms })
   await moveReports.run(tx, { ms })
   await moveEngines.run(tx, { ms })
+  await wakeReady.run(tx)
 }
 
 export async function expireAllLeases(tx: Tx): Promise<void> {
