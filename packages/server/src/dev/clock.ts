@@ -15,7 +15,15 @@ import type { WebhookDelivery } from '../webhooks/delivery.ts'
 const longestSettleMs = 30_000
 const pollMs = 10
 /** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have times of their own. */
-const settledKinds: WorkKind[] = ['operations', 'events', 'webhooks', 'expiry', 'suspension', 'firewalls']
+const settledKinds: WorkKind[] = [
+  'operations',
+  'events',
+  'webhooks',
+  'expiry',
+  'suspension',
+  'firewalls',
+  'maintenance',
+]
 
 /** The parts of a server that do work which becomes due by time. */
 export interface Workers {
@@ -58,9 +66,9 @@ export async function advanceClock(
   const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
   if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
   const limit = performance.now() + longestSettleMs
-  for (;;) {
-    await settle(workers, limit)
+  for (let isFirst = true; ; isFirst = false) {
     const { now } = await findClock(database)
+    await settle(workers, limit, isFirst || now >= target)
     if (now >= target) return readClock(workers)
     const params = { now, warnAheadS, rollupAtUtc: config.billing.rollupAtUtc, thresholds }
     const due = await findNextDue(database, params)
@@ -69,26 +77,31 @@ export async function advanceClock(
   }
 }
 
-/** Does everything that is due now. Throws a 409 that names what is left after 30 seconds. */
-async function settle(workers: Workers, limit: number): Promise<void> {
+/**
+ * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. Engines report what changed without
+ * the clock, so they are read where the advance begins and ends, and where a host or GPU waits for a report.
+ */
+async function settle(workers: Workers, limit: number, readsEngines: boolean): Promise<void> {
   const { reconciler, billing, webhooks, mail, services } = workers
   const { database, signals } = services
+  const find = () =>
+    findDueWork(database, { locations: ['', ...services.engines.keys()], turns: [], restsMs: [] })
+  let found = await find()
+  let isReading = readsEngines
   for (;;) {
     signals.send('operations')
-    await reconciler.reports()
-    await reconciler.firewalls()
-    await reconciler.expiry()
-    await reconciler.suspension()
+    if (isReading || found.hosts || found.gpus) await reconciler.reports()
+    isReading = false
+    if (found.firewalls) await reconciler.firewalls()
+    if (found.expiry) await reconciler.expiry()
+    if (found.suspension) await reconciler.suspension()
+    if (found.maintenance) await reconciler.maintenance()
     await billing.once()
     await reconciler.stamp()
     await webhooks.once()
     if (services.config.mail) await mail.once()
     const left = await waitForOperations(workers, limit)
-    const found = await findDueWork(database, {
-      locations: ['', ...services.engines.keys()],
-      turns: [],
-      restsMs: [],
-    })
+    found = await find()
     const kinds = settledKinds.filter((kind) => found[kind])
     if (left.length === 0 && kinds.length === 0) return
     if (performance.now() > limit) throw unsettled([...left, ...kinds])

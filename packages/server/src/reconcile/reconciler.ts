@@ -75,7 +75,7 @@ export class Reconciler {
       this.suspension(),
     )
     this.#inTurn({ kind: 'maintenance' }, { name: 'maintenance', everyMs: tickMs, rest }, () =>
-      announceMaintenance(this.#services),
+      this.maintenance(),
     )
     this.#inTurn({}, { name: 'retention', everyMs: pruneMs, rest }, (signal) =>
       pruneOld(this.#services, signal),
@@ -101,7 +101,7 @@ export class Reconciler {
     await this.firewalls()
     await this.expiry()
     await this.suspension()
-    await announceMaintenance(this.#services)
+    await this.maintenance()
     await this.prune()
   }
 
@@ -122,6 +122,10 @@ export class Reconciler {
 
   async suspension(): Promise<void> {
     if (!this.#isRestored) await stopSuspendedVms(this.#services)
+  }
+
+  maintenance(): Promise<void> {
+    return announceMaintenance(this.#services)
   }
 
   /** Expiry times and suspensions of a backup may be outdated: nothing is stopped or deleted because of them. */
