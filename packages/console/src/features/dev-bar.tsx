@@ -1,8 +1,8 @@
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { clockQuery, faultsQuery, levers, useClockLever } from '../api/levers.ts'
 import { useMe } from '../api/me.ts'
 import { useQuery } from '../api/use-query.ts'
-import { useNow } from '../lib/clock.ts'
+import { followServiceClock, useNow } from '../lib/clock.ts'
 import { plural } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -27,13 +27,17 @@ function Controls() {
   const clock = useQuery(clockQuery)
   const lever = useClockLever()
   const [isResetting, setResetting] = useState(false)
-  if (!clock.data) return null
-  const { now, mode } = clock.data
+  const { data, dataUpdatedAt: readAt } = clock
+  useEffect(() => {
+    if (data) followServiceClock({ ...data, readAt })
+  }, [data, readAt])
+  if (!data) return null
+  const { now, mode } = data
   const advance = (seconds: number) => () => lever.mutate(() => levers.clock.advance({ seconds }))
   const button = { size: 'small', isBusy: lever.isPending } as const
   return (
     <>
-      <ClockTime clock={clock.data} readAt={clock.dataUpdatedAt} />
+      <ClockTime clock={data} />
       <div className="flex flex-wrap items-center gap-1">
         <Button {...button} onClick={advance(3_600)}>
           +1 h
@@ -72,13 +76,12 @@ function Controls() {
 
 type Clock = Awaited<ReturnType<typeof levers.clock.get>>
 
-function ClockTime({ clock: { mode, now, rate }, readAt }: { clock: Clock; readAt: number }) {
-  const sinceMs = Math.max(0, useNow() - readAt)
+function ClockTime({ clock: { mode, rate } }: { clock: Clock }) {
   const words = { real: 'Clock runs', frozen: 'Clock frozen', scaled: `Clock runs at ${rate}×` }
   return (
     <span className="flex gap-2">
       {words[mode]}
-      <Timestamp iso={new Date(Date.parse(now) + sinceMs * rate).toISOString()} hasSeconds />
+      <Timestamp iso={new Date(useNow()).toISOString()} hasSeconds />
     </span>
   )
 }
