@@ -78,6 +78,21 @@ async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () =>
 
 const demo = (): Tenant => ({ ...service.credentials, token: service.credentials.access_key })
 
+test('the last GPU goes to a request that may have it, if another one of the batch is refused for its quota', async () => {
+  const [poor, good] = [await addTenant(), await addTenant()]
+  await service.ok('adminQuotaSet', {
+    token: service.credentials.operator_key,
+    body: { project_id: poor.project_id, items: [{ name: 'a40_gpus', max: 0 }] },
+  })
+  const type = 'a40.1x'
+  const refused = () => create(poor, { type })
+  const answers = await gathered(() => [refused(), refused(), create(good, { type }), refused(), refused()])
+  expect(answers.map((answer) => answer === 'admitted')).toEqual([false, false, true, false, false])
+  const params = { project_id: good.project_id }
+  const [vm] = (await service.ok('vmList', { token: good.token, params })).items
+  await service.ok('vmDelete', { token: good.token, params: { ...params, vm_id: vm!.id } })
+})
+
 test('each of many creations at once is refused for its own reason, and the others are admitted', async () => {
   const [good, poor, broke] = [await addTenant(), await addTenant(), await addTenant()]
   const operator = service.credentials.operator_key

@@ -46,8 +46,10 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
   for (;;) {
     await place(true)
     await place(false)
+    // Another request of the batch may be refused and leave its GPUs: they are free in the database until the batch commits.
+    const excluded = tx.mayWait ? lockedIds() : []
     const fits = await Promise.all(
-      requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, lockedIds())),
+      requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, excluded)),
     )
     if (!tx.mayWait || !fits[0])
       return placed.map((each, index) => (fits[index] ? retryAlone('hosts are locked') : each))
