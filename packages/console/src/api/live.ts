@@ -15,7 +15,7 @@ const routesByResourceType: Record<string, RouteId[]> = {
   member: ['memberList'],
   webhook: ['webhookList', 'webhookDeliveryList'],
   budget: ['budgetGet'],
-  project: ['projectList'],
+  project: ['projectList', ...quotas],
   image: ['imageList'],
 }
 const routesOfEveryEvent: RouteId[] = [

@@ -39,7 +39,13 @@ export async function signIn(
   await page.getByLabel('E-mail').fill(who.email)
   await page.getByLabel('Password').fill(who.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
+  await landed(page)
+}
+
+/** Waits for the first page after a sign-in. The frame is there before the console knows which project to open. */
+async function landed(page: Page) {
   await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  await page.getByRole('heading', { level: 1 }).waitFor()
 }
 
 export const signInAsOperator = (page: Page, service: Service) =>
@@ -60,7 +66,7 @@ export async function openInvitation(page: Page, inviteUrl: string, password: st
   await page.goto(inviteUrl)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Set password and sign in' }).click()
-  await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  await landed(page)
 }
 
 /** Presses two keys without waiting for the page in between. */

@@ -1,4 +1,4 @@
-import { invalidField } from '../domain/failure.ts'
+import { Failure, invalidField } from '../domain/failure.ts'
 import type { Tx } from '../postgres/database.ts'
 import { time } from '../postgres/time.ts'
 import type { Requester } from '../store/events/events.ts'
@@ -22,11 +22,11 @@ export async function scheduleMaintenance(
   return readHost(tx, id)
 }
 
-/** Does nothing if no maintenance is announced. */
 export async function cancelMaintenance(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location } = await readHost(tx, id)
   const cleared = await clearMaintenance(tx, id)
-  if (cleared) await emitHost(tx, by, 'host.maintenance_cancelled', id, { name, location })
-  if (cleared?.is_awaited) await emitForHostVms(tx, id, 'vm.maintenance_cancelled', { location })
+  if (!cleared) throw new Failure('not_found', `No maintenance of ${name} is announced.`)
+  await emitHost(tx, by, 'host.maintenance_cancelled', id, { name, location })
+  if (cleared.is_awaited) await emitForHostVms(tx, id, 'vm.maintenance_cancelled', { location })
   return readHost(tx, id)
 }

@@ -59,6 +59,7 @@ test('signing in answers opaque tokens that say who is calling', async () => {
     role: '',
     project_id: '',
     organization_id: '',
+    address: '127.0.0.1',
   })
 })
 

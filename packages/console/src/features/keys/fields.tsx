@@ -1,6 +1,6 @@
 import type { AccessKey } from '@slipway/sdk'
 import { useState } from 'react'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
 
 type KeyRole = AccessKey['role']
 
