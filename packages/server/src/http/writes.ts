@@ -1,6 +1,6 @@
 import type { Route, RouteId } from '@slipway/contract'
 import { allSettledThenThrow } from '../postgres/all-settled.ts'
-import { Batches, type BatchResult, transactTogether } from '../postgres/batches.ts'
+import { type BatchResult, inSharedTransactions } from '../postgres/batches.ts'
 import type { Tx } from '../postgres/database.ts'
 import { jsonTextOf } from '../postgres/json.ts'
 import { withSharedReads } from '../postgres/keyed.ts'
@@ -12,7 +12,7 @@ import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempot
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
-  /** Waits for the connection of the transaction, in turn with other owners. */
+  /** Whose turn for a connection the request uses when it runs alone. */
   owner: string
   /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
@@ -37,7 +37,8 @@ export function writerOf(
     })
   async function runIfAllowed(tx: Tx, context: Context) {
     const check = requireStillAllowed(tx, route, context)
-    // In a batch, handler and check run at the same time: the callers were authorized a moment ago.
+    // On a batched route, handler and check run concurrently: the caller was authorized a moment ago, and nothing commits if
+    // the check fails.
     if (route.isBatched) return (await allSettledThenThrow([check, handler(context)]))[1]
     await check
     return handler(context)
@@ -45,20 +46,12 @@ export function writerOf(
   if (!route.isBatched)
     return (write) => database.transaction((tx) => respond(tx, write), { owner: write.owner })
 
-  const batches = new Batches<Write, StoredResponse>({
+  return inSharedTransactions(database, {
     maxItems: maxWritesInBatch,
-    handle: (writes, isAlone) =>
-      transactTogether(
-        database,
-        writes,
-        isAlone,
-        respond,
-        (results) => operationsExist(services, results),
-        // A batch serves several owners.
-        isAlone ? writes[0]!.owner : undefined,
-      ),
+    work: respond,
+    isDone: (results) => operationsExist(services, results),
+    ownerOf: ({ owner }) => owner,
   })
-  return (write) => batches.submit(write)
 }
 
 /**

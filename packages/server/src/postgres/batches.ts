@@ -107,3 +107,24 @@ export async function transactTogether<Item, Result>(
     }
   }
 }
+
+interface SharedTransaction<Item, Result> {
+  maxItems: number
+  work: (tx: Tx, item: Item) => Promise<Result>
+  isDone?: (results: BatchResult<Result>[]) => Promise<boolean>
+  /** The owner in whose turn a request waits for a connection when it runs alone. A batch has several owners. */
+  ownerOf?: (item: Item) => string
+}
+
+/** Returns a function that does the work for an item, in a transaction that concurrent calls share. */
+export function inSharedTransactions<Item, Result>(
+  database: Database,
+  { maxItems, work, isDone, ownerOf }: SharedTransaction<Item, Result>,
+): (item: Item) => Promise<Result> {
+  const batches = new Batches<Item, Result>({
+    maxItems,
+    handle: (items, isAlone) =>
+      transactTogether(database, items, isAlone, work, isDone, isAlone ? ownerOf?.(items[0]!) : undefined),
+  })
+  return (item) => batches.submit(item)
+}

@@ -62,7 +62,7 @@ export class Attempt {
   readonly #definition: Definition
   readonly #deadline: number
   readonly #claimedAt = performance.now()
-  #notedAt = performance.now()
+  #writtenAt = performance.now()
   #progress: Progress
   /** Engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
@@ -105,7 +105,7 @@ export class Attempt {
       })
       .catch((error) => {
         if (!(error instanceof LostLease)) throw error
-        // The operation was cancelled, or the lease is lost; then this throws and nothing more is written.
+        // `LostLease` also means that the operation was cancelled. If the lease is lost, this throws again and writes nothing.
         return this.#end('FAILED', cancelled)
       })
   }
@@ -164,7 +164,7 @@ export class Attempt {
     const noted = { ...progress, scratch, last_error: '', is_stuck: false }
     if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
     const further = { ...noted, step: progress.step + 1, attempts: 0 }
-    if (this.#step.tx || performance.now() - this.#notedAt > quickMs) return this.#advance(further, tx)
+    if (this.#step.tx || performance.now() - this.#writtenAt > quickMs) return this.#advance(further, tx)
     this.#progress = further
   }
 
@@ -204,7 +204,7 @@ export class Attempt {
   async #advance(progress: Progress, tx: Tx): Promise<void> {
     await advanceOperation(tx, this.lease, progress)
     this.#progress = progress
-    this.#notedAt = performance.now()
+    this.#writtenAt = performance.now()
   }
 
   async #park(progress: Progress, ms: number, tx = this.#withoutTransaction): Promise<void> {

@@ -1,4 +1,4 @@
-import { Batches, transactTogether } from '../postgres/batches.ts'
+import { inSharedTransactions } from '../postgres/batches.ts'
 import type { Database, Tx } from '../postgres/database.ts'
 import { type Outcome, type Step, Unmet, type Work } from './operation.ts'
 
@@ -18,30 +18,26 @@ export interface Sharer {
  */
 export class SharedSteps {
   readonly #database: Database
-  readonly #batches = new Map<Step, Batches<Sharer, void>>()
+  readonly #runs = new Map<Step, (sharer: Sharer) => Promise<void>>()
 
   constructor(database: Database) {
     this.#database = database
   }
 
   /** Resolves when the step's work and its outcome are committed. */
-  take(step: Step, sharer: Sharer): Promise<void> {
-    let batches = this.#batches.get(step)
-    if (!batches) {
-      batches = new Batches({ handle: (sharers, isAlone) => this.#run(step, sharers, isAlone), maxItems })
-      this.#batches.set(step, batches)
+  async take(step: Step, sharer: Sharer): Promise<void> {
+    const run = this.#runs.get(step) ?? this.#sharedRun(step)
+    this.#runs.set(step, run)
+    try {
+      await run(sharer)
+    } catch (error) {
+      if (error instanceof Unmet && step.onUnmet) throw await step.onUnmet(sharer.work)
+      throw error
     }
-    return batches.submit(sharer)
   }
 
-  async #run(step: Step, sharers: Sharer[], isAlone: boolean) {
-    const takeOne = async (tx: Tx, { work, conclude }: Sharer) => conclude(await step.tx!(work, tx), tx)
-    try {
-      return await transactTogether(this.#database, sharers, isAlone, takeOne)
-    } catch (error) {
-      const [only, ...others] = sharers
-      if (!(error instanceof Unmet) || !step.onUnmet || others.length > 0) throw error
-      throw await step.onUnmet(only!.work)
-    }
+  #sharedRun(step: Step) {
+    const work = async (tx: Tx, { work, conclude }: Sharer) => conclude(await step.tx!(work, tx), tx)
+    return inSharedTransactions(this.#database, { maxItems, work })
   }
 }

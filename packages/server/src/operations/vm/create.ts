@@ -38,24 +38,24 @@ export async function admitVmCreate(
   const { id, type, location, subnet } = plan
   const quota = quotaOf(plan)
 
-  // Lock what limits the choice of hosts: the VM's disks, and the range of its subnet.
+  // Lock the disks, which may fix the host, and hold the range of the subnet.
   const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, { location: location.name, type })
   const isLocal = location.storage === 'local'
   const diskHosts = isLocal ? hostsOf(disks) : []
   const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
 
-  // Read what is free, in one round trip.
+  // Read what is free, and lock a host that has room, in one round trip.
   const readName = findVmName(tx, { projectId: by.projectId, name: body.name })
   const readBudget = budgetRefusal(tx, by.projectId)
   const readQuota = readQuotas(tx, quota)
   const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress: body.public_ip !== 'none' })
-  const readHosts = placeVm(tx, {
+  const lockHost = placeVm(tx, {
     location: location.name,
     family: type.family,
     gpuCount: type.gpuCount,
     allowedHosts: diskHosts.length > 0 ? diskHosts : null,
   })
-  await Promise.allSettled([readName, readBudget, readQuota, readAddresses, readHosts])
+  await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
   // Refuse based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
   const { isTaken, now } = await readName
@@ -65,14 +65,14 @@ export async function admitVmCreate(
   if (!isRangeFree) throw await noRange(tx, catalogue, plan)
   if (diskHosts.length > 1)
     throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
-  const placement = await readHosts
+  const placement = await lockHost
   if (!placement) throw await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
   if (overBudget) throw overBudget
   const shortage = (await readQuota).take(quota)
   if (shortage) throw quotaExceeded(shortage)
 
-  // Write the VM and its claims.
+  // Queue the VM and its claims. They are sent together with the commit.
   await insertVm(tx, rowOf(plan, placement, addresses))
   // An outdated catalogue may be the reason for a rollback: read it again.
   tx.onEnd((isCommitted) => {
@@ -82,7 +82,7 @@ export async function admitVmCreate(
   await admitAttachments(tx, id, disks, isLocal ? placement.hostId : null)
   await takeQuota(tx, quota)
 
-  // Begin the operation.
+  // Begin the operation. Its start time is known, so it is also sent with the commit.
   return beginOperation(tx, by, vmCreate, {
     resource: { id, name: body.name, location: location.name, labels: body.labels ?? {} },
     generation: 1,

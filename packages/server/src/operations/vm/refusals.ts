@@ -6,14 +6,14 @@ import type { CatalogueCache } from '../catalogue.ts'
 import { chooseLocation } from './location.ts'
 import type { VmPlan } from './plan.ts'
 
-/** Returns why no host can take the new VM. */
+/** Returns why no host can take the new VM, or `TryAgain` if it may go to another location. */
 export async function noHost(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   return plan.body.location === anyLocation
     ? tryElsewhere(tx, catalogue, plan)
     : typeOutOfStock(tx, plan.type, plan.location.name)
 }
 
-/** Returns why the location's bridges cannot carry the range of the new VM's subnet. */
+/** Returns why the location's bridges cannot carry the subnet's range, or `TryAgain` if the VM may go to another location. */
 export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   if (plan.body.location === anyLocation) return tryElsewhere(tx, catalogue, plan)
   const { subnet_id, ...otherSubnet } = plan.body
