@@ -44,7 +44,7 @@ const published = {
       copy('packages/server', directory, ['bin', 'migrations', ...built])
       rmSync(join(directory, 'dist/console/.source-hash'))
       copy('.', directory, ['slipway.example.toml'])
-      copy('docs/operate', directory, ['slipway.service'])
+      copy('docs/operate', directory, ['slipway.service', 'slipway-agent.service'])
     },
   },
 }

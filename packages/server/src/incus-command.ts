@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { ConfigError, loadConfig } from './config/index.ts'
+import { runAgent } from './engines/incus/operate/agent.ts'
 import type { IncusLocation } from './engines/incus/operate/doctor.ts'
 import { init } from './engines/incus/operate/init.ts'
 import { join } from './engines/incus/operate/join.ts'
@@ -11,10 +12,12 @@ import { join } from './engines/incus/operate/join.ts'
 const usage = `Usage: slipway-server incus init [--address HOST:8443] [--location NAME] [--public-ipv4 BLOCK]
                                  [--storage-driver NAME] [--storage-source DEVICE] [--config FILE] [--socket PATH]
        slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
+       slipway-server incus agent [--project NAME] [--state-dir DIR] [--socket PATH]
 
 init prepares the Incus of this machine for VMs: storage pool, project, filtering between guests, and the location in FILE
 (default slipway.toml); with an address also a cluster of one member, and a certificate for the service. join makes this
-machine the next member; incus cluster add NAME on a member prints the token. Both commands can be repeated.`
+machine the next member; incus cluster add NAME on a member prints the token. Both commands can be repeated. agent runs on
+every member of a cluster until it is stopped: it creates the bridges, addresses and packet filters of the member's VMs.`
 
 const options = {
   address: { type: 'string', default: '' },
@@ -24,6 +27,8 @@ const options = {
   'storage-driver': { type: 'string', default: 'dir' },
   'storage-source': { type: 'string', default: '' },
   socket: { type: 'string', default: '/var/lib/incus/unix.socket' },
+  project: { type: 'string', default: 'slipway' },
+  'state-dir': { type: 'string', default: '/var/lib/slipway-agent' },
   help: { type: 'boolean' },
 } as const
 
@@ -60,6 +65,11 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
       return say(
         `Next: add "https://${address}" to urls in slipway.toml; then slipway-server doctor --engine incus`,
       )
+    }
+    case 'agent': {
+      const [location] = locationsOf(blockOf({ ...values, address: '' }))
+      if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
+      return runAgent(location.incus, values.project, values['state-dir'], say)
     }
     default:
       throw new ConfigError(usage)

@@ -56,7 +56,7 @@ test('no package has tests, sources or maps in it, and each has what its manifes
 
 test('the server has what its operators copy', () => {
   expect(filesOf(named('@slipway/server'))).toEqual(
-    expect.arrayContaining(['slipway.example.toml', 'slipway.service']),
+    expect.arrayContaining(['slipway.example.toml', 'slipway-agent.service', 'slipway.service']),
   )
 })
 

@@ -4,6 +4,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { serverProgram } from '@slipway/testing/launcher.ts'
 import { type IncusConfig, loadConfig } from '../../src/config/index.ts'
 import { createIncusEngine, type IncusOptions } from '../../src/engines/incus/index.ts'
 import { testImage } from './images/container-image.ts'
@@ -40,6 +42,7 @@ export class IncusMember {
    */
   readonly prelude: string
   #child: ChildProcess | undefined
+  #agent: ChildProcess | undefined
 
   constructor(name: string, namespace: string, address: string, dir: string, prelude: string) {
     this.prelude = prelude
@@ -82,11 +85,34 @@ export class IncusMember {
   }
 
   async kill(): Promise<void> {
-    const child = this.#child
-    if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const ended = new Promise((resolve) => child.once('exit', resolve))
-    child.kill('SIGKILL')
-    await ended
+    await end(this.#child)
+  }
+
+  /** The daemon keeps its connections and answers nothing. */
+  freeze = () => this.#child?.kill('SIGSTOP')
+  thaw = () => this.#child?.kill('SIGCONT')
+
+  /** Starts the agent, which the service waits for from its first report on. */
+  async startAgent(): Promise<void> {
+    const log = openSync(`${this.dir}.agent.log`, 'a')
+    const flags = ['--socket', this.socket, '--state-dir', `${this.dir}.agent`]
+    const command = [process.execPath, serverProgram, 'incus', 'agent', ...flags]
+    this.#agent = spawn('nsenter', [`--net=/run/netns/${this.namespace}`, ...command], {
+      stdio: ['ignore', log, log],
+    })
+    await eventually(
+      async () => /"user\.slipway\.agent"|user\.slipway\.agent:/.test(await this.#ownConfig()),
+      60_000,
+    )
+  }
+
+  async killAgent(): Promise<void> {
+    await end(this.#agent)
+  }
+
+  async #ownConfig(): Promise<string> {
+    const clustered = await this.cli('query', `/1.0/cluster/members/${this.name}`).catch(() => '')
+    return clustered || (await this.cli('query', '/1.0').catch(() => ''))
   }
 
   async cli(...args: string[]): Promise<string> {
@@ -108,7 +134,7 @@ export class IncusMember {
 
   /** What the kernel filters by, as nft prints it. */
   async packetFilter(): Promise<string> {
-    const args = [`--net=/run/netns/${this.namespace}`, 'nft', 'list', 'table', 'inet', 'incus']
+    const args = [`--net=/run/netns/${this.namespace}`, 'nft', 'list', 'ruleset', 'inet']
     return (await exec('nsenter', args)).stdout
   }
 
@@ -200,6 +226,10 @@ cluster: {server_name: ${first!.name}, enabled: true}
     }
   }
 
+  async startAgents(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.startAgent()))
+  }
+
   async provide(member: IncusMember): Promise<void> {
     const features = ['features.networks=false', 'features.images=true', 'features.storage.volumes=true']
     await member.cli('project', 'create', 'slipway', ...features.flatMap((feature) => ['-c', feature]))
@@ -235,7 +265,10 @@ cluster: {server_name: ${first!.name}, enabled: true}
   }
 
   async close(): Promise<void> {
-    for (const member of this.members) await member.kill()
+    for (const member of this.members) {
+      await member.killAgent()
+      await member.kill()
+    }
     // Guests outlive their daemon: whatever works in the bench's folder or namespaces was started for it.
     for (let round = 0; round < 3; round++) for (const pid of await this.#processes()) kill(pid)
     for (const namespace of [...this.members.map((member) => member.namespace), this.client, this.#lan])
@@ -339,6 +372,13 @@ export function incusConfig(incus: Record<string, unknown>): IncusConfig {
   const [location] = config.locations
   if (location?.engine !== 'incus') throw new Error('the location has another engine')
   return location.incus
+}
+
+async function end(child: ChildProcess | undefined): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGKILL')
+  await ended
 }
 
 function kill(pid: number): void {

@@ -51,6 +51,7 @@ export interface CallOptions {
   /** Changes the object only if it still has this ETag, otherwise fails with 412. */
   ifMatch?: string
   query?: Record<string, string>
+  headers?: Record<string, string>
 }
 
 /** A request body that is streamed; a second attempt calls `content` again. */
@@ -237,13 +238,13 @@ async function exchange(
   method: Method,
   path: string,
   body: unknown,
-  { signal, timeoutMs = requestMs, ifMatch }: CallOptions,
+  { signal, timeoutMs = requestMs, ifMatch, headers }: CallOptions,
 ): Promise<RawResponse> {
   const response = await request(`${origin}${path}`, {
     dispatcher,
     method,
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    headers: { ...(ifMatch && { 'if-match': ifMatch }), ...(isUpload(body) && body.headers) },
+    headers: { ...headers, ...(ifMatch && { 'if-match': ifMatch }), ...(isUpload(body) && body.headers) },
     ...(body !== undefined && {
       body: isUpload(body) ? Readable.from(body.content()) : JSON.stringify(body),
     }),

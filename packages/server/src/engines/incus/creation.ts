@@ -1,5 +1,7 @@
-import { type Call, EngineError, osDiskLost, type VmSpec } from '../engine.ts'
+import { type Call, EngineError, osDiskLost, type VmSpec, type WantedState } from '../engine.ts'
 import type { InOrder } from '../in-order.ts'
+import { type GuestNetwork, guestNetworkKey } from './agent/guest-network.ts'
+import { isLocalBridge, type LocalNetworks } from './agent/local-networks.ts'
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { definitionOf } from './definition.ts'
@@ -14,8 +16,9 @@ import { ensureNetwork, hasNetwork } from './networks.ts'
 export async function ensureInstance(
   ctx: IncusContext,
   disks: Disks,
-  networkCreations: InOrder,
+  networks: { creations: InOrder; locals: LocalNetworks },
   spec: VmSpec,
+  firewall: WantedState['firewall'],
   call: Call,
 ): Promise<Instance> {
   const { id } = spec
@@ -23,9 +26,11 @@ export async function ensureInstance(
   if (known) return known
   await requireNotGone(ctx, id, call)
   if (!spec.isNew) throw osDiskLost(id)
-  const bridge = await ensureNetwork(ctx, networkCreations, spec.network, call.signal)
+  const { creations, locals } = networks
+  const bridge = await ensureNetwork(ctx, locals, creations, spec, call.signal)
+  const guest = isLocalBridge(bridge) ? await locals.guestOf(spec, firewall, call.signal) : null
   await disks.placeAll(spec, call)
-  await create(ctx, spec, bridge, call)
+  await create(ctx, spec, bridge, guest, call)
   // A removal at the same time may have looked for the instance before it existed.
   await requireNotGone(ctx, id, call).catch(async (error) => {
     await deleteInstance(ctx, id, call.signal)
@@ -36,7 +41,13 @@ export async function ensureInstance(
   return created
 }
 
-async function create(ctx: IncusContext, spec: VmSpec, bridge: string, call: Call): Promise<void> {
+async function create(
+  ctx: IncusContext,
+  spec: VmSpec,
+  bridge: string,
+  guest: GuestNetwork | null,
+  call: Call,
+): Promise<void> {
   const { signal } = call
   const definition = definitionOf(ctx, spec, bridge, 'shut', [])
   const body = {
@@ -44,14 +55,18 @@ async function create(ctx: IncusContext, spec: VmSpec, bridge: string, call: Cal
     type: ctx.config.instanceType,
     source: imageOf(ctx, spec.image),
     ...definition,
-    config: { ...definition.config, ...generationMark(call.generation) },
+    config: {
+      ...definition.config,
+      ...generationMark(call.generation),
+      ...(guest && { [guestNetworkKey]: JSON.stringify(guest) }),
+    },
   }
   const options = { ...(await targeted(ctx, spec.host, signal)), timeoutMs: 60_000 }
   await ctx.client.change('POST', '/1.0/instances', body, options).catch(async (error) => {
     // Another process created the instance at the same time.
     if (isDuplicate(error)) return
     // The network may have been removed with its last VM.
-    if (!(await hasNetwork(ctx, bridge, signal)))
+    if (!guest && !(await hasNetwork(ctx, bridge, signal)))
       throw new EngineError('unavailable', `the network of ${spec.id} was removed during the VM's creation`, {
         cause: error,
       })

@@ -1,5 +1,6 @@
 import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
+import { isLocalBridge } from './agent/local-networks.ts'
 import type { IncusContext } from './context.ts'
 import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
@@ -55,7 +56,8 @@ export function definitionOf(
     devices: {
       root: { type: 'disk', path: '/', pool: storagePool, size: `${spec.osDiskGib}GiB` },
       eth0: {
-        ...{ type: 'nic', network: bridge, name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
+        ...{ type: 'nic', name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
+        ...(isLocalBridge(bridge) ? { nictype: 'bridged', parent: bridge } : { network: bridge }),
         'ipv4.address': network.privateAddress,
         // Incus has no such filter for OVN; the host report says so.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),

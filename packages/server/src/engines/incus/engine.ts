@@ -16,6 +16,7 @@ import {
   type WantedState,
 } from '../engine.ts'
 import { InOrder } from '../in-order.ts'
+import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
 import type { IncusContext } from './context.ts'
 import { cordonMember } from './cordon.ts'
 import { ensureInstance } from './creation.ts'
@@ -40,7 +41,7 @@ import {
 } from './instances.ts'
 import { inventory } from './inventory.ts'
 import { dropNetworkIfUnused, dropUnusedNetworks, ensureForward, removeForward } from './networks.ts'
-import { powerOff, reset, shutDown, start, vanished } from './power.ts'
+import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
 import { ensureProject } from './project.ts'
 import { nodesBesideGpus } from './resources.ts'
 import { SerialLogs } from './serial.ts'
@@ -61,7 +62,7 @@ export class IncusEngine implements Engine {
   readonly #ctx: IncusContext
   readonly #statuses: Statuses
   readonly #firewalls: Firewalls
-  readonly #networkCreations = new InOrder()
+  readonly #networks: { creations: InOrder; locals: LocalNetworks }
   readonly #disks: Disks
   readonly #serial: SerialLogs
   readonly #events: IncusEvents
@@ -75,12 +76,13 @@ export class IncusEngine implements Engine {
     this.#ctx = ctx
     this.#statuses = new Statuses(ctx)
     this.#firewalls = new Firewalls(ctx)
+    this.#networks = { creations: new InOrder(), locals: new LocalNetworks(ctx) }
     this.#disks = new Disks(ctx)
     this.#serial = new SerialLogs(ctx)
     this.#events = new IncusEvents(
       ctx.client,
       (name) => this.#notify(vmIdOf(name)),
-      () => void this.#notifyAll(),
+      (isFirst) => !isFirst && void this.#notifyAll(),
     )
   }
 
@@ -92,28 +94,40 @@ export class IncusEngine implements Engine {
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {
     await this.#prepare(call.signal)
-    const known = await ensureInstance(this.#ctx, this.#disks, this.#networkCreations, spec, call)
+    const known = await ensureInstance(this.#ctx, this.#disks, this.#networks, spec, firewall, call)
     const bridge = known.config[marks.bridge]!
-    const vm = { id: spec.id, bridge, ...spec.network }
     if (!isOn(known)) await this.#disks.placeAll(spec, call)
-    await Promise.all([
-      this.#firewalls.apply(vm, firewall.rules, firewall.generation, call.signal),
-      ensureForward(this.#ctx, bridge, { ...vm, host: spec.host }, call.signal),
-    ])
+    await this.#ensureNetwork(spec, known, firewall, call.signal)
     const goal = power === 'on' ? 'on' : 'shut'
     const nodes = goal === 'on' && !isOn(known) ? await nodesBesideGpus(this.#ctx, spec, call.signal) : []
-    const checkedAtMs = performance.now()
     const definition = definitionOf(this.#ctx, spec, bridge, goal, nodes)
-    const instance = await changeInstance(this.#ctx, spec.id, call, (now) => {
-      if (isOn(now) || hasDied(now)) return null
-      return { ...redefinition(now, definition), isFresh: true }
-    })
+    const { result: instance, check } = await Check.of(() =>
+      changeInstance(this.#ctx, spec.id, call, (now) => {
+        if (isOn(now) || hasDied(now)) return null
+        return { ...redefinition(now, definition), isFresh: true }
+      }),
+    )
     if (!instance) throw vanished(spec.id)
-    if (power === 'on' && !isOn(instance) && !hasDied(instance))
-      await start(this.#ctx, spec.id, checkedAtMs, call)
+    if (power === 'on' && !isOn(instance) && !hasDied(instance)) await start(this.#ctx, spec.id, check, call)
     const status = await this.inspectVm(spec, call.signal)
     if (status?.power === 'booting') this.#watchBoot(spec)
     return status
+  }
+
+  /** The VM's public address and firewall, which must apply before it starts. */
+  async #ensureNetwork(
+    spec: VmSpec,
+    instance: Instance,
+    firewall: WantedState['firewall'],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const bridge = instance.config[marks.bridge]!
+    if (isLocalBridge(bridge)) return this.#networks.locals.ensure(spec, instance, firewall, signal)
+    const vm = { id: spec.id, bridge, ...spec.network }
+    await Promise.all([
+      this.#firewalls.apply(vm, firewall.rules, firewall.generation, signal),
+      ensureForward(this.#ctx, bridge, { ...vm, host: spec.host }, signal),
+    ])
   }
 
   async powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void> {
@@ -129,18 +143,24 @@ export class IncusEngine implements Engine {
     if (!instance) return
     await powerOff(this.#ctx, vm.id, call)
     const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance.config
-    await removeForward(this.#ctx, bridge, { host: instance.location, publicAddress }, call.signal)
-    await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
+    // The agent of the member follows the deletion of the instance.
+    const isManaged = bridge !== '' && !isLocalBridge(bridge)
+    if (isManaged) {
+      await removeForward(this.#ctx, bridge, { host: instance.location, publicAddress }, call.signal)
+      await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
+    }
     await deleteInstance(this.#ctx, vm.id, call.signal)
     this.#serial.forget(vm.id)
-    if (bridge) await dropNetworkIfUnused(this.#ctx, bridge, call.signal)
+    if (isManaged) await dropNetworkIfUnused(this.#ctx, bridge, call.signal)
   }
 
   async inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null> {
     const instance = await findInstance(this.#ctx, vm.id, signal)
     if (!instance) return null
     const bridge = instance.config[marks.bridge] ?? ''
-    const generation = await this.#firewalls.generation({ id: vm.id, bridge }, signal)
+    const generation = isLocalBridge(bridge)
+      ? await this.#networks.locals.generation({ vmId: vm.id, host: instance.location }, signal)
+      : await this.#firewalls.generation({ id: vm.id, bridge }, signal)
     return this.#statuses.inspected(instance, generation, signal)
   }
 
@@ -179,8 +199,12 @@ export class IncusEngine implements Engine {
   }
 
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
-    const instance = await requireInstance(this.#ctx, vm.id, call.signal)
-    if (!(await this.#firewalls.apply(protectedVm(instance), rules, call.generation, call.signal)))
+    const { generation, signal } = call
+    const instance = await requireInstance(this.#ctx, vm.id, signal)
+    const isNewest = isLocalBridge(instance.config[marks.bridge] ?? '')
+      ? await this.#networks.locals.apply(instance, rules, generation, signal)
+      : await this.#firewalls.apply(protectedVm(instance), rules, generation, signal)
+    if (!isNewest)
       throw new EngineError('stale', `${vm.id}: its firewall is newer than generation ${call.generation}`)
   }
 

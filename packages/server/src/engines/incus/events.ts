@@ -5,22 +5,26 @@ import type { IncusClient } from './client.ts'
 const reconnectMs = 1_000
 
 /**
- * Follows lifecycle events of instances. Incus does not repeat missed events, so `onGap` is called when events arrive again
- * after an interruption.
+ * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events, so `onOpen`
+ * is called when events arrive for the first time, or again after an interruption.
  */
 export class IncusEvents {
   readonly #client: IncusClient
   readonly #stopping = new AbortController()
-  readonly #onInstance: (name: string) => void
-  readonly #onGap: () => void
+  readonly #onInstance: (name: string, member: string) => void
+  readonly #onOpen: (isFirst: boolean) => void
   #socket: WebSocket | undefined
   #wasConnected = false
   #ended: Promise<void>
 
-  constructor(client: IncusClient, onInstance: (name: string) => void, onGap: () => void) {
+  constructor(
+    client: IncusClient,
+    onInstance: (name: string, member: string) => void,
+    onOpen: (isFirst: boolean) => void,
+  ) {
     this.#client = client
     this.#onInstance = onInstance
-    this.#onGap = onGap
+    this.#onOpen = onOpen
     this.#ended = this.#run()
   }
 
@@ -51,7 +55,7 @@ export class IncusEvents {
       this.#socket = socket
       socket.addEventListener('open', () => {
         isOpen = true
-        if (this.#wasConnected) this.#onGap()
+        this.#onOpen(!this.#wasConnected)
         this.#wasConnected = true
       })
       socket.addEventListener('message', ({ data }) => this.#receive(String(data)))
@@ -62,8 +66,11 @@ export class IncusEvents {
   }
 
   #receive(text: string): void {
-    const { metadata } = JSON.parse(text) as { metadata?: { source?: string } }
+    const { metadata, location = '' } = JSON.parse(text) as {
+      metadata?: { source?: string }
+      location?: string
+    }
     const source = /^\/1\.0\/instances\/([^/?]+)/.exec(metadata?.source ?? '')
-    if (source) this.#onInstance(source[1]!)
+    if (source) this.#onInstance(source[1]!, location)
   }
 }

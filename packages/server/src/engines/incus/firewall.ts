@@ -18,7 +18,7 @@ interface AclRule {
   state: 'enabled'
 }
 
-interface Acl {
+export interface Acl {
   description: string
   config: Record<string, string>
   ingress: AclRule[]

@@ -22,8 +22,11 @@ export const marks = {
   laterUserData: 'user.slipway.later-user-data',
 } as const
 
-/** `shut` means off with the gate closed; `stopping` means that the instance has yet to stop. */
-export type Goal = 'shut' | 'on' | 'stopping'
+/**
+ * `shut` means off with the gate closed; `stopping` means that the instance has yet to stop, and `asked` that Incus has also
+ * accepted the request to shut down the guest.
+ */
+export type Goal = 'shut' | 'on' | 'stopping' | 'asked'
 
 export interface Instance {
   name: string
@@ -55,6 +58,7 @@ export const instancePath = (vmId: string) => `/1.0/instances/${instanceName(vmI
 
 export const generationOf = ({ config }: Pick<Instance, 'config'>) => Number(config[marks.generation] ?? 0)
 export const goalOf = ({ config }: Instance) => (config[marks.goal] ?? 'shut') as Goal
+export const isToStop = (instance: Instance) => ['stopping', 'asked'].includes(goalOf(instance))
 /** An instance in `Error` may run: its member does not answer, or its QEMU is halted. */
 export const isOn = ({ status }: Instance) => status !== 'Stopped'
 export const volumeName = (diskId: string) => `disk-${diskId}`

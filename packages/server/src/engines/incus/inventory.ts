@@ -1,12 +1,14 @@
 import type { GpuReport, HostReport } from '../engine.ts'
 import { largestShare } from '../gpu-models.ts'
+import { agentReportOf, generationOfVersion } from './agent/guest-network.ts'
+import { isLocalBridge } from './agent/local-networks.ts'
 import type { IncusContext } from './context.ts'
 import { isCordoned } from './cordon.ts'
 import type { Disks } from './disks.ts'
-import { firewallGeneration, listAcls } from './firewall.ts'
+import { type Acl, firewallGeneration, listAcls } from './firewall.ts'
 import { type Instance, listInstances, marks } from './instances.ts'
 import { listMembers, type Member, serverInfo } from './members.ts'
-import { findUplink } from './networks.ts'
+import { agentCommand, findUplink } from './networks.ts'
 import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
 import type { Statuses } from './status.ts'
 
@@ -32,6 +34,7 @@ export async function* inventory(
     findUplink(ctx, signal),
   ])
   const hasOvn = uplink !== undefined
+  const hasAgents = members.some(({ config }) => agentReportOf(config))
   for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
   const [instances, acls, volumes] = await Promise.all([
     listInstances(ctx, signal),
@@ -53,20 +56,17 @@ export async function* inventory(
     )
     yield {
       name: member.name,
-      ...(!isAccepting(ctx, member, hasOvn) && { isClosed: true }),
+      ...(!isAccepting(ctx, member, { hasOvn, hasAgents }) && { isClosed: true }),
       ...(isCluster && { isCordoned: isCordoned(member) }),
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),
-      capabilities: capabilitiesOf(ctx, member, environment.server_version, hasOvn),
+      capabilities: capabilitiesOf(ctx, member, environment.server_version, { hasOvn, hasAgents }),
       gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
       // The state of an instance in `Error` is unknown, but it may still hold its GPUs.
       vms: own
         .filter(({ status }) => status !== 'Error')
-        .map((instance) => {
-          const acl = aclOf.get(instance.config[marks.bridge] ?? '')
-          return statuses.listed(instance, acl ? firewallGeneration(acl, instance.config[marks.id]!) : 0)
-        }),
+        .map((instance) => statuses.listed(instance, generationAt(member, aclOf, instance))),
       disks: remaining,
     }
     remaining = []
@@ -103,18 +103,42 @@ function gpuReport(card: CardReport, instances: Instance[]): GpuReport {
   return { ...card, holderVmId: holder?.config[marks.id] ?? null, isClean: !holder }
 }
 
-export const filtersInternal = (member: Member) => member.config[filtersMark] === 'true'
+/** The generation of the firewall that applies to an instance of this member. */
+function generationAt(member: Member, aclOf: Map<string, Acl>, { config }: Instance): number {
+  const [id, bridge] = [config[marks.id]!, config[marks.bridge] ?? '']
+  if (isLocalBridge(bridge)) return generationOfVersion(agentReportOf(member.config)?.applied[id])
+  const acl = aclOf.get(bridge)
+  return acl ? firewallGeneration(acl, id) : 0
+}
 
-const isAccepting = (ctx: IncusContext, member: Member, hasOvn: boolean) =>
-  member.status === 'Online' && (hasOvn || filtersInternal(member) || ctx.config.allowUnfilteredInternal)
+export const filtersInternal = ({ config }: Pick<Member, 'config'>) =>
+  agentReportOf(config)?.filtersInternal ?? config[filtersMark] === 'true'
+
+/** How the members of a location make networks. */
+interface Networking {
+  hasOvn: boolean
+  hasAgents: boolean
+}
+
+const lacksAgent = ({ config }: Member, { hasOvn, hasAgents }: Networking) =>
+  hasAgents && !hasOvn && !agentReportOf(config)
+
+const isAccepting = (ctx: IncusContext, member: Member, networking: Networking) =>
+  member.status === 'Online' &&
+  !lacksAgent(member, networking) &&
+  (networking.hasOvn || filtersInternal(member) || ctx.config.allowUnfilteredInternal)
 
 function capabilitiesOf(
   ctx: IncusContext,
   member: Member,
   version: string,
-  hasOvn: boolean,
+  networking: Networking,
 ): Record<string, unknown> {
+  const { hasOvn } = networking
   const problems = [
+    ...(lacksAgent(member, networking)
+      ? [`the member has no agent, but other members have: ${agentCommand}`]
+      : []),
     ...(member.status === 'Evacuated' ? ['the member is evacuated'] : []),
     ...(hasOvn ? ['a guest can send from another address of its own subnet'] : []),
     ...(hasOvn || filtersInternal(member)

@@ -4,9 +4,11 @@ import { addressCount, parseCidr } from '@slipway/contract'
 import { cidrsOverlap, numberToAddress } from '../../domain/addresses.ts'
 import { EngineError, type VmSpec } from '../engine.ts'
 import type { InOrder } from '../in-order.ts'
+import { agentReportOf } from './agent/guest-network.ts'
+import { type LocalNetworks, localBridgeOf } from './agent/local-networks.ts'
 import { isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { memberNames, targeted } from './members.ts'
+import { listMembers, memberNames, targeted } from './members.ts'
 
 const creationMs = 20_000
 const pollMs = 200
@@ -26,22 +28,42 @@ const vniOf = (bridge: string) => 1 + (Number.parseInt(bridge.slice(2, 8), 16) %
 
 /**
  * Creates the network and firewall of a subnet if they are missing, as an OVN network if the cluster has an uplink for it.
- * Traffic that no rule allows is dropped from the beginning. Returns the network's name.
+ * Traffic that no rule allows is dropped from the beginning. Returns the network's name. If members have agents, which
+ * create bridges themselves, there is nothing to create.
  */
 export async function ensureNetwork(
   ctx: IncusContext,
+  locals: LocalNetworks,
   creations: InOrder,
-  network: VmSpec['network'],
+  { network, host }: Pick<VmSpec, 'network' | 'host'>,
   signal: AbortSignal,
 ): Promise<string> {
+  if (locals.isInUse(network)) return localBridgeOf(network)
   // A subnet with VMs keeps its kind of network.
   const names = [bridgeOf(network), ovnNetworkOf(network)]
   for (const name of names) if (isComplete(await findNetwork(ctx, name, signal))) return name
   return creations.do(bridgeOf(network), async () => {
     for (const name of names) if (await awaitCreation(ctx, name, signal)) return name
-    return createNetwork(ctx, network, signal)
+    const uplink = await findUplink(ctx, signal)
+    if (uplink === undefined && (await hasAgents(ctx, locals, host, signal))) return localBridgeOf(network)
+    return createNetwork(ctx, network, uplink, signal)
   })
 }
+
+/** Either all members of a location have agents or none: members cannot share a subnet if only some do. */
+async function hasAgents(
+  ctx: IncusContext,
+  locals: LocalNetworks,
+  host: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (await locals.reports.of(host, signal)) return true
+  const { members } = await listMembers(ctx, signal)
+  if (!members.some(({ config }) => agentReportOf(config))) return false
+  throw new EngineError('unavailable', `${host} has no agent, but other members have: ${agentCommand}`)
+}
+
+export const agentCommand = 'run systemctl enable --now slipway-agent on the member (docs/operate/incus.md)'
 
 /** The states of a network that not every member has yet. */
 const incomplete = ['Pending', 'Errored']
@@ -66,9 +88,9 @@ async function awaitCreation(ctx: IncusContext, name: string, signal: AbortSigna
 async function createNetwork(
   ctx: IncusContext,
   network: VmSpec['network'],
+  uplink: string | undefined,
   signal: AbortSignal,
 ): Promise<string> {
-  const uplink = await findUplink(ctx, signal)
   const name = uplink === undefined ? bridgeOf(network) : ovnNetworkOf(network)
   if (uplink === undefined) await requireFreeRange(ctx, network.subnetCidr, signal)
   await ctx.client.create('/1.0/network-acls', { name, ingress: [], egress: [], config: {} }, { signal })

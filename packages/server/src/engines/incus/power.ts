@@ -6,10 +6,12 @@ import {
   changeExisting,
   changeInstance,
   findInstance,
+  type Goal,
   goalOf,
   type Instance,
   instancePath,
   isOn,
+  isToStop,
   marks,
   nextStart,
 } from './instances.ts'
@@ -17,6 +19,7 @@ import {
 /** Incus allows no change of an instance while it waits for the guest to stop, so it waits only this long. */
 const shutdownWaitS = 1
 const freshMs = 2_000
+const tickMs = 200
 
 type PowerRequest =
   | { action: 'start' }
@@ -24,17 +27,18 @@ type PowerRequest =
   | { action: 'stop' | 'restart'; force: true }
 
 /**
- * Incus has no conditional start or stop, so the request must follow a conditional change of the instance at once. A process
- * that paused in between sends no request, and its caller repeats the whole call. A shutdown is not awaited.
+ * Incus has no conditional start or stop, so the request must follow a conditional change of the instance at once. The
+ * change may take Incus long; the time counts from its response. A process that was paused in between sends no request, and
+ * its caller repeats the whole call. A shutdown is not awaited.
  */
 async function changePower(
   { client }: IncusContext,
   vmId: string,
   request: PowerRequest,
-  checkedAtMs: number,
+  check: Check,
   signal: AbortSignal,
 ): Promise<void> {
-  if (performance.now() - checkedAtMs > freshMs)
+  if (check.isTooOld())
     throw new EngineError(
       'unavailable',
       `${vmId}: too much time passed between the check and the ${request.action}`,
@@ -49,9 +53,38 @@ async function changePower(
   })
 }
 
-/** `checkedAtMs` is the time before the change that opened the gate. */
-export async function start(ctx: IncusContext, vmId: string, checkedAtMs: number, call: Call): Promise<void> {
-  await changePower(ctx, vmId, { action: 'start' }, checkedAtMs, call.signal).catch(async (error) => {
+/** A conditional change, and how long ago it was. */
+export class Check {
+  #ranAtMs = performance.now()
+  #wasPaused = false
+  #respondedAtMs = 0
+
+  /** Runs the change. A timer that is late by `freshMs` shows that this process was paused. */
+  static async of<T>(change: () => Promise<T>): Promise<{ result: T; check: Check }> {
+    const check = new Check()
+    const timer = setInterval(() => check.#tick(), tickMs)
+    try {
+      const result = await change()
+      check.#tick()
+      check.#respondedAtMs = performance.now()
+      return { result, check }
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  isTooOld = () => this.#wasPaused || performance.now() - this.#respondedAtMs > freshMs
+
+  #tick(): void {
+    const nowMs = performance.now()
+    this.#wasPaused ||= nowMs - this.#ranAtMs > freshMs
+    this.#ranAtMs = nowMs
+  }
+}
+
+/** `check` is the change that opened the gate. */
+export async function start(ctx: IncusContext, vmId: string, check: Check, call: Call): Promise<void> {
+  await changePower(ctx, vmId, { action: 'start' }, check, call.signal).catch(async (error) => {
     // If two processes start the instance, one gets an error. If it never ran, the next call starts it again.
     const now = await changeInstance(ctx, vmId, call, (seen) => (isOn(seen) ? null : { isFresh: true }))
     // Incus removes an instance whose creation did not finish; the next call creates it again.
@@ -65,28 +98,34 @@ export async function start(ctx: IncusContext, vmId: string, checkedAtMs: number
 export const vanished = (vmId: string) =>
   new EngineError('unavailable', `${vmId} was removed during its creation`)
 
-const stopping = { config: { [marks.goal]: 'stopping' } }
+const goal = (value: Goal) => ({ config: { [marks.goal]: value } })
 
+/** That the guest was asked is written after the request, so that a guest that was not asked is asked again. */
 export async function shutDown(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
-  const checkedAtMs = performance.now()
   let isRequested = false
-  await changeExisting(ctx, vmId, call, (now) => {
-    isRequested = isOn(now) && goalOf(now) !== 'stopping'
-    return isRequested ? stopping : null
-  })
-  if (isRequested)
-    await changePower(ctx, vmId, { action: 'stop', timeout: shutdownWaitS }, checkedAtMs, call.signal)
+  const { check } = await Check.of(() =>
+    changeExisting(ctx, vmId, call, (now) => {
+      isRequested = isOn(now) && goalOf(now) !== 'asked'
+      return isRequested && goalOf(now) !== 'stopping' ? goal('stopping') : null
+    }),
+  )
+  if (!isRequested) return
+  await changePower(ctx, vmId, { action: 'stop', timeout: shutdownWaitS }, check, call.signal)
+  await changeInstance(ctx, vmId, call, (now) =>
+    isOn(now) && goalOf(now) === 'stopping' ? goal('asked') : null,
+  )
 }
 
 export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
-  const checkedAtMs = performance.now()
-  const instance = await changeExisting(ctx, vmId, call, (now) => {
-    if (!isOn(now)) return closed(now)
-    return goalOf(now) === 'stopping' ? null : stopping
-  })
+  const { result: instance, check } = await Check.of(() =>
+    changeExisting(ctx, vmId, call, (now) => {
+      if (!isOn(now)) return closed(now)
+      return isToStop(now) ? null : goal('stopping')
+    }),
+  )
   if (!isOn(instance)) return
   const request = { action: 'stop', force: true } as const
-  await changePower(ctx, vmId, request, checkedAtMs, call.signal).catch(async (error) => {
+  await changePower(ctx, vmId, request, check, call.signal).catch(async (error) => {
     const now = await findInstance(ctx, vmId, call.signal)
     if (now && isOn(now)) throw error
   })
@@ -95,16 +134,17 @@ export async function powerOff(ctx: IncusContext, vmId: string, call: Call): Pro
 
 /** The generation is written after the reset, so that a process that died in between repeats it. */
 export async function reset(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
-  const checkedAtMs = performance.now()
   const generation = String(call.generation)
   const isDone = ({ config }: Instance) => config[marks.reset] === generation
-  const instance = await changeExisting(ctx, vmId, call, (now) => {
-    if (isDone(now)) return null
-    if (!isOn(now) && goalOf(now) !== 'on') throw new EngineError('rejected', `${vmId} is off`)
-    return { config: { [marks.goal]: 'on', ...nextStart(now) } }
-  })
+  const { result: instance, check } = await Check.of(() =>
+    changeExisting(ctx, vmId, call, (now) => {
+      if (isDone(now)) return null
+      if (!isOn(now) && goalOf(now) !== 'on') throw new EngineError('rejected', `${vmId} is off`)
+      return { config: { [marks.goal]: 'on', ...nextStart(now) } }
+    }),
+  )
   if (isDone(instance)) return
   const request: PowerRequest = isOn(instance) ? { action: 'restart', force: true } : { action: 'start' }
-  await changePower(ctx, vmId, request, checkedAtMs, call.signal)
+  await changePower(ctx, vmId, request, check, call.signal)
   await changeInstance(ctx, vmId, call, () => ({ config: { [marks.reset]: generation } }))
 }

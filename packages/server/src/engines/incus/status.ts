@@ -9,6 +9,7 @@ import {
   hasDied,
   type Instance,
   isOn,
+  isToStop,
   marks,
 } from './instances.ts'
 
@@ -97,9 +98,10 @@ export class Statuses {
   }
 }
 
-const isShutDown = (instance: Instance) => instance.status === 'Stopped' && goalOf(instance) === 'stopping'
+const isShutDown = (instance: Instance) => instance.status === 'Stopped' && isToStop(instance)
 
 function powerOf(instance: Instance): VmStatus['power'] {
-  if (isOn(instance)) return goalOf(instance) === 'stopping' ? 'stopping' : 'running'
+  // A guest that was not asked yet does not stop: the caller sees that it has to ask.
+  if (isOn(instance)) return goalOf(instance) === 'asked' ? 'stopping' : 'running'
   return hasDied(instance) ? 'crashed' : 'off'
 }

@@ -47,8 +47,9 @@ export class ClusterBench {
     this.#template = template
   }
 
-  static async open(): Promise<ClusterBench> {
+  static async open({ hasAgents = true } = {}): Promise<ClusterBench> {
     const bench = await IncusBench.cluster(3)
+    if (hasAgents) await bench.startAgents()
     const engine = await bench.engine()
     const subject = { engine, host: 'm1', image, close: async () => {} }
     return new ClusterBench(bench, engine, (await ConformanceBench.open(subject)).spec)

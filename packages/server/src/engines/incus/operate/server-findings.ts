@@ -1,9 +1,10 @@
 import { networkInterfaces } from 'node:os'
 import { cidrsOverlap, firstNetworkCidr } from '../../../domain/addresses.ts'
+import { agentReportOf } from '../agent/guest-network.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersInternal } from '../inventory.ts'
 import { listMembers, type Member, type ServerInfo } from '../members.ts'
-import { blockOf, isOvn } from '../networks.ts'
+import { agentCommand, blockOf, isOvn } from '../networks.ts'
 import { gpusOf, readResources } from '../resources.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
 
@@ -175,14 +176,18 @@ export async function memberFindings(
   signal: AbortSignal,
 ): Promise<Finding[]> {
   const { members, isCluster } = await listMembers(ctx, signal)
-  return Promise.all(members.map((member) => memberFinding(ctx, member, isCluster, hasOvn, signal)))
+  const hasAgents = members.some(({ config }) => agentReportOf(config))
+  const facts = { isCluster, hasOvn, hasAgents }
+  const found = await Promise.all(members.map((member) => memberFinding(ctx, member, facts, signal)))
+  if (!isCluster || hasOvn || hasAgents) return found
+  const text = 'none: while one member is down, no VM of the location can be created and no rule changed'
+  return [warning('agents', text, agentCommand), ...found]
 }
 
 async function memberFinding(
   ctx: IncusContext,
   member: Member,
-  isCluster: boolean,
-  hasOvn: boolean,
+  { isCluster, hasOvn, hasAgents }: { isCluster: boolean; hasOvn: boolean; hasAgents: boolean },
   signal: AbortSignal,
 ): Promise<Finding> {
   const step = `member ${member.name}`
@@ -192,6 +197,8 @@ async function memberFinding(
       `is ${member.status}: ${member.message}`,
       'run systemctl status incus on it, and incus cluster list',
     )
+  if (hasAgents && !hasOvn && !agentReportOf(member.config))
+    return missing(step, 'accepts no VMs: it has no agent, but other members have', agentCommand)
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(

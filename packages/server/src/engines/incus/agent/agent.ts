@@ -1,0 +1,183 @@
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { IncusContext } from '../context.ts'
+import { IncusEvents } from '../events.ts'
+import type { Instance } from '../instances.ts'
+import { serverInfo } from '../members.ts'
+import {
+  type AgentReport,
+  agentKey,
+  type GuestNetwork,
+  guestNetworkKey,
+  guestNetworkOf,
+  versionOf,
+} from './guest-network.ts'
+import { filtersInternal, HostNetwork } from './host-network.ts'
+
+/** How often all guests of this member are read, besides events. */
+const fullReadMs = 30_000
+const retryMs = 1_000
+const readMs = 10_000
+/** Events of one change arrive together. */
+const gatherMs = 10
+/** Incus lists only the instances of the member that is asked if a request says that it comes from another member. */
+const localOnly = { 'user-agent': 'incus-cluster-notifier' }
+
+export interface AgentOptions {
+  stateDir: string
+  signal: AbortSignal
+  say: (line: string) => void
+}
+
+/**
+ * Applies the networks and firewalls of the guests of one member, from the configuration of their instances, and reports in
+ * the configuration of the member what is applied. It asks only the daemon of its own machine for its own guests, so that
+ * other members can be down or hang.
+ */
+export class Agent {
+  readonly #ctx: IncusContext
+  readonly #options: AgentOptions
+  readonly #network: HostNetwork
+  /** By instance name. */
+  #guests = new Map<string, GuestNetwork>()
+  #reported = ''
+  #self = { name: '', isClustered: false, address: '' }
+  readonly #changed = new Set<string>()
+  #isReadingAll = true
+  #wake: () => void = () => {}
+
+  constructor(ctx: IncusContext, options: AgentOptions) {
+    this.#ctx = ctx
+    this.#options = options
+    this.#network = new HostNetwork(options.stateDir)
+  }
+
+  async run(): Promise<void> {
+    const { signal, say } = this.#options
+    await this.#network.prepare()
+    // After a boot, guests must find their bridges and filters before Incus starts them.
+    await this.#restore()
+    say('the packet filter is loaded')
+    const events = new IncusEvents(
+      this.#ctx.client,
+      (name, member) => this.#noteChange(name, member),
+      () => this.#noteGap(),
+    )
+    const timer = setInterval(() => this.#noteGap(), fullReadMs)
+    try {
+      while (!signal.aborted) {
+        await this.#turn().catch(async (error: Error) => {
+          if (signal.aborted) return
+          say(`not applied, will retry: ${error.message}`)
+          this.#isReadingAll = true
+          await sleep(retryMs, undefined, { signal }).catch(() => {})
+        })
+        await this.#nextChange(signal)
+      }
+    } finally {
+      clearInterval(timer)
+      this.#network.stop()
+      await events.close()
+    }
+  }
+
+  /** Without a cluster, events name no member. */
+  #noteChange(name: string, member: string): void {
+    if (this.#self.isClustered && member !== this.#self.name) return
+    this.#changed.add(name)
+    this.#wake()
+  }
+
+  #noteGap(): void {
+    this.#isReadingAll = true
+    this.#wake()
+  }
+
+  async #nextChange(signal: AbortSignal): Promise<void> {
+    if (!this.#isReadingAll && this.#changed.size === 0)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    if (!signal.aborted) await sleep(gatherMs)
+  }
+
+  async #turn(): Promise<void> {
+    const isReadingAll = this.#isReadingAll
+    const names = [...this.#changed]
+    this.#isReadingAll = false
+    this.#changed.clear()
+    if (isReadingAll) await this.#readAll()
+    else await Promise.all(names.map((name) => this.#read(name)))
+    const guests = [...this.#guests.values()]
+    await this.#network.apply(guests, this.#self.address)
+    await this.#save(guests)
+    const applied = Object.fromEntries(guests.map((guest) => [guest.vmId, versionOf(guest)]))
+    await this.#report({ filtersInternal: await filtersInternal(), applied })
+  }
+
+  async #readAll(): Promise<void> {
+    const { environment, config } = await serverInfo(this.#ctx, this.#limit())
+    const { server_name: name, server_clustered: isClustered } = environment
+    const [address = ''] = (config['cluster.https_address'] ?? '').split(':')
+    this.#self = { name, isClustered, address: isClustered ? address : '' }
+    const query = { recursion: '1' }
+    const instances = await this.#ctx.client.get<Instance[]>('/1.0/instances', {
+      ...{ signal: this.#limit(), timeoutMs: readMs, query, headers: localOnly },
+    })
+    this.#guests = new Map(
+      instances.flatMap(({ name, config }) => {
+        const guest = guestNetworkOf(config)
+        return guest ? [[name, guest] as const] : []
+      }),
+    )
+  }
+
+  async #read(name: string): Promise<void> {
+    const path = `/1.0/instances/${name}`
+    const instance = await this.#ctx.client.find<Instance>(path, { signal: this.#limit(), timeoutMs: readMs })
+    const isHere = instance && (!this.#self.isClustered || instance.location === this.#self.name)
+    const guest = isHere ? guestNetworkOf(instance.config) : null
+    if (isHere && !guest && instance.config[guestNetworkKey])
+      this.#options.say(`the network of ${name} is invalid; its traffic is dropped`)
+    if (guest) this.#guests.set(name, guest)
+    else this.#guests.delete(name)
+  }
+
+  async #report(report: AgentReport): Promise<void> {
+    const text = JSON.stringify(report)
+    if (text === this.#reported) return
+    const { client } = this.#ctx
+    const signal = this.#limit()
+    const config = { [agentKey]: text }
+    if (!this.#self.isClustered) await client.change('PATCH', '/1.0', { config }, { signal })
+    else {
+      const path = `/1.0/cluster/members/${encodeURIComponent(this.#self.name)}`
+      const { value, etag } = await client.getTagged<{ config: Record<string, string> }>(path, { signal })
+      // A PUT removes whatever it omits, such as the member's roles.
+      const body = { ...value, config: { ...value.config, ...config } }
+      await client.change('PUT', path, body, { signal, ifMatch: etag })
+    }
+    this.#reported = text
+  }
+
+  #limit = () => AbortSignal.any([this.#options.signal, AbortSignal.timeout(readMs)])
+
+  async #restore(): Promise<void> {
+    const saved = await readFile(this.#file, 'utf8').catch(() => '[]')
+    const guests = (JSON.parse(saved) as GuestNetwork[]).flatMap(
+      (guest) => guestNetworkOf({ [guestNetworkKey]: JSON.stringify(guest) }) ?? [],
+    )
+    await this.#network.apply(guests, '')
+  }
+
+  async #save(guests: GuestNetwork[]): Promise<void> {
+    await writeFile(`${this.#file}.new`, JSON.stringify(guests), { mode: 0o600 })
+    await rename(`${this.#file}.new`, this.#file)
+  }
+
+  get #file(): string {
+    return join(this.#options.stateDir, 'guests.json')
+  }
+}

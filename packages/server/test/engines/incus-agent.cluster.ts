@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { promisify } from 'node:util'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { CompiledRule } from '../../src/domain/firewall.ts'
+import type { VmSpec, WantedState } from '../../src/engines/engine.ts'
+import { ClusterBench, inTheEnd, patienceMs } from '../support/incus/cluster-bench.ts'
+
+const exec = promisify(execFile)
+const within = { timeout: 300_000 }
+
+let cluster: ClusterBench
+beforeAll(async () => {
+  cluster = await ClusterBench.open()
+}, 180_000)
+afterAll(() => cluster?.close(), 60_000)
+
+const rule = (direction: CompiledRule['direction'], changes: Partial<CompiledRule> = {}): CompiledRule => ({
+  ...{ ruleId: randomUUID(), action: 'allow', direction, protocols: ['tcp'], peers: ['0.0.0.0/0'] },
+  ...{ sourcePorts: [], destinationPorts: [] },
+  ...changes,
+})
+const ssh = (changes: Partial<CompiledRule> = {}) =>
+  rule('ingress', { destinationPorts: [[22, 22]], ...changes })
+const on = (generation: number, ...rules: CompiledRule[]): WantedState => ({
+  power: 'on',
+  firewall: { generation, rules },
+})
+
+/** A VM with a public address that is routed to its member. */
+async function publicSpecOn(host: string): Promise<VmSpec> {
+  const spec = cluster.specOn(host)
+  const publicAddress = `203.0.113.${spec.network.privateAddress.split('.').at(-1)}`
+  const member = cluster.members.find(({ name }) => name === host)!
+  await cluster.bench.routePublic(`${publicAddress}/32`, member)
+  return { ...spec, network: { ...spec.network, publicAddress } }
+}
+
+const greets = async ({ network }: VmSpec) => (await cluster.bench.greeting(network.publicAddress, 22)) !== ''
+/** Whether a guest reaches a TCP port of another guest by its private address. */
+async function reaches(from: VmSpec, to: VmSpec): Promise<boolean> {
+  const member = cluster.members.find(({ name }) => name === from.host)!
+  const pid = await member.pidOf(`vm-${from.id}`)
+  const script = `exec 3<>/dev/tcp/${to.network.privateAddress}/22 && head -c 4 <&3`
+  const inside = ['--target', String(pid), '--net', 'timeout', '2', 'bash', '-c', script]
+  return exec('nsenter', inside).then(
+    ({ stdout }) => stdout.startsWith('SSH-'),
+    () => false,
+  )
+}
+
+test(
+  'rules decide about packets from outside, and within a subnet on one member and across members',
+  within,
+  async () => {
+    const { engine, at } = cluster
+    const specs = await Promise.all(['m1', 'm1', 'm2'].map(publicSpecOn))
+    const [target, beside, across] = specs as [VmSpec, VmSpec, VmSpec]
+    for (const spec of specs) await inTheEnd(() => engine.ensureVm(spec, on(1, ssh(), rule('egress')), at(1)))
+    for (const spec of specs) await eventually(() => greets(spec), patienceMs)
+    expect([await reaches(beside, target), await reaches(across, target)]).toEqual([true, true])
+
+    // The receiver's rules count for every sender.
+    const fromBeside = ssh({ peers: [`${beside.network.privateAddress}/32`] })
+    await engine.applyFirewall(target, [fromBeside], at(2))
+    expect([await greets(target), await reaches(beside, target), await reaches(across, target)]).toEqual([
+      ...[false, true, false],
+    ])
+    // The sender's rules count as well, on its own member.
+    const elsewhere = rule('egress', { peers: ['198.51.100.0/24'] })
+    await engine.applyFirewall(beside, [ssh(), elsewhere], at(2))
+    await engine.applyFirewall(target, [ssh()], at(3))
+    expect([await greets(target), await reaches(beside, target), await reaches(across, target)]).toEqual([
+      ...[true, false, true],
+    ])
+    await expect(engine.applyFirewall(target, [], at(2))).rejects.toMatchObject({ kind: 'stale' })
+    for (const spec of specs) await inTheEnd(() => engine.removeVm(spec, at(2)))
+    await eventually(async () => !(await cluster.members[0]!.packetFilter()).includes(target.id), patienceMs)
+  },
+)
+
+test(
+  'with a dead member, VMs of the others are created, filtered, stopped, started and removed',
+  within,
+  async () => {
+    const { engine, at, signal } = cluster
+    const [first, dead] = cluster.members
+    const old = await publicSpecOn('m1')
+    await inTheEnd(() => engine.ensureVm(old, on(1, ssh()), at(1)))
+    await dead!.kill()
+    // Each call must succeed at once: nothing is repeated here.
+    const fresh = await publicSpecOn('m3')
+    expect(await engine.ensureVm(fresh, on(1, ssh()), at(1))).toMatchObject({ firewallGeneration: 1 })
+    // A subnet that no member has yet.
+    const other = cluster.specOn('m1')
+    other.network = {
+      ...{ ...other.network, networkId: randomUUID(), privateAddress: '10.66.0.5' },
+      ...{ subnetCidr: '10.66.0.0/24', gateway: '10.66.0.1' },
+    }
+    expect(await engine.ensureVm(other, on(1), at(1))).toMatchObject({ power: 'running' })
+    await eventually(() => greets(old), patienceMs)
+    await engine.applyFirewall(old, [], at(2))
+    expect(await greets(old)).toBe(false)
+    await engine.applyFirewall(old, [ssh()], at(3))
+    expect(await greets(old)).toBe(true)
+    await engine.powerVm(old, 'off', at(2))
+    expect(await engine.inspectVm(old, signal)).toMatchObject({ power: 'off' })
+    await engine.ensureVm({ ...old, isNew: false }, on(3, ssh()), at(3))
+    await eventually(() => greets(old), patienceMs)
+    for (const spec of [old, fresh, other]) await engine.removeVm(spec, at(9))
+    expect(await first!.instances()).toEqual([])
+    await dead!.start()
+    await cluster.everyReport()
+  },
+)
+
+test('a VM waits for the agent of its member, whose packet filter outlives it', within, async () => {
+  const { engine, at } = cluster
+  const [member] = cluster.members
+  const old = await publicSpecOn('m1')
+  await inTheEnd(() => engine.ensureVm(old, on(1, ssh()), at(1)))
+  await eventually(() => greets(old), patienceMs)
+  await member!.killAgent()
+  const late = await publicSpecOn('m1')
+  await expect(engine.ensureVm(late, on(1, ssh()), at(1))).rejects.toMatchObject({
+    ...{
+      kind: 'unavailable',
+      message: expect.stringMatching(/the agent of m1 did not apply .* slipway-agent/),
+    },
+  })
+  expect([await greets(old), (await member!.packetFilter()).includes(late.id)]).toEqual([true, false])
+  await member!.startAgent()
+  await inTheEnd(() => engine.ensureVm(late, on(1, ssh()), at(1)))
+  await eventually(() => greets(late), patienceMs)
+  for (const spec of [old, late]) await inTheEnd(() => engine.removeVm(spec, at(2)))
+})

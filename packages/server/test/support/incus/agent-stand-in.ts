@@ -1,0 +1,88 @@
+import {
+  agentKey,
+  guestNetworkKey,
+  guestNetworkOf,
+  versionOf,
+} from '../../../src/engines/incus/agent/guest-network.ts'
+import { IncusStandIn, type ReceivedRequest } from './stand-in.ts'
+
+interface StoredInstance {
+  name: string
+  status: string
+  location: string
+  last_used_at: string
+  config: Record<string, string>
+  devices: Record<string, Record<string, string>>
+}
+
+/** A cluster whose instances are kept, and whose members have agents that apply every network at once. */
+export class ClusterWithAgents extends IncusStandIn {
+  readonly instances = new Map<string, StoredInstance>()
+  /** Members whose agents apply nothing. */
+  readonly silentAgents = new Set<string>()
+
+  constructor(members: string[]) {
+    super()
+    this.recorded.set('/1.0/projects/slipway', {})
+    for (const path of ['/1.0/networks', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+      this.recorded.set(path, [])
+    this.recorded.set('/1.0/resources', {
+      ...{ cpu: { total: 8 }, memory: { total: 2 ** 34 }, gpu: { cards: [] }, pci: { devices: [] } },
+    })
+    this.recorded.set('/1.0/instances', () => [...this.instances.values()])
+    for (const name of members) this.recorded.set(`/1.0/cluster/members/${name}`, () => this.#member(name))
+    this.recorded.set('/1.0/cluster/members', () => members.map((name) => this.#member(name)))
+    this.recorded.set('POST /1.0/instances', ({ body, query }: ReceivedRequest) => {
+      const given = body as StoredInstance
+      this.put({ ...given, status: 'Stopped', location: query.get('target') ?? 'm1', last_used_at: 'never' })
+      return {}
+    })
+    this.recorded.set('POST /1.0/profiles', ({ body }: ReceivedRequest) => {
+      this.recorded.set(`/1.0/profiles/${(body as { name: string }).name}`, body)
+      return {}
+    })
+  }
+
+  put(instance: StoredInstance): void {
+    const path = `/1.0/instances/${instance.name}`
+    this.instances.set(instance.name, instance)
+    this.recorded.set(path, () => this.instances.get(instance.name))
+    this.recorded.set(`PUT ${path}`, ({ body }: ReceivedRequest) => {
+      this.instances.set(instance.name, {
+        ...this.instances.get(instance.name)!,
+        ...(body as StoredInstance),
+      })
+      return {}
+    })
+    this.recorded.set(`PUT ${path}/state`, ({ body }: ReceivedRequest) => {
+      const { action } = body as { action: string }
+      const before = this.instances.get(instance.name)!
+      const status = action === 'stop' ? 'Stopped' : 'Running'
+      const config = { ...before.config, 'volatile.last_state.power': status.toUpperCase() }
+      this.instances.set(instance.name, { ...before, status, config })
+      return {}
+    })
+  }
+
+  /** What was written, without the states of instances. */
+  get written(): string[] {
+    return this.asked.filter(({ method }) => method !== 'GET').map(({ method, path }) => `${method} ${path}`)
+  }
+
+  #member(name: string) {
+    const own = [...this.instances.values()].filter(
+      ({ location, config }) => location === name && config[guestNetworkKey],
+    )
+    const applied = Object.fromEntries(
+      own.map(({ config }) => {
+        const guest = guestNetworkOf(config)!
+        return [guest.vmId, versionOf(guest)]
+      }),
+    )
+    const report = JSON.stringify({
+      filtersInternal: true,
+      applied: this.silentAgents.has(name) ? {} : applied,
+    })
+    return { server_name: name, status: 'Online', message: '', config: { [agentKey]: report }, roles: [] }
+  }
+}
