@@ -10,9 +10,14 @@ import type { HostKey } from '../domain/guest/host-key.ts'
 export interface Engine {
   /**
    * Every host with its GPUs, VMs and disks. A fleet can be too large to report all of that each time: for a host that
-   * `isDetailed` excludes, an engine may report only its existence and hardware (`isSummary`).
+   * `isDetailed` excludes, an engine may report only its existence and hardware (`isSummary`). With `mayBeBrief` it may do
+   * so for all hosts, if it knows that nothing else has changed since its last report.
    */
-  inventory(signal: AbortSignal, isDetailed?: (host: string) => boolean): AsyncIterable<HostReport>
+  inventory(
+    signal: AbortSignal,
+    isDetailed?: (host: string) => boolean,
+    mayBeBrief?: boolean,
+  ): AsyncIterable<HostReport>
 
   /**
    * The whole VM in one call: creates it with its OS disk and attached disks, or updates a VM that is off to this spec;
@@ -188,6 +193,18 @@ export class EngineError extends Error {
     super(message, options)
     this.name = 'EngineError'
     this.kind = kind
+  }
+}
+
+/**
+ * The inventory of an engine whose control plane can fail without its hosts cannot be read. Its hosts stay as they are, for
+ * at most `toleranceMs` after the last inventory. Any other failure of an inventory means that its hosts are silent.
+ */
+export class EngineUnreadable extends EngineError {
+  readonly toleranceMs: number
+  constructor(message: string, toleranceMs: number, options?: ErrorOptions) {
+    super('unavailable', message, options)
+    this.toleranceMs = toleranceMs
   }
 }
 

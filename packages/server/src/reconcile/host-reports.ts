@@ -21,7 +21,7 @@ import {
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
 import type { Inspection } from '../store/fleet/inspections.ts'
-import { noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
+import { hasAnsweredWithin, noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 const reportsPerStatement = 1000
@@ -162,14 +162,18 @@ function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpu
 export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
   database.transaction((tx) => loseSilent(tx, afterMs, silence))
 
-/** Ends an inspection of a location: records whether its engine reported everything, and marks silent hosts as down. */
+/**
+ * Ends an inspection of a location: records whether its engine reported everything, and marks silent hosts as down. If the
+ * engine could not be read, its hosts are not silent for `unreadMs` after its last inventory.
+ */
 export async function endInspection(
   database: Database,
   location: string,
-  { inspection, isComplete }: { inspection: Inspection; isComplete: boolean },
+  { inspection, isComplete, unreadMs }: { inspection: Inspection; isComplete: boolean; unreadMs: number },
 ): Promise<void> {
   await database.transaction(async (tx) => {
     if (isComplete) await noteEngineAnswer(tx, location)
+    if (unreadMs > 0 && (await hasAnsweredWithin(tx, location, unreadMs))) return
     await loseSilent(tx, silenceMs, { locations: [location], inspection })
   })
 }

@@ -1,5 +1,5 @@
 import { chunksOf } from '../domain/lists.ts'
-import type { HostReport } from '../engines/engine.ts'
+import { EngineUnreadable, type HostReport } from '../engines/engine.ts'
 import { pingDatabase } from '../postgres/ping.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
@@ -38,6 +38,7 @@ interface Pass {
   location: string
   inspection: Inspection
   asked: ReportRequest
+  mayBeBrief: boolean
   signal: AbortSignal
 }
 
@@ -63,14 +64,16 @@ export class Inventory {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
     let isComplete = false
+    let unreadMs = 0
     try {
       await withinLimit(stopping, passMs, (signal) => this.#read(location, inspection, signal))
       isComplete = true
     } catch (error) {
       if (stopping.aborted) return
       log.warn({ err: error, location }, 'location not reconciled, will retry')
+      if (error instanceof EngineUnreadable) unreadMs = error.toleranceMs
     }
-    await endInspection(database, location, { inspection, isComplete })
+    await endInspection(database, location, { inspection, isComplete, unreadMs })
   }
 
   /** Reconciles the VMs of lost hosts, and marks lost hosts in locations that no worker serves. */
@@ -84,20 +87,26 @@ export class Inventory {
 
   async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
     const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
-    const pass = { location, inspection, asked, signal }
+    // Reports of VMs are compared with what the store waits for.
+    const mayBeBrief = !inspection.hasQuarantined && !this.#services.config.operations.restored
+    const pass = { location, inspection, asked, mayBeBrief, signal }
     const changed = await this.#inspect(pass, () => true)
     if (changed.size === 0) return
     const isDetailed = (host: string) => changed.has(host)
     const askedAt = await pingDatabase(this.#services.database)
-    const closePass = { ...pass, inspection: { ...inspection, isDetailed }, asked: { ...asked, askedAt } }
+    const closePass = {
+      ...{ ...pass, inspection: { ...inspection, isDetailed }, asked: { ...asked, askedAt } },
+      mayBeBrief: false,
+    }
     await this.#inspect(closePass, isDetailed)
   }
 
   /** Applies the reports of the meant hosts. Returns hosts whose brief report shows a change. */
   async #inspect(pass: Pass, isMeant: (host: string) => boolean): Promise<Set<string>> {
-    const { location, inspection, signal } = pass
+    const { location, inspection, mayBeBrief, signal } = pass
     const { database, engines, stepMs } = this.#services
-    const reports = engines.get(location)!.inventory(signal, inspection.isDetailed)[Symbol.asyncIterator]()
+    const engine = engines.get(location)!
+    const reports = engine.inventory(signal, inspection.isDetailed, mayBeBrief)[Symbol.asyncIterator]()
     const changed = new Set<string>()
     let { asked } = pass
     for (;;) {
@@ -126,6 +135,7 @@ export class Inventory {
     const close = present.filter((report) => !report.isSummary && isKnown(report))
     const closeNews = knownNews.filter(({ report }) => !report.isSummary)
     if (close.length > 0) await this.#compare(pass, close, closeNews)
+    await reconcileCordons(this.#services, location, present.filter(isKnown), pass.signal)
     return knownNews.filter(({ report }) => report.isSummary).map(({ name }) => name)
   }
 
@@ -147,7 +157,6 @@ export class Inventory {
       await this.#orphans.remove(location, part, inspectedAt, signal)
     }
     if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
-    await reconcileCordons(this.#services, location, reports, signal)
   }
 }
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterEach, expect, test } from 'vitest'
 import { IncusClient } from '../../src/engines/incus/client.ts'
@@ -61,6 +62,29 @@ test('calls go on with another member when one is gone, and changes are sent onc
   const late = await connect(first, third)
   await late.change('POST', '/1.0/profiles', {}, { signal })
   expect(third.asked).toMatchObject([{ method: 'POST', path: '/1.0/profiles' }])
+})
+
+test('a member that accepts connections and answers nothing is left, also by requests that wait for it', async () => {
+  const [hanging, other] = [await standIn(clusterTls), await standIn(clusterTls)]
+  const client = await connect(hanging, other)
+  for (const path of ['/', '/1.0', 'PUT /1.0/profiles/p'])
+    hanging.recorded.set(path, () => new Promise(() => {}))
+  const change = client.change('PUT', '/1.0/profiles/p', {}, { signal })
+  const read = client.get('/1.0', { signal })
+  // It may have been done.
+  await expect(change).rejects.toMatchObject({ kind: 'unavailable' })
+  await read
+  expect(other.asked.map(({ path }) => path)).toEqual(['/1.0'])
+  await client.get('/1.0', { signal })
+  expect(hanging.asked.filter(({ path }) => path === '/1.0')).toHaveLength(1)
+})
+
+test('a member that is only slow keeps its requests', async () => {
+  const [slow, other] = [await standIn(clusterTls), await standIn(clusterTls)]
+  slow.recorded.set('/', {})
+  slow.recorded.set('/1.0', () => sleep(1_500, {}))
+  await (await connect(slow, other)).get('/1.0', { signal })
+  expect(other.asked).toEqual([])
 })
 
 test('what Incus never ends is given up', async () => {

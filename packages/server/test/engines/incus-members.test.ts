@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { HostReport } from '../../src/engines/engine.ts'
 import type { IncusEngine } from '../../src/engines/incus/engine.ts'
@@ -89,6 +90,9 @@ test('a member is away when Incus has given it up, and closed when it is evacuat
     ...[member('open', 'Online', filters), member('offline', 'Offline', filters)],
     ...[member('evacuated', 'Evacuated', filters), member('unfiltered')],
   ])
+  incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
+    query.get('target') === 'offline' ? undefined : resourcesOf('a100-80gb-8x-two-nodes'),
+  )
   const seen = async (from: IncusEngine) =>
     Object.fromEntries(
       (await inventory(from)).map(({ name, isUnreachable, isClosed, gpus }) => [
@@ -140,6 +144,48 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   expect(found.get('m7')!.vms[0]).toMatchObject({ power: 'running', generation: 3 })
   expect(most).toBeLessThanOrEqual(16)
   expect(incus.asked.filter(({ path }) => path === '/1.0/instances')).toHaveLength(1)
+})
+
+test('a member that Incus calls offline for want of a leader, but that answers itself, is not away', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Offline')])
+  const reports = await inventory(await open())
+  expect(reports.map(({ name, isUnreachable }) => [name, isUnreachable])).toEqual([
+    ...[
+      ['m1', undefined],
+      ['m2', undefined],
+    ],
+  ])
+})
+
+test('while nothing changes, an inventory reads the members alone, and an event causes a full one', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
+  const opened = await open()
+  await eventually(() => incus.listenerCount === 1)
+  const brief = async () => {
+    incus.asked.splice(0)
+    const reports: HostReport[] = []
+    for await (const report of opened.inventory(signal, undefined, true)) reports.push(report)
+    return { isBrief: reports.every(({ isSummary }) => isSummary), count: incus.asked.length }
+  }
+  expect(await brief()).toMatchObject({ isBrief: false })
+  expect(await brief()).toEqual({ isBrief: true, count: 1 })
+  incus.tell({ type: 'lifecycle', metadata: { source: '/1.0/instances/vm-three?project=slipway' } })
+  await eventually(async () => !(await brief()).isBrief)
+  expect(await brief()).toEqual({ isBrief: true, count: 1 })
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Evacuated')])
+  expect(await brief()).toMatchObject({ isBrief: false })
+})
+
+test('members report while Incus cannot list instances, as when one of them hangs', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
+  incus.recorded.set('/1.0/instances', () => undefined)
+  const reports = await inventory(await open())
+  expect(reports.map(({ name, isSummary }) => [name, isSummary])).toEqual([
+    ...[
+      ['m1', true],
+      ['m2', true],
+    ],
+  ])
 })
 
 test('a GPU is not free while its VM is in Error: its QEMU may still have it', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/index.ts'
 import type { VmSpec } from '../../src/engines/engine.ts'
 import { definitionOf } from '../../src/engines/incus/definition.ts'
-import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/resources.ts'
+import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/fleet/resources.ts'
 
 /** The response of `GET /1.0/resources` for a host with two sockets of 32 threads, and two GPUs beside each. */
 const cards = ['0000:17:00.0', '0000:65:00.0', '0000:ca:00.0', '0000:e3:00.0']

@@ -74,7 +74,12 @@ interface RawResponse {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
+/** Well below the time that an inventory has for one batch of hosts. */
+const readMs = 5_000
 const requestMs = 15_000
+/** A member that has not answered a request for this time is probed, by a request that needs no database. */
+const suspectMs = 1_000
+const probeMs = 2_000
 const waitS = 10
 /** Incus may have to unpack a large image. */
 const longestOperationMs = 1_800_000
@@ -90,11 +95,13 @@ const notReceived = [
 
 /**
  * The REST API of one Incus server or cluster. A read goes to the next member if one does not answer. A change does so only
- * if no member received it, and otherwise fails as `unavailable`, for the caller to retry.
+ * if no member received it, and otherwise fails as `unavailable`, for the caller to retry. A member that hangs is left after
+ * a few seconds, and so are the requests that wait for it.
  */
 export class IncusClient {
   readonly #connections: Connection[]
   readonly #project: string
+  readonly #probes = new Map<Connection, Promise<boolean>>()
   #current = 0
 
   constructor(connections: Connection[], project: string) {
@@ -211,19 +218,51 @@ export class IncusClient {
     return { response, etag }
   }
 
+  /** Without another member there is no reason to give up early. */
+  #watch(connection: Connection): Watch {
+    const hanging = new AbortController()
+    if (this.#connections.length === 1) return { signal: hanging.signal, end: () => {} }
+    const timer = setInterval(async () => {
+      if (await this.#answers(connection)) return
+      this.leave(connection)
+      hanging.abort(new Error(`${connection.origin} does not answer`))
+    }, suspectMs)
+    return { signal: hanging.signal, end: () => clearInterval(timer) }
+  }
+
+  /** Requests that wait for the same member share a probe. */
+  #answers(connection: Connection): Promise<boolean> {
+    const known = this.#probes.get(connection)
+    if (known) return known
+    const signal = AbortSignal.timeout(probeMs)
+    const probe = exchange(connection, 'GET', '/', undefined, { signal, timeoutMs: probeMs })
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => this.#probes.delete(connection))
+    this.#probes.set(connection, probe)
+    return probe
+  }
+
   async #exchange(method: Method, path: string, body: unknown, options: CallOptions): Promise<RawResponse> {
     const fullPath = `${path}?${new URLSearchParams({ project: this.#project, ...options.query })}`
     let failure: unknown
     for (let attempt = 0; attempt < this.#connections.length; attempt++) {
       const { connection } = this
+      const watch = this.#watch(connection)
+      const signal = AbortSignal.any([options.signal, watch.signal])
+      const timeoutMs = options.timeoutMs ?? (method === 'GET' ? readMs : requestMs)
       try {
-        return await exchange(connection, method, fullPath, body, options)
+        return await exchange(connection, method, fullPath, body, { ...options, signal, timeoutMs })
       } catch (error) {
         options.signal.throwIfAborted()
         failure = error
         this.leave(connection)
         const isReceived = !notReceived.includes((error as NodeJS.ErrnoException).code ?? '')
         if (method !== 'GET' && isReceived) break
+      } finally {
+        watch.end()
       }
     }
     const { message } = failure as Error
@@ -231,6 +270,12 @@ export class IncusClient {
       cause: failure,
     })
   }
+}
+
+interface Watch {
+  /** Aborts when the member does not answer a probe. */
+  signal: AbortSignal
+  end: () => void
 }
 
 async function exchange(

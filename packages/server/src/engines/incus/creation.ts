@@ -6,10 +6,10 @@ import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { definitionOf } from './definition.ts'
 import type { Disks } from './disks.ts'
+import { targeted } from './fleet/members.ts'
 import { requireNotGone } from './gone.ts'
 import { imageOf } from './images.ts'
 import { changeInstance, deleteInstance, generationMark, type Instance, instanceName } from './instances.ts'
-import { targeted } from './members.ts'
 import { ensureNetwork, hasNetwork } from './networks.ts'
 
 /** Returns the VM's instance, created by this call or before it. */

@@ -9,9 +9,9 @@ import {
 } from '../engine.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { environmentOf } from './fleet/members.ts'
 import { markGone, requireNotGone } from './gone.ts'
 import { generationMark, generationOf, marks, volumeName } from './instances.ts'
-import { serverInfo } from './members.ts'
 import {
   findProfile,
   listProfiles,
@@ -176,7 +176,7 @@ export class Disks {
 
 /** Returns whether each member of the cluster has its own part of the pool, which no other member sees. */
 async function isPoolLocal(ctx: IncusContext, signal: AbortSignal): Promise<boolean> {
-  const { environment } = await serverInfo(ctx, signal)
+  const environment = await environmentOf(ctx, signal)
   if (!environment.server_clustered) return false
   const path = `/1.0/storage-pools/${ctx.config.storagePool}`
   const pool = await ctx.client.find<{ driver: string }>(path, { signal })

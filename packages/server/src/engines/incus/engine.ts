@@ -8,6 +8,7 @@ import {
   type DiskStatus,
   type Engine,
   EngineError,
+  EngineUnreadable,
   type HostReport,
   type PowerAction,
   type VmRef,
@@ -18,12 +19,16 @@ import {
 import { InOrder } from '../in-order.ts'
 import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
 import type { IncusContext } from './context.ts'
-import { cordonMember } from './cordon.ts'
 import { ensureInstance } from './creation.ts'
 import { definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
 import { Disks } from './disks.ts'
 import { IncusEvents } from './events.ts'
 import { Firewalls, type ProtectedVm } from './firewall.ts'
+import { cordonMember } from './fleet/cordon.ts'
+import { inventory } from './fleet/inventory.ts'
+import { listMembers, type MemberList } from './fleet/members.ts'
+import { nodesBesideGpus } from './fleet/resources.ts'
+import { Survey } from './fleet/survey.ts'
 import { forgetLongGone, markGone } from './gone.ts'
 import {
   changeExisting,
@@ -39,11 +44,9 @@ import {
   requireInstance,
   vmIdOf,
 } from './instances.ts'
-import { inventory } from './inventory.ts'
 import { dropNetworkIfUnused, dropUnusedNetworks, ensureForward, removeForward } from './networks.ts'
 import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
 import { ensureProject } from './project.ts'
-import { nodesBesideGpus } from './resources.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
 
@@ -51,6 +54,9 @@ const serialTailBytes = 64 * 1024
 // A container answers within a second, a VM may take minutes.
 const [firstBootCheckMs, lastBootCheckMs] = [50, 1_000]
 const cleanupMs = 3600_000
+/** A cluster that lost its leader cannot be read for about a minute, while its guests run on. */
+const clusterUnreadMs = 180_000
+const membersMs = 7_000
 
 /**
  * VMs of an Incus server or cluster. The only compare-and-swap of Incus is a conditional change of an instance's
@@ -66,14 +72,18 @@ export class IncusEngine implements Engine {
   readonly #disks: Disks
   readonly #serial: SerialLogs
   readonly #events: IncusEvents
+  readonly #survey: Survey
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
+  /** Until Incus has said so, several URLs mean a cluster. */
+  #isCluster: boolean
   #preparation: Promise<unknown> | null = null
   #cleanupAtMs = 0
 
   constructor(ctx: IncusContext) {
     this.#ctx = ctx
+    this.#isCluster = ctx.config.urls.length > 1
     this.#statuses = new Statuses(ctx)
     this.#firewalls = new Firewalls(ctx)
     this.#networks = { creations: new InOrder(), locals: new LocalNetworks(ctx) }
@@ -83,13 +93,33 @@ export class IncusEngine implements Engine {
       ctx.client,
       (name) => this.#notify(vmIdOf(name)),
       (isFirst) => !isFirst && void this.#notifyAll(),
+      () => this.#survey.noteEvent(),
     )
+    this.#survey = new Survey(ctx, () => this.#events.isOpen)
   }
 
-  async *inventory(signal: AbortSignal): AsyncIterable<HostReport> {
-    await this.#prepare(signal)
-    yield* inventory(this.#ctx, this.#statuses, this.#disks, signal)
+  async *inventory(
+    signal: AbortSignal,
+    _isDetailed?: (host: string) => boolean,
+    mayBeBrief = false,
+  ): AsyncIterable<HostReport> {
+    const members = await this.#members(signal)
+    yield* inventory(this.#ctx, this.#statuses, this.#disks, this.#survey, members, mayBeBrief, signal)
     await this.#cleanUp(signal).catch(() => {})
+  }
+
+  async #members(signal: AbortSignal): Promise<MemberList> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(membersMs)])
+    try {
+      await this.#prepare(limit)
+      const list = await listMembers(this.#ctx, limit)
+      this.#isCluster = list.isCluster
+      return list
+    } catch (error) {
+      if (signal.aborted || !this.#isCluster) throw error
+      const { message } = error as Error
+      throw new EngineUnreadable(`the cluster cannot be read: ${message}`, clusterUnreadMs, { cause: error })
+    }
   }
 
   async ensureVm(spec: VmSpec, { firewall, power }: WantedState, call: Call): Promise<VmStatus | null> {

@@ -6,13 +6,15 @@ const reconnectMs = 1_000
 
 /**
  * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events, so `onOpen`
- * is called when events arrive for the first time, or again after an interruption.
+ * is called when events arrive for the first time, or again after an interruption. `onAny` is also called for other objects.
  */
 export class IncusEvents {
   readonly #client: IncusClient
   readonly #stopping = new AbortController()
   readonly #onInstance: (name: string, member: string) => void
   readonly #onOpen: (isFirst: boolean) => void
+  readonly #onAny: () => void
+  isOpen = false
   #socket: WebSocket | undefined
   #wasConnected = false
   #ended: Promise<void>
@@ -21,10 +23,12 @@ export class IncusEvents {
     client: IncusClient,
     onInstance: (name: string, member: string) => void,
     onOpen: (isFirst: boolean) => void,
+    onAny: () => void = () => {},
   ) {
     this.#client = client
     this.#onInstance = onInstance
     this.#onOpen = onOpen
+    this.#onAny = onAny
     this.#ended = this.#run()
   }
 
@@ -55,12 +59,16 @@ export class IncusEvents {
       this.#socket = socket
       socket.addEventListener('open', () => {
         isOpen = true
+        this.isOpen = true
         this.#onOpen(!this.#wasConnected)
         this.#wasConnected = true
       })
       socket.addEventListener('message', ({ data }) => this.#receive(String(data)))
       socket.addEventListener('error', () => {})
-      socket.addEventListener('close', () => resolve(isOpen))
+      socket.addEventListener('close', () => {
+        this.isOpen = false
+        resolve(isOpen)
+      })
       if (this.#stopping.signal.aborted) socket.close()
     })
   }
@@ -70,6 +78,7 @@ export class IncusEvents {
       metadata?: { source?: string }
       location?: string
     }
+    this.#onAny()
     const source = /^\/1\.0\/instances\/([^/?]+)/.exec(metadata?.source ?? '')
     if (source) this.#onInstance(source[1]!, location)
   }

@@ -6,7 +6,7 @@ import { run } from '../qemu/command.ts'
 import { openPlainFile } from '../qemu/images/image-header.ts'
 import { checkImage } from '../qemu/images/images.ts'
 import { type IncusContext, withIncus } from './context.ts'
-import { serverInfo } from './members.ts'
+import { serverInfo } from './fleet/members.ts'
 import { ensureProject } from './project.ts'
 import { describe, fingerprintOf, formOf, type SplitImage } from './split-image.ts'
 

@@ -8,7 +8,7 @@ import { agentReportOf } from './agent/guest-network.ts'
 import { type LocalNetworks, localBridgeOf } from './agent/local-networks.ts'
 import { isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { listMembers, memberNames, targeted } from './members.ts'
+import { listMembers, memberNames, targeted } from './fleet/members.ts'
 
 const creationMs = 20_000
 const pollMs = 200

@@ -110,6 +110,16 @@ export const noteEngineAnswer = statement<never, { name: string }>(
   'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
 ).runBy('name')
 
+const answered = statement<{ name: string }, { name: string; ms: number }>(
+  'location_engine_answered_within',
+  `SELECT name FROM locations
+   WHERE name = :name AND engine_answered_at > slipway_now() - :ms * interval '1 millisecond'`,
+)
+
+/** Returns whether the engine has returned its inventory within this time. */
+export const hasAnsweredWithin = async (db: Queryable, name: string, ms: number): Promise<boolean> =>
+  (await answered.one(db, { name, ms })) !== undefined
+
 /** An engine is answering if it did within a minute, which is longer than the pause between inspections of a large fleet. */
 export const listEngineStates = statement<EngineAnswer>(
   'location_engine_answers',

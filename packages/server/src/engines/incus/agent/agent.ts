@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { IncusContext } from '../context.ts'
 import { IncusEvents } from '../events.ts'
+import { serverInfo } from '../fleet/members.ts'
 import type { Instance } from '../instances.ts'
-import { serverInfo } from '../members.ts'
 import {
   type AgentReport,
   agentKey,

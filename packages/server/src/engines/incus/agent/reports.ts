@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError } from '../../engine.ts'
 import type { IncusContext } from '../context.ts'
-import { isClustered, type ServerInfo } from '../members.ts'
+import { isClustered, type ServerInfo } from '../fleet/members.ts'
 import { type AgentReport, agentReportOf, type GuestNetwork, versionOf } from './guest-network.ts'
 
 /** An agent applies a change in a fraction of a second; callers have a limit of ten seconds. */

@@ -1,6 +1,6 @@
 import type { LocationConfig } from '../../../config/index.ts'
 import { type IncusContext, withIncus } from '../context.ts'
-import type { ServerInfo } from '../members.ts'
+import type { ServerInfo } from '../fleet/members.ts'
 import { findUplink } from '../networks.ts'
 import { certificateFinding } from './certificate-finding.ts'
 import { type Finding, missing, ok } from './finding.ts'

@@ -3,8 +3,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { run } from '../../qemu/command.ts'
 import type { IncusContext } from '../context.ts'
-import { filtersMark } from '../inventory.ts'
-import type { Member, ServerInfo } from '../members.ts'
+import { filtersMark } from '../fleet/inventory.ts'
+import type { Member, ServerInfo } from '../fleet/members.ts'
 import { filteringSetting } from './host-findings.ts'
 
 const bootFiles = {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { IncusConfig } from '../../../config/index.ts'
 import { run } from '../../qemu/command.ts'
 import { type IncusContext, withIncus } from '../context.ts'
-import { memberNames, serverInfo } from '../members.ts'
+import { memberNames, serverInfo } from '../fleet/members.ts'
 import { ensureProject } from '../project.ts'
 import { filterBetweenGuests, markFiltering } from './host-setup.ts'
 

@@ -2,7 +2,7 @@ import type { IncusConfig } from '../../../config/index.ts'
 import { EngineError } from '../../engine.ts'
 import { run } from '../../qemu/command.ts'
 import { withIncus } from '../context.ts'
-import { serverInfo } from '../members.ts'
+import { serverInfo } from '../fleet/members.ts'
 import { filterBetweenGuests, markFiltering } from './host-setup.ts'
 
 export interface JoinOptions {

@@ -1,4 +1,5 @@
-import type { IncusContext } from './context.ts'
+import type { IncusClient } from '../client.ts'
+import type { IncusContext } from '../context.ts'
 
 export interface Member {
   name: string
@@ -28,13 +29,28 @@ export interface ServerInfo {
 export const serverInfo = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<ServerInfo>('/1.0', { signal })
 
+const environmentMs = 60_000
+const environments = new WeakMap<IncusClient, { read: Promise<ServerInfo['environment']>; atMs: number }>()
+
+/** The version and kind of the server, which hardly change; read once a minute. */
+export function environmentOf(ctx: IncusContext, signal: AbortSignal): Promise<ServerInfo['environment']> {
+  const known = environments.get(ctx.client)
+  if (known && performance.now() - known.atMs < environmentMs) return known.read
+  const read = serverInfo(ctx, signal).then(({ environment }) => environment)
+  environments.set(ctx.client, { read, atMs: performance.now() })
+  read.catch(() => environments.delete(ctx.client))
+  return read
+}
+
+export interface MemberList {
+  members: Member[]
+  isCluster: boolean
+}
+
 /** A server without a cluster counts as its only member. */
-export async function listMembers(
-  ctx: IncusContext,
-  signal: AbortSignal,
-): Promise<{ members: Member[]; isCluster: boolean }> {
-  const { environment, config } = await serverInfo(ctx, signal)
-  if (!environment.server_clustered) {
+export async function listMembers(ctx: IncusContext, signal: AbortSignal): Promise<MemberList> {
+  if (!(await isClustered(ctx, signal))) {
+    const { environment, config } = await serverInfo(ctx, signal)
     const only = { name: environment.server_name, status: 'Online', message: '', config }
     return { members: [only], isCluster: false }
   }
@@ -53,7 +69,7 @@ export async function memberNames(ctx: IncusContext, signal: AbortSignal): Promi
 }
 
 export const isClustered = async (ctx: IncusContext, signal: AbortSignal) =>
-  (await serverInfo(ctx, signal)).environment.server_clustered
+  (await environmentOf(ctx, signal)).server_clustered
 
 /** Options that direct a call to one member; without a cluster there is none to name. */
 export const targeted = async (ctx: IncusContext, member: string, signal: AbortSignal) => ({

@@ -1,18 +1,20 @@
-import type { GpuReport, HostReport } from '../engine.ts'
-import { largestShare } from '../gpu-models.ts'
-import { agentReportOf, generationOfVersion } from './agent/guest-network.ts'
-import { isLocalBridge } from './agent/local-networks.ts'
-import type { IncusContext } from './context.ts'
+import type { GpuReport, HostReport } from '../../engine.ts'
+import { largestShare } from '../../gpu-models.ts'
+import { agentReportOf, generationOfVersion } from '../agent/guest-network.ts'
+import { isLocalBridge } from '../agent/local-networks.ts'
+import type { IncusContext } from '../context.ts'
+import type { Disks } from '../disks.ts'
+import { type Acl, firewallGeneration, listAcls } from '../firewall.ts'
+import { type Instance, listInstances, marks } from '../instances.ts'
+import { agentCommand } from '../networks.ts'
+import type { Statuses } from '../status.ts'
 import { isCordoned } from './cordon.ts'
-import type { Disks } from './disks.ts'
-import { type Acl, firewallGeneration, listAcls } from './firewall.ts'
-import { type Instance, listInstances, marks } from './instances.ts'
-import { listMembers, type Member, serverInfo } from './members.ts'
-import { agentCommand, findUplink } from './networks.ts'
-import { type CardReport, gpusOf, type Resources, readResources } from './resources.ts'
-import type { Statuses } from './status.ts'
+import { environmentOf, type Member, type MemberList } from './members.ts'
+import { type CardReport, gpusOf, type Resources } from './resources.ts'
+import type { Survey } from './survey.ts'
 
 const maxConcurrentMembers = 16
+const objectsMs = 6_000
 
 /** Set on a member once its kernel is known to filter traffic between guests of one bridge. */
 export const filtersMark = 'user.slipway.filters-internal'
@@ -20,58 +22,80 @@ export const filtersMark = 'user.slipway.filters-internal'
 /**
  * One report for each member that answers, and an `isUnreachable` report for each that Incus considers down. Instances, firewalls
  * and disks are read once for all: a list of one member's instances costs Incus as much as the list of all. The hardware is
- * read from each member, some at a time, so that a member that hangs delays only its own report.
+ * read from each member, some at a time, so that a member that hangs delays only its own report. If nothing has changed, or
+ * if the instances cannot be read because a member hangs, the reports say only which members answer.
  */
 export async function* inventory(
   ctx: IncusContext,
   statuses: Statuses,
   disks: Disks,
+  survey: Survey,
+  { members: listed, isCluster }: MemberList,
+  mayBeBrief: boolean,
   signal: AbortSignal,
 ): AsyncIterable<HostReport> {
-  const [{ members, isCluster }, { environment }, uplink] = await Promise.all([
-    listMembers(ctx, signal),
-    serverInfo(ctx, signal),
-    findUplink(ctx, signal),
-  ])
-  const hasOvn = uplink !== undefined
-  const hasAgents = members.some(({ config }) => agentReportOf(config))
+  const environment = await environmentOf(ctx, signal)
+  const members = await survey.doubtOffline(listed, signal)
   for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
-  const [instances, acls, volumes] = await Promise.all([
-    listInstances(ctx, signal),
-    listAcls(ctx, signal),
-    disks.list(signal),
-  ])
-  const aclOf = new Map(acls.map((acl) => [acl.name, acl]))
+  const isBrief = mayBeBrief && survey.isCurrent(members)
+  const uplink = await survey.uplink(signal)
+  const objects = isBrief
+    ? null
+    : await survey.read(members, () => readObjects(ctx, disks, signal)).catch(() => null)
+  const networking = {
+    hasOvn: uplink !== undefined,
+    hasAgents: members.some(({ config }) => agentReportOf(config)),
+  }
   // Disks are not assigned to hosts: all of them are reported with the first host.
-  let remaining = volumes
+  let remaining = objects?.volumes ?? []
   const answering = members.filter(({ status }) => isAnswering(status))
   const described = inOrderOfArrival(answering, maxConcurrentMembers, async (member) => ({
     member,
-    resources: await readResources(ctx, isCluster ? member.name : null, signal).catch(() => null),
+    resources: await survey.resourcesOf(isCluster ? member.name : null, signal),
   }))
   for await (const { member, resources } of described) {
     if (!resources) continue
-    const own = instances.filter(
-      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
-    )
-    yield {
+    const hardware = {
       name: member.name,
-      ...(!isAccepting(ctx, member, { hasOvn, hasAgents }) && { isClosed: true }),
+      ...(!isAccepting(ctx, member, networking) && { isClosed: true }),
       ...(isCluster && { isCordoned: isCordoned(member) }),
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),
-      capabilities: capabilitiesOf(ctx, member, environment.server_version, { hasOvn, hasAgents }),
-      gpus: cards(ctx, resources).map((card) => gpuReport(card, own)),
+      capabilities: capabilitiesOf(ctx, member, environment.server_version, networking),
+    }
+    const own = (objects?.instances ?? []).filter(
+      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
+    )
+    const gpus = cards(ctx, resources).map((card) => gpuReport(card, own))
+    if (!objects) {
+      yield { ...hardware, isSummary: true, gpus: gpus.map(unknownHolder), vms: [], disks: [] }
+      continue
+    }
+    yield {
+      ...hardware,
+      gpus,
       // The state of an instance in `Error` is unknown, but it may still hold its GPUs.
       vms: own
         .filter(({ status }) => status !== 'Error')
-        .map((instance) => statuses.listed(instance, generationAt(member, aclOf, instance))),
+        .map((instance) => statuses.listed(instance, generationAt(member, objects.aclOf, instance))),
       disks: remaining,
     }
     remaining = []
   }
 }
+
+async function readObjects(ctx: IncusContext, disks: Disks, stopping: AbortSignal) {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(objectsMs)])
+  const [instances, acls, volumes] = await Promise.all([
+    listInstances(ctx, signal),
+    listAcls(ctx, signal),
+    disks.list(signal),
+  ])
+  return { instances, volumes, aclOf: new Map(acls.map((acl) => [acl.name, acl])) }
+}
+
+const unknownHolder = (gpu: GpuReport): GpuReport => ({ ...gpu, holderVmId: null, isClean: false })
 
 /** An evacuated member answers, but accepts no VMs; Offline and Blocked members do not answer. */
 const isAnswering = (status: string) => status === 'Online' || status === 'Evacuated'

@@ -1,6 +1,6 @@
-import type { GpuReport, VmSpec } from '../engine.ts'
-import { modelByPciId } from '../gpu-models.ts'
-import type { IncusContext } from './context.ts'
+import type { GpuReport, VmSpec } from '../../engine.ts'
+import { modelByPciId } from '../../gpu-models.ts'
+import type { IncusContext } from '../context.ts'
 import { isClustered } from './members.ts'
 
 /** The part of `GET /1.0/resources` that Slipway uses. */
@@ -13,7 +13,7 @@ export interface Resources {
   pci: { devices: { pci_address: string; iommu_group?: number }[] | null }
 }
 
-const resourcesMs = 10_000
+const resourcesMs = 4_000
 
 /** `member` is null for a server without a cluster. */
 export const readResources = (ctx: IncusContext, member: string | null, signal: AbortSignal) =>

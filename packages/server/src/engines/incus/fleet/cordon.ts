@@ -1,4 +1,4 @@
-import type { IncusContext } from './context.ts'
+import type { IncusContext } from '../context.ts'
 import type { Member } from './members.ts'
 
 const schedulerKey = 'scheduler.instance'

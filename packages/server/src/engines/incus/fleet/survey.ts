@@ -1,0 +1,104 @@
+import type { IncusContext } from '../context.ts'
+import { findUplink } from '../networks.ts'
+import type { Member } from './members.ts'
+import { type Resources, readResources } from './resources.ts'
+
+/** Events tell what changes; this is for events that were lost. */
+const fullReadMs = 60_000
+/** Hardware changes only with a reboot, after which the member has another status for a while. */
+const resourcesMs = 600_000
+/** Incus may show a member as offline only because the leader that counts its heartbeats is gone. */
+const doubtMs = 60_000
+const doubtedReadMs = 2_000
+
+/** What the last inventory read, and whether it can have changed since. */
+export class Survey {
+  readonly #ctx: IncusContext
+  readonly #isFollowing: () => boolean
+  readonly #resources = new Map<string, { resources: Resources; readAtMs: number }>()
+  readonly #offlineSinceMs = new Map<string, number>()
+  #hasNews = true
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #members = ''
+  #uplink: { name: string | undefined; readAtMs: number } | undefined
+
+  /** `isFollowing` returns whether events arrive. */
+  constructor(ctx: IncusContext, isFollowing: () => boolean) {
+    this.#ctx = ctx
+    this.#isFollowing = isFollowing
+  }
+
+  noteEvent(): void {
+    this.#hasNews = true
+  }
+
+  /** True if nothing has to be read besides the members. */
+  isCurrent(members: Member[]): boolean {
+    const isRecent = performance.now() - this.#readAtMs < fullReadMs
+    return isRecent && !this.#hasNews && this.#isFollowing() && this.#members === textOf(members)
+  }
+
+  /** Runs a full read. Events that arrive meanwhile cause another one. */
+  async read<T>(members: Member[], work: () => Promise<T>): Promise<T> {
+    this.#hasNews = false
+    const begunAtMs = performance.now()
+    try {
+      const result = await work()
+      this.#readAtMs = begunAtMs
+      this.#members = textOf(members)
+      return result
+    } catch (error) {
+      this.#hasNews = true
+      throw error
+    }
+  }
+
+  /** The uplink of OVN networks, which an operator creates once. */
+  async uplink(signal: AbortSignal): Promise<string | undefined> {
+    if (!this.#uplink || performance.now() - this.#uplink.readAtMs > fullReadMs)
+      this.#uplink = { name: await findUplink(this.#ctx, signal), readAtMs: performance.now() }
+    return this.#uplink.name
+  }
+
+  /** Null if the member does not answer. */
+  async resourcesOf(member: string | null, signal: AbortSignal): Promise<Resources | null> {
+    const key = member ?? ''
+    const known = this.#resources.get(key)
+    if (known && performance.now() - known.readAtMs < resourcesMs) return known.resources
+    const resources = await readResources(this.#ctx, member, signal).catch(() => null)
+    if (resources) this.#resources.set(key, { resources, readAtMs: performance.now() })
+    return resources
+  }
+
+  /** Asks members themselves that Incus shows as offline since a short time; returns the members as they are. */
+  doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
+    const nowMs = performance.now()
+    return Promise.all(
+      members.map(async (member) => {
+        if (member.status !== 'Offline') {
+          this.#offlineSinceMs.delete(member.name)
+          return member
+        }
+        const sinceMs = this.#offlineSinceMs.get(member.name) ?? nowMs
+        this.#offlineSinceMs.set(member.name, sinceMs)
+        const isAnswering = nowMs - sinceMs < doubtMs && (await this.#answers(member.name, signal))
+        if (isAnswering) return { ...member, status: 'Online' }
+        // It may come back with other hardware.
+        this.#resources.delete(member.name)
+        return member
+      }),
+    )
+  }
+
+  #answers(member: string, signal: AbortSignal): Promise<boolean> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(doubtedReadMs)])
+    return readResources(this.#ctx, member, limit).then(
+      () => true,
+      () => false,
+    )
+  }
+}
+
+/** What a report depends on; messages contain times. */
+const textOf = (members: Member[]) =>
+  JSON.stringify(members.map(({ name, status, config }) => [name, status, config]))
