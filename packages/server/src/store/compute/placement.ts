@@ -27,7 +27,8 @@ const claim = statement<never, Columns<{ vmId: string; gpuId: string }>>(
 )
 
 // The host row is locked before its GPUs, as in every change of a GPU's state.
-const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
+// GPUs that are known to be reset are free at once, except those that an operator holds back.
+const quarantine = statement<{ vm_id: string }, { vmIds: string[]; areReset: boolean }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
      SELECT id FROM hosts WHERE id = ANY (ARRAY(SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])))
@@ -35,7 +36,9 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
    left_by AS MATERIALIZED (
      SELECT id, vm_id FROM gpus
      WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed' AND host_id IN (SELECT id FROM host))
-   UPDATE gpus g SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now()
+   UPDATE gpus g SET vm_id = NULL,
+     state = CASE WHEN :areReset AND NOT g.is_held_back THEN 'free' ELSE 'quarantined' END,
+     quarantined_at = CASE WHEN :areReset AND NOT g.is_held_back THEN NULL ELSE slipway_now() END
    FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
 )
 
@@ -113,8 +116,8 @@ async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
 }
 
 /** Releases the GPUs of VMs; no VM gets them before the engine has reset them. Returns the number of GPUs of each VM. */
-export async function quarantineGpus(tx: Tx, vmIds: string[]): Promise<number[]> {
-  const released = await quarantine.all(tx, { vmIds })
+export async function quarantineGpus(tx: Tx, vmIds: string[], areReset = false): Promise<number[]> {
+  const released = await quarantine.all(tx, { vmIds, areReset })
   return vmIds.map((id) => released.filter(({ vm_id }) => vm_id === id).length)
 }
 

@@ -1,0 +1,95 @@
+import { eventually } from '@slipway/testing/eventually.ts'
+import { resourcesOf } from '@slipway/testing/resources.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { location, ServiceBench } from '../support/incus/service-bench.ts'
+import type { IncusMember } from '../support/incus-bench.ts'
+
+const vmCount = Number(process.env.SLIPWAY_VMS ?? 20)
+const patienceMs = 240_000
+const slowMs = 1_100
+
+let stand: ServiceBench
+let resources: ReturnType<typeof resourcesOf>
+beforeAll(async () => {
+  stand = await ServiceBench.open()
+  resources = resourcesOf(stand.service)
+}, 240_000)
+afterAll(() => stand?.close(), 60_000)
+
+type Begun = Awaited<ReturnType<typeof resources.createVm>>
+
+/** Every operation must succeed. Prints how long the slowest took. */
+async function all(what: string, begin: () => Promise<Begun>[]): Promise<string[]> {
+  const begunMs = performance.now()
+  const ids = await Promise.all((await Promise.all(begin())).map((begun) => resources.succeeded(begun)))
+  console.info(`${what}: ${Math.round(performance.now() - begunMs)} ms`)
+  return ids
+}
+
+const faults: Record<
+  string,
+  { break: (member: IncusMember) => unknown; mend: (member: IncusMember) => unknown }
+> = {
+  killed: { break: (member) => member.kill(), mend: (member) => member.start() },
+  hanging: { break: (member) => member.freeze(), mend: (member) => member.thaw() },
+  slow: {
+    break: (member) => Object.assign(stand.relays.get(member)!, { delayMs: slowMs }),
+    mend: (member) => Object.assign(stand.relays.get(member)!, { delayMs: 0 }),
+  },
+  'cut off': {
+    break: (member) => stand.bench.cutOff(member),
+    mend: (member) => stand.bench.reconnect(member),
+  },
+}
+
+async function setSchedulable(name: string, schedulable: boolean): Promise<void> {
+  const token = stand.service.credentials.operator_key
+  const host = (await stand.hosts()).find((one) => one.name === name)!
+  await stand.service.ok('adminHostUpdate', { token, params: { host_id: host.id }, body: { schedulable } })
+}
+
+const cases = Object.keys(faults).flatMap((fault) => [
+  { fault, role: 'member' },
+  { fault, role: 'leader' },
+])
+
+test.each(cases)(
+  'with a $role that is $fault, nothing fails on the other members',
+  { timeout: 900_000 },
+  async ({ fault, role }) => {
+    const leader = await stand.bench.leader()
+    const broken = role === 'leader' ? leader : stand.bench.members.find((member) => member !== leader)!
+    const others = stand.bench.members.filter((member) => member !== broken).map(({ name }) => name)
+    // Placement cannot know of the fault before the service does.
+    await setSchedulable(broken.name, false)
+    const [before] = await all('one VM before', () => [resources.createVm(wanted())])
+    await faults[fault]!.break(broken)
+    const begunMs = performance.now()
+    try {
+      const ids = await all(`${vmCount} creations`, () =>
+        Array.from({ length: vmCount }, () => resources.createVm(wanted())),
+      )
+      await all('a rule', () => [resources.createRule()])
+      await all('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
+      await all('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
+      // The guests of healthy members were never in doubt.
+      expect(await resources.stateOf(before!)).toBe('STATE_RUNNING')
+      for (const { name, state } of await stand.hosts())
+        if (others.includes(name)) expect([name, state]).toEqual([name, 'up'])
+      await all('deletions', () => [...ids, before!].map((id) => resources.removeVm(id)))
+      const downs = await stand.service.sql<{ name: string }>(
+        `SELECT data->>'name' AS name FROM events WHERE type = 'host.down' AND data->>'name' = ANY($1)`,
+        [others],
+      )
+      expect(downs).toEqual([])
+    } finally {
+      console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
+      await faults[fault]!.mend(broken)
+    }
+    await eventually(async () => (await stand.hosts()).every(({ state }) => state === 'up'), patienceMs)
+    await setSchedulable(broken.name, true)
+    await stand.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
+  },
+)
+
+const wanted = () => ({ type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' })
