@@ -454,16 +454,23 @@ CREATE TABLE gpus (
   vm_id uuid,
   quarantined_at timestamp with time zone,
   is_held_back boolean DEFAULT false NOT NULL,
+  held_for uuid,
+  held_kind text,
+  last_vm_id uuid,
   CONSTRAINT gpus_pkey PRIMARY KEY (id),
   CONSTRAINT gpus_host_id_pci_address_key UNIQUE (host_id, pci_address),
   CONSTRAINT gpus_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id) ON DELETE CASCADE,
-  CONSTRAINT gpus_state_check CHECK (state = ANY (ARRAY['free'::text, 'claimed'::text, 'quarantined'::text, 'gone'::text])),
   CONSTRAINT gpus_check CHECK ((state = 'claimed'::text) = (vm_id IS NOT NULL) OR state = 'gone'::text),
-  CONSTRAINT gpus_check1 CHECK ((state = 'quarantined'::text) = (quarantined_at IS NOT NULL))
+  CONSTRAINT gpus_check1 CHECK ((state = 'quarantined'::text) = (quarantined_at IS NOT NULL)),
+  CONSTRAINT gpus_held_kind_check CHECK (held_kind = ANY (ARRAY['request'::text, 'reservation'::text, 'operation'::text])),
+  CONSTRAINT gpus_state_check CHECK (state = ANY (ARRAY['free'::text, 'claimed'::text, 'quarantined'::text, 'held'::text, 'gone'::text])),
+  CONSTRAINT gpus_held_check CHECK ((held_for IS NULL) = (held_kind IS NULL) AND (state <> 'held'::text OR held_for IS NOT NULL AND vm_id IS NULL) AND ((state <> ALL (ARRAY['free'::text, 'gone'::text])) OR held_for IS NULL) AND ((state <> ALL (ARRAY['claimed'::text, 'quarantined'::text])) OR held_for IS NULL OR held_kind = 'reservation'::text))
 );
 CREATE INDEX gpus_by_vm ON gpus USING btree (vm_id) WHERE vm_id IS NOT NULL;
 CREATE INDEX gpus_quarantined ON gpus USING btree (quarantined_at) WHERE state = 'quarantined'::text;
 CREATE INDEX gpus_gone ON gpus USING btree (host_id) WHERE state = 'gone'::text;
+CREATE INDEX gpus_held ON gpus USING btree (held_for) WHERE held_for IS NOT NULL;
+CREATE INDEX gpus_quarantined_by_vm ON gpus USING btree (last_vm_id) WHERE state = 'quarantined'::text;
 
 CREATE FUNCTION count_host_gpus()
  RETURNS trigger
@@ -479,7 +486,7 @@ BEGIN
     FROM (
       SELECT g.host_id, g.numa_node,
              count(*) FILTER (WHERE g.state = 'free') AS free,
-             count(*) FILTER (WHERE g.state = 'claimed' OR g.vm_id IS NOT NULL) AS claimed,
+             count(*) FILTER (WHERE g.state IN ('claimed', 'held') OR g.vm_id IS NOT NULL) AS claimed,
              min(hosts.usable_gpus) AS usable
       FROM gpus g JOIN hosts ON hosts.id = g.host_id
       WHERE g.host_id IN (SELECT host_id FROM changed)
@@ -1548,4 +1555,133 @@ CREATE TABLE dev_faults (
   "position" bigint GENERATED ALWAYS AS IDENTITY,
   fault jsonb NOT NULL,
   CONSTRAINT dev_faults_pkey PRIMARY KEY (id)
+);
+
+-- Requests for VMs that wait until GPUs are free.
+CREATE TABLE capacity_requests (
+  id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  state text DEFAULT 'waiting'::text NOT NULL,
+  on_available text NOT NULL,
+  hold_seconds integer NOT NULL,
+  body json NOT NULL,
+  start_vm_id uuid,
+  family text NOT NULL,
+  gpus integer NOT NULL,
+  blocked_by text DEFAULT ''::text NOT NULL,
+  labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+  until timestamp with time zone NOT NULL,
+  location text DEFAULT ''::text NOT NULL,
+  held_host uuid,
+  held_until timestamp with time zone,
+  granted_at timestamp with time zone,
+  resource_id uuid,
+  operation_id uuid,
+  old_places json,
+  failed_boots integer DEFAULT 0 NOT NULL,
+  error json,
+  first_latest_at timestamp with time zone,
+  actor text NOT NULL,
+  request_id text NOT NULL,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT capacity_requests_pkey PRIMARY KEY (id),
+  CONSTRAINT capacity_requests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  CONSTRAINT capacity_requests_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  CONSTRAINT capacity_requests_state_check CHECK (state = ANY (ARRAY['waiting'::text, 'held'::text, 'fulfilled'::text, 'expired'::text, 'cancelled'::text, 'failed'::text])),
+  CONSTRAINT capacity_requests_on_available_check CHECK (on_available = ANY (ARRAY['create'::text, 'hold'::text])),
+  CONSTRAINT capacity_requests_gpus_check CHECK (gpus > 0),
+  CONSTRAINT capacity_requests_blocked_by_check CHECK (blocked_by = ANY (ARRAY[''::text, 'quota'::text, 'budget'::text, 'payment'::text, 'suspended'::text])),
+  CONSTRAINT capacity_requests_check CHECK ((state = 'held'::text) = (held_until IS NOT NULL)),
+  CONSTRAINT capacity_requests_check1 CHECK ((state = 'held'::text) = (held_host IS NOT NULL)),
+  CONSTRAINT capacity_requests_check2 CHECK ((state = ANY (ARRAY['waiting'::text, 'held'::text])) = (due_at IS NOT NULL))
+);
+CREATE INDEX capacity_requests_by_project ON capacity_requests USING btree (project_id, id);
+CREATE INDEX capacity_requests_due ON capacity_requests USING btree (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_open ON capacity_requests USING btree (organization_id, id) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_unfinished ON capacity_requests USING btree (family, id) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_by_operation ON capacity_requests USING btree (operation_id) WHERE operation_id IS NOT NULL;
+CREATE INDEX capacity_requests_by_host ON capacity_requests USING btree (held_host) WHERE held_host IS NOT NULL;
+CREATE INDEX capacity_requests_ended ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL;
+CREATE INDEX capacity_requests_estimated ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL AND first_latest_at IS NOT NULL;
+CREATE UNIQUE INDEX capacity_requests_start ON capacity_requests USING btree (start_vm_id) WHERE due_at IS NOT NULL;
+
+-- The queue for the GPUs of one family at one location. Its row is locked by whoever adds to the queue, and by
+-- whoever frees GPUs.
+CREATE TABLE capacity_lanes (
+  location text NOT NULL,
+  family text NOT NULL,
+  virtual_time bigint DEFAULT 0 NOT NULL,
+  waiting integer DEFAULT 0 NOT NULL,
+  accumulator uuid,
+  target_host uuid,
+  accumulating_since timestamp with time zone,
+  paused_until timestamp with time zone,
+  likely_at timestamp with time zone,
+  hit_rate real,
+  estimated_at timestamp with time zone,
+  due_at timestamp with time zone,
+  CONSTRAINT capacity_lanes_pkey PRIMARY KEY (location, family),
+  CONSTRAINT capacity_lanes_accumulator_key UNIQUE (accumulator),
+  CONSTRAINT capacity_lanes_location_fkey FOREIGN KEY (location) REFERENCES locations(name),
+  CONSTRAINT capacity_lanes_accumulator_fkey FOREIGN KEY (accumulator) REFERENCES capacity_requests(id),
+  CONSTRAINT capacity_lanes_waiting_check CHECK (waiting >= 0),
+  CONSTRAINT capacity_lanes_check CHECK ((accumulator IS NULL) = (target_host IS NULL)),
+  CONSTRAINT capacity_lanes_check1 CHECK ((accumulator IS NULL) = (accumulating_since IS NULL))
+);
+
+-- The places of unfinished requests in the queues.
+CREATE TABLE capacity_places (
+  request_id uuid NOT NULL,
+  location text NOT NULL,
+  family text NOT NULL,
+  turn bigint NOT NULL,
+  gpus integer NOT NULL,
+  host_id uuid,
+  is_open boolean DEFAULT true NOT NULL,
+  earliest_at timestamp with time zone,
+  likely_at timestamp with time zone,
+  latest_at timestamp with time zone,
+  basis text DEFAULT 'none'::text NOT NULL,
+  estimated_at timestamp with time zone,
+  CONSTRAINT capacity_places_pkey PRIMARY KEY (request_id, location),
+  CONSTRAINT capacity_places_request_id_fkey FOREIGN KEY (request_id) REFERENCES capacity_requests(id) ON DELETE CASCADE,
+  CONSTRAINT capacity_places_location_family_fkey FOREIGN KEY (location, family) REFERENCES capacity_lanes(location, family),
+  CONSTRAINT capacity_places_basis_check CHECK (basis = ANY (ARRAY['expiries'::text, 'history'::text, 'none'::text]))
+);
+CREATE INDEX capacity_places_in_order ON capacity_places USING btree (location, family, turn, request_id) WHERE is_open;
+CREATE INDEX capacity_places_by_size ON capacity_places USING btree (location, family, gpus, turn, request_id) WHERE is_open AND host_id IS NULL;
+CREATE INDEX capacity_places_by_host ON capacity_places USING btree (host_id, gpus, turn, request_id) WHERE is_open AND host_id IS NOT NULL;
+CREATE INDEX capacity_places_by_lane ON capacity_places USING btree (location, family);
+
+CREATE FUNCTION count_waiting()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP <> 'INSERT' AND OLD.is_open THEN
+    UPDATE capacity_lanes SET waiting = waiting - 1 WHERE location = OLD.location AND family = OLD.family;
+  END IF;
+  IF TG_OP <> 'DELETE' AND NEW.is_open THEN
+    UPDATE capacity_lanes SET waiting = waiting + 1 WHERE location = NEW.location AND family = NEW.family;
+  END IF;
+  RETURN NULL;
+END $function$;
+
+CREATE TRIGGER capacity_places_added AFTER INSERT OR DELETE ON capacity_places FOR EACH ROW EXECUTE FUNCTION count_waiting();
+
+CREATE TRIGGER capacity_places_changed AFTER UPDATE OF is_open ON capacity_places FOR EACH ROW WHEN (old.is_open <> new.is_open) EXECUTE FUNCTION count_waiting();
+
+-- The last turn of each organization in a queue, so that organizations alternate.
+CREATE TABLE capacity_turns (
+  organization_id uuid NOT NULL,
+  location text NOT NULL,
+  family text NOT NULL,
+  last_turn bigint DEFAULT 0 NOT NULL,
+  no_hold_until timestamp with time zone,
+  CONSTRAINT capacity_turns_pkey PRIMARY KEY (location, family, organization_id),
+  CONSTRAINT capacity_turns_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  CONSTRAINT capacity_turns_location_family_fkey FOREIGN KEY (location, family) REFERENCES capacity_lanes(location, family)
 );

@@ -82,6 +82,21 @@ export const ApiErrorBody = record(
         description: 'With `out_of_stock`: the locations where the VM would fit.',
       }),
     ),
+    queue: Type.Optional(
+      Type.Object(
+        {
+          length: Type.Integer(),
+          likely_at: Type.String({
+            description:
+              'When a new capacity request would probably be granted, at most 60 seconds old. Empty if there is no estimate.',
+          }),
+        },
+        {
+          description:
+            'With `out_of_stock`: the queue for such GPUs. `POST …/capacity-requests` adds a request to it.',
+        },
+      ),
+    ),
     error: Type.Optional(
       Type.String({ description: 'The OAuth error name; only token endpoints return it.' }),
     ),

@@ -4,6 +4,7 @@ import { adminCatalogueRoutes } from './admin/catalogue.ts'
 import { adminFleetRoutes } from './admin/fleet.ts'
 import { adminOperationRoutes } from './admin/operations.ts'
 import { adminTenantRoutes } from './admin/tenants.ts'
+import { adminCapacityRequestRoutes, capacityRequestRoutes } from './capacity-requests.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
@@ -24,6 +25,7 @@ export const routes = {
   ...organizationRoutes,
   ...catalogueRoutes,
   ...vmRoutes,
+  ...capacityRequestRoutes,
   ...sshKeyRoutes,
   ...diskRoutes,
   ...vpcRoutes,
@@ -31,6 +33,7 @@ export const routes = {
   ...eventRoutes,
   ...findingRoutes,
   ...adminFleetRoutes,
+  ...adminCapacityRequestRoutes,
   ...adminCatalogueRoutes,
   ...adminTenantRoutes,
   ...adminOperationRoutes,

@@ -99,8 +99,18 @@ export const stepStates = ['pending', 'running', 'done', 'failed', 'undone'] as 
 export const hostStates = ['up', 'down', 'draining', 'drained'] as const
 export type HostState = (typeof hostStates)[number]
 
-export const gpuStates = ['free', 'claimed', 'quarantined', 'gone'] as const
+export const gpuStates = ['free', 'claimed', 'quarantined', 'held', 'gone'] as const
 export type GpuState = (typeof gpuStates)[number]
+
+export const capacityRequestStates = [
+  'waiting',
+  'held',
+  'fulfilled',
+  'expired',
+  'cancelled',
+  'failed',
+] as const
+export type CapacityRequestState = (typeof capacityRequestStates)[number]
 
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]

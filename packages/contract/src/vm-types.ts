@@ -127,6 +127,7 @@ export const countedQuotaNames = [
   'ssh_keys',
   'members',
   'webhooks',
+  'capacity_requests',
 ] as const
 export type CountedQuotaName = (typeof countedQuotaNames)[number]
 

@@ -12,6 +12,7 @@ import { networks } from './network/resource.ts'
 import { operations } from './operation/resource.ts'
 import { organizations } from './org/resource.ts'
 import { projects } from './project/resource.ts'
+import { capacityRequests } from './queue/resource.ts'
 import { sshKeys } from './ssh-key/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { vms } from './vm/resource.ts'
@@ -33,6 +34,7 @@ export const resources: Record<ResourceNoun, Resolvable<object>> = {
   image: images,
   location: locations,
   operation: operations,
+  queue: capacityRequests,
   host: hosts,
   user: users,
 }

@@ -16,6 +16,7 @@ export type ResourceNoun =
   | 'image'
   | 'location'
   | 'operation'
+  | 'queue'
   | 'host'
   | 'user'
 

@@ -24,6 +24,9 @@ export const Gpu = record('Gpu', {
   numa_node: Type.Integer(),
   state: Type.Enum([...gpuStates]),
   vm_id: Type.String({ description: 'Empty if no VM uses the GPU.' }),
+  held_for: Type.String({
+    description: 'The capacity request or reservation to which the GPU belongs. Empty if there is none.',
+  }),
 })
 export type Gpu = Static<typeof Gpu>
 
@@ -86,6 +89,7 @@ export const FamilyCapacity = record('FamilyCapacity', {
   }),
   claimed: Type.Integer(),
   quarantined: Type.Integer(),
+  held: Type.Integer({ description: 'GPUs that are held for capacity requests and reservations.' }),
   largest_type: Type.String({ description: 'The largest type that still fits. Empty if none fits.' }),
 })
 

@@ -46,6 +46,7 @@ function viewOf(route: RouteId): Record<string, unknown> {
 }
 const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
 const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
+const capacityRequest = of('capacity_request', id('b05'), 'project', viewOf('capacityRequestCreate'))
 const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
@@ -78,6 +79,18 @@ export const eventFacts: Record<EventType, EventFacts> = {
     spent_usd: 1612.35,
     hard_stop: true,
   }),
+  'capacity_request.cancelled': capacityRequest('A capacity request was cancelled.'),
+  'capacity_request.created': capacityRequest('A capacity request was added to the queue.'),
+  'capacity_request.expired': capacityRequest(
+    'A capacity request ended because its time was over, or because its hold was not claimed.',
+  ),
+  'capacity_request.failed': capacityRequest('GPUs were free, but the VM could not be created or started.'),
+  'capacity_request.fulfilled': capacityRequest('The VM of a capacity request is being created or started.'),
+  'capacity_request.held': capacityRequest('GPUs are held for a capacity request.'),
+  'capacity_request.requeued': capacityRequest(
+    'A capacity request waits again, in its old place: its GPUs were lost, or its VM did not boot.',
+  ),
+  'capacity_request.updated': capacityRequest('The end or the labels of a capacity request changed.'),
   'disk.available': disk('A disk is ready: created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
     ...began('CREATE'),

@@ -1,6 +1,7 @@
 import type { OrganizationQuotaName, QuotaName } from '@slipway/contract'
 import { invalidField, requireFound } from '../domain/failure.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
+import { recheckBlocked } from '../store/capacity/requests.ts'
 import {
   listOrganizationQuotas,
   type OrganizationQuotaRow,
@@ -21,6 +22,8 @@ export async function changeQuotas(
   const { organizationId } = requireFound('project', await findProjectScope(tx, projectId))
   refuseRepeated(items)
   await setQuotas(tx, projectId, items)
+  await recheckBlocked(tx, organizationId)
+  tx.signal('capacity')
   await emit(tx, {
     ...by,
     type: 'quotas.updated',
@@ -46,6 +49,8 @@ export async function changeOrganizationQuotas(
     organizationId,
     Object.fromEntries(items.map(({ name, max }) => [name, max])),
   )
+  await recheckBlocked(tx, organizationId)
+  tx.signal('capacity')
   await emit(tx, {
     ...by,
     type: 'quotas.updated',

@@ -88,6 +88,7 @@ export const quotasSection = {
   ssh_keys: field(count, 200),
   members: field(count, 200),
   webhooks: field(count, 50),
+  capacity_requests: field(count, 50),
 } satisfies Record<OrganizationQuotaName, Field<number>>
 
 export const operationsSection = {

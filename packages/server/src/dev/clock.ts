@@ -23,6 +23,7 @@ const settledKinds: WorkKind[] = [
   'suspension',
   'firewalls',
   'maintenance',
+  'capacity',
 ]
 
 /** The parts of a server that do work which becomes due by time. */
@@ -96,6 +97,7 @@ async function settle(workers: Workers, limit: number, readsEngines: boolean): P
     if (found.expiry) await reconciler.expiry()
     if (found.suspension) await reconciler.suspension()
     if (found.maintenance) await reconciler.maintenance()
+    if (found.capacity) await reconciler.capacity()
     await billing.once()
     await reconciler.stamp()
     await webhooks.once()

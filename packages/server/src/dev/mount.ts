@@ -17,10 +17,11 @@ import { isOwnOrigin } from '../http/host-names.ts'
 import type { EventStreams } from '../http/streams/streams.ts'
 import { compileValidators } from '../http/validation.ts'
 import { requireQuota } from '../operations/admission.ts'
+import { offerGpus } from '../operations/capacity/offer.ts'
 import { demoOf } from '../setup/demo.ts'
 import { setPaymentState } from '../store/billing/payments.ts'
 import { findAnyVm } from '../store/compute/vms.ts'
-import { limitCapacity } from '../store/dev/capacity.ts'
+import { limitCapacity, listHostIds } from '../store/dev/capacity.ts'
 import { deleteAllButDemo } from '../store/dev/reset.ts'
 import { findHost } from '../store/fleet/fleet.ts'
 import { advanceClock, changeClock, readClock, type Workers } from './clock.ts'
@@ -142,6 +143,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         const fitting = await limitCapacity(tx, place, type.gpuCount, body.free)
         if (fitting < body.free)
           throw invalidField('free', `is more than the fleet has: ${fitting} VMs of this type fit now`)
+        await offerGpus(tx, await listHostIds(tx, place))
       })
       return body
     },

@@ -55,8 +55,11 @@ export const nameTaken = (what: string, name: string) =>
   new Failure('already_exists', `A ${what} named ${name} already exists. Choose another name.`)
 
 /** The 409 of a lack of capacity; `available_locations` are where the request would succeed. */
-export const outOfStock = (message: string, available_locations: string[] = []) =>
-  new Failure('out_of_stock', message, { extra: { available_locations } })
+export const outOfStock = (
+  message: string,
+  available_locations: string[] = [],
+  queue?: { length: number; likely_at: string },
+) => new Failure('out_of_stock', message, { extra: { available_locations, ...(queue && { queue }) } })
 
 export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)

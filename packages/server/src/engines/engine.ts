@@ -139,8 +139,6 @@ export interface VmStatus {
   /** Generation of the rules that apply; the reconciler applies newer ones again. */
   firewallGeneration: number
   diskIds: string[]
-  /** The VM is off, and the GPUs that it had are reset. Otherwise a host report says so later. */
-  areGpusReset?: boolean
   /** Exit reason and last serial lines, for operators and failure messages. */
   detail?: string
 }

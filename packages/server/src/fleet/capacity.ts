@@ -16,10 +16,10 @@ export async function readCapacity(db: Queryable) {
   return locations.flatMap(({ name: location }) =>
     familyNames.map((family) => {
       const count = counts.find((row) => row.location === location && row.family === family)
-      const { total = 0, free = 0, unavailable = 0, claimed = 0, quarantined = 0 } = count ?? {}
+      const { total = 0, free = 0, unavailable = 0, claimed = 0, quarantined = 0, held = 0 } = count ?? {}
       const largest = vmTypes.findLast((type) => type.family === family && fitsAt(location, type.name))
       const largest_type = largest?.name ?? ''
-      return { location, family, total, free, unavailable, claimed, quarantined, largest_type }
+      return { location, family, total, free, unavailable, claimed, quarantined, held, largest_type }
     }),
   )
 }

@@ -1,5 +1,6 @@
 import { type EventType, families, familyNames, familyOfModel } from '@slipway/contract'
 import { Failure, invalidField, notFound } from '../domain/failure.ts'
+import { dropHolds, offerGpus } from '../operations/capacity/offer.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import {
@@ -57,7 +58,10 @@ export async function changeHost(
   { schedulable, note }: { schedulable?: boolean; note?: string },
 ): Promise<HostRow> {
   await readHost(tx, id)
-  if (schedulable !== undefined) await setHostSchedulable(tx, id, schedulable)
+  if (schedulable !== undefined) {
+    await setHostSchedulable(tx, id, schedulable)
+    await (schedulable ? offerGpus : dropHolds)(tx, [id])
+  }
   if (note !== undefined) await setHostNote(tx, { id, note })
   if (schedulable === undefined && note === undefined) return readHost(tx, id)
   const data = { ...(schedulable !== undefined && { schedulable }), ...(note !== undefined && { note }) }
@@ -68,6 +72,7 @@ export async function changeHost(
 /** Lets the host take no new VMs, and emits an event for every tenant with VMs on it. */
 export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   if (!(await startDraining(tx, id))) throw notFound('host')
+  await dropHolds(tx, [id])
   const { name, location, vms } = await readHost(tx, id)
   await emitHost(tx, by, 'host.draining', id, { name, location, vms: vms.length })
   for (const tenant of await listHostTenants(tx, id))
@@ -103,8 +108,9 @@ export async function changeGpuHold(
   id: string,
   state: 'free' | 'quarantined',
 ): Promise<HostRow['gpus'][number]> {
-  const gpu = await setGpuHold(tx, id, state === 'quarantined')
-  if (!gpu) throw notFound('GPU')
+  const found = await setGpuHold(tx, id, state === 'quarantined')
+  if (!found) throw notFound('GPU')
+  const { host_id, ...gpu } = found
   if (gpu.state !== state)
     throw new Failure(
       'conflict',
@@ -114,6 +120,7 @@ export async function changeGpuHold(
     )
   const data = { state: gpu.state, pci_address: gpu.pci_address }
   await emit(tx, { ...by, type: 'gpu.updated', resourceType: 'gpu', resourceId: gpu.id, data })
+  if (state === 'free') await offerGpus(tx, [host_id])
   return gpu
 }
 

@@ -4,9 +4,9 @@ import { breakConnection, connectionOptions, sessionKeepAlive } from './connecti
 
 /**
  * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
- * access: cached rights are out of date.
+ * access: cached rights are out of date. capacity: a capacity request is due.
  */
-export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access'
+export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | 'capacity'
 
 const channel = 'slipway'
 /**

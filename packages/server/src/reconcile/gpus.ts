@@ -1,4 +1,5 @@
 import type { HostReport } from '../engines/engine.ts'
+import { offerGpus } from '../operations/capacity/offer.ts'
 import type { Database } from '../postgres/database.ts'
 import { freeCleanGpus, listQuarantinedGpus } from '../store/compute/placement.ts'
 
@@ -17,5 +18,6 @@ export async function freeReportedGpus(
     return gpu?.isClean && gpu.holderVmId === null
   }
   const cleanIds = quarantined.filter(isClean).map(({ id }) => id)
-  await freeCleanGpus(database, cleanIds, inspectedAt)
+  if (cleanIds.length === 0) return
+  await database.transaction(async (tx) => offerGpus(tx, await freeCleanGpus(tx, cleanIds, inspectedAt)))
 }

@@ -3,6 +3,7 @@ import type { EventType, HostState } from '@slipway/contract'
 import { gpuStateAfterReport, shapeOf } from '../domain/host-report.ts'
 import { chunksOf } from '../domain/lists.ts'
 import type { HostReport } from '../engines/engine.ts'
+import { dropHolds, offerReportedGpus } from '../operations/capacity/offer.ts'
 import type { Database, Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { emit } from '../store/events/events.ts'
@@ -85,6 +86,10 @@ async function applyTogether(
   })
   const rows = changes.map(({ row }) => row)
   await writeReportedHosts(tx, rows, asked)
+  await offerReportedGpus(
+    tx,
+    rows.map(({ id }) => id),
+  )
   for (const { host, notices } of changes)
     for (const { type, data } of notices)
       await emitHost(tx, type, host.id, { name: host.name, location, ...data })
@@ -192,4 +197,8 @@ export async function markAwayHosts(database: Database, location: string, names:
 
 async function emitDown(tx: Tx, lost: LostHost[]): Promise<void> {
   for (const { id, name, location } of lost) await emitHost(tx, 'host.down', id, { name, location })
+  await dropHolds(
+    tx,
+    lost.map(({ id }) => id),
+  )
 }

@@ -4,6 +4,7 @@ import { type SharedTask, SharedTasks } from '../runner/shared-tasks.ts'
 import type { DueTask, Services } from '../services.ts'
 import type { WorkKind } from '../store/fleet/due.ts'
 import { listEngineStates, reportsTurn } from '../store/fleet/locations.ts'
+import { CapacityQueue } from './capacity.ts'
 import { ClockGuard } from './clock.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
@@ -42,6 +43,7 @@ export class Reconciler {
   readonly #inventory: Inventory
   readonly #stamper: Stamper
   readonly #clock: ClockGuard
+  readonly #capacity: CapacityQueue
 
   constructor(services: Services) {
     this.#services = services
@@ -51,6 +53,7 @@ export class Reconciler {
     this.#inventory = new Inventory(services)
     this.#stamper = new Stamper(services)
     this.#clock = new ClockGuard(services)
+    this.#capacity = new CapacityQueue(services)
   }
 
   /** Resolves when the engines that respond have reported their hosts. */
@@ -77,6 +80,11 @@ export class Reconciler {
     this.#inTurn({ kind: 'maintenance' }, { name: 'maintenance', everyMs: tickMs, rest }, () =>
       this.maintenance(),
     )
+    this.#inTurn({ kind: 'capacity' }, { name: 'capacity', everyMs: 0, rest }, () => this.capacity())
+    this.#tasks.upon(
+      (call) => this.#services.signals.on('capacity', call),
+      () => this.capacity(),
+    )
     this.#inTurn({}, { name: 'retention', everyMs: pruneMs, rest }, (signal) =>
       pruneOld(this.#services, signal),
     )
@@ -102,6 +110,7 @@ export class Reconciler {
     await this.expiry()
     await this.suspension()
     await this.maintenance()
+    await this.capacity()
     await this.prune()
   }
 
@@ -131,6 +140,11 @@ export class Reconciler {
   /** Expiry times and suspensions of a backup may be outdated: nothing is stopped or deleted because of them. */
   get #isRestored(): boolean {
     return this.#services.config.operations.restored
+  }
+
+  /** Serves the waiting list. Nothing is granted or ended because of a backup. */
+  async capacity(): Promise<void> {
+    if (!this.#isRestored) await this.#capacity.serve()
   }
 
   stamp(): Promise<void> {

@@ -2,6 +2,7 @@ import type { Queryable } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import { pruneProviderEvents } from '../store/billing/payments.ts'
 import { pruneBillingSessions } from '../store/billing/sessions.ts'
+import { pruneRequests } from '../store/capacity/requests.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
 import { pruneEvents } from '../store/events/events.ts'
 import { credentialPrunes } from '../store/identity/retention.ts'
@@ -15,6 +16,7 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   ...credentialPrunes,
   pruneEvents,
   pruneOperations,
+  pruneRequests,
   simulated.prune,
   pruneBillingSessions,
   pruneProviderEvents,

@@ -20,6 +20,7 @@ import {
   recordMoney,
   recordRemoval,
   recordResources,
+  recordWaiting,
 } from '../support/examples/tenant.ts'
 
 const file = new URL('../../../contract/src/openapi/recorded.json', import.meta.url).pathname
@@ -36,6 +37,7 @@ async function recordedRun() {
   await recordMembers(recorder, tenant)
   await recordCatalogue(recorder)
   const resources = await recordResources(recorder)
+  await recordWaiting(recorder)
   await recordRefusals(recorder, resources)
   await recordMalformedRequests(recorder)
   await recordFleet(recorder, tenant, resources)

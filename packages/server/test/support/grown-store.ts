@@ -50,6 +50,9 @@ export const grownTables: Record<string, number> = {
   webhooks: 20_000,
   webhook_secrets: 20_000,
   webhook_deliveries: 40_000_000,
+  capacity_requests: 1_000_000,
+  capacity_places: 10_000,
+  capacity_turns: 10_000,
   simulated_hosts: 20_000,
   simulated_vms: 1_000_000,
   simulated_gpu_resets: 160_000,
@@ -103,6 +106,21 @@ const rows = `
            CASE WHEN h = n THEN 'quarantined' WHEN n < 6 THEN 'claimed' ELSE 'free' END,
            CASE WHEN h <> n AND n < 6 THEN id_of('vm', h * 5 + n - 5) END, CASE WHEN h = n THEN now() END
     FROM generate_series(1, 400) h, generate_series(1, 8) n;
+
+  INSERT INTO capacity_lanes (location, family) SELECT 'place-' || n, 'a100' FROM generate_series(1, 10) n;
+  INSERT INTO capacity_requests (id, organization_id, project_id, state, on_available, hold_seconds, body, family, gpus, until,
+                                 actor, request_id, due_at, updated_at, granted_at, first_latest_at, operation_id)
+    SELECT id_of('request', n), id_of('org', n % 100 + 1), id_of('project', n % 100 + 1),
+           CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'fulfilled' END, 'create', 900, '{}', 'a100', n % 4 + 1, now() + interval '7 days',
+           '', '', CASE WHEN n % 10 = 0 THEN now() + n * interval '1 minute' END, now() - n * interval '1 hour', now(), now(),
+           CASE WHEN n % 10 > 0 THEN id_of('operation', n) END
+    FROM generate_series(1, 10000) n;
+  INSERT INTO capacity_places (request_id, location, family, turn, gpus, host_id)
+    SELECT id_of('request', n), 'place-' || n / 10 % 10 + 1, 'a100', n, n % 4 + 1,
+           CASE WHEN n % 50 = 0 THEN id_of('host', n % 400 + 1) END
+    FROM generate_series(10, 10000, 10) n;
+  INSERT INTO capacity_turns (organization_id, location, family, last_turn)
+    SELECT id_of('org', o), 'place-' || l, 'a100', o FROM generate_series(1, 100) o, generate_series(1, 10) l;
 
   INSERT INTO networks (id, project_id, name, cidr)
     SELECT id_of('network', n), id_of('project', n % 100 + 1), 'network ' || n,

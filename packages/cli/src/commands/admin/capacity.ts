@@ -10,6 +10,7 @@ const columns: Column<ListItem<'adminCapacityList'>>[] = [
   { name: 'unavailable', value: (row) => row.unavailable, align: 'right' },
   { name: 'claimed', value: (row) => row.claimed, align: 'right' },
   { name: 'quarantined', value: (row) => row.quarantined, align: 'right' },
+  { name: 'held', value: (row) => row.held, align: 'right' },
   { name: 'largest_type', value: (row) => row.largest_type },
 ]
 

@@ -11,6 +11,7 @@ import { adminOperation } from './operation/index.ts'
 import { adminOrg } from './org/index.ts'
 import { adminPrice } from './price/index.ts'
 import { adminProject } from './project.ts'
+import { adminQueue } from './queue.ts'
 import { adminQuota } from './quota/index.ts'
 import { adminUser } from './user/index.ts'
 import { adminVm } from './vm/index.ts'
@@ -23,6 +24,7 @@ export const admin: GroupSpec = {
     adminHost,
     adminGpu,
     adminCapacity,
+    adminQueue,
     adminOrg,
     adminProject,
     adminUser,

@@ -23,6 +23,7 @@ const nounOfParam: Record<string, ResourceNoun> = {
   key_id: 'key',
   ssh_key_id: 'ssh-key',
   webhook_id: 'webhook',
+  capacity_request_id: 'queue',
   user_id: 'member',
   host_id: 'host',
   image_id: 'image',

@@ -2,7 +2,7 @@ import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
 import { isApiError, type VmCreate, vmTypeNames } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
-import { command, oneOf } from '../../core/command.ts'
+import { command, type OptionSpec, oneOf } from '../../core/command.ts'
 import { labelOption, parseLabels } from '../../core/labels.ts'
 import { parseDurationMs } from '../../core/parse.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
@@ -17,7 +17,7 @@ import { anyLocation, completeDraft, type VmDraft } from './create-questions.ts'
 import { keysOf } from './public-key.ts'
 import { howToConnect } from './ssh-destination.ts'
 
-interface VmCreateInput extends WaitFlags {
+export interface VmInput {
   name?: string
   type?: string
   location?: string[]
@@ -32,9 +32,66 @@ interface VmCreateInput extends WaitFlags {
   label?: string[]
   ttl?: number
   onExpiry?: ExpiryAction
+}
+
+interface VmCreateInput extends VmInput, WaitFlags {
   dryRun?: boolean
   yes?: boolean
 }
+
+/** The options that describe a new VM. */
+export const vmOptions: OptionSpec[] = [
+  { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
+  {
+    flags: '--location <locations>',
+    description: `location; several, separated by commas, are tried in order; \`${anyLocation}\` means any location with free capacity`,
+    complete: 'location',
+    also: [anyLocation],
+    isList: true,
+  },
+  {
+    flags: '--image <image>',
+    description: 'image (default: the newest Ubuntu image, or the only image)',
+    complete: 'image',
+  },
+  {
+    flags: '--ssh-key <key>',
+    description:
+      'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
+    complete: 'ssh-key',
+    repeats: true,
+  },
+  { flags: '--startup-script <file>', description: 'script to run at every boot', complete: 'file' },
+  { flags: '--shutdown-script <file>', description: 'script to run before the VM stops', complete: 'file' },
+  {
+    flags: '--disk <disk>',
+    description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
+    complete: 'disk',
+    afterColon: ['read-only', 'read-write'],
+    repeats: true,
+  },
+  {
+    flags: '--subnet <subnet>',
+    description: 'subnet (default: the subnet of the location)',
+    complete: 'subnet',
+  },
+  { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
+  {
+    flags: '--os-disk-size <size>',
+    description: 'size of the OS disk, for example 256GiB (default: 128GiB)',
+  },
+  labelOption,
+  {
+    flags: '--ttl <duration>',
+    description: 'time to live from the first start, for example 4h',
+    parse: parseDurationMs,
+  },
+  {
+    flags: '--on-expiry <action>',
+    description: 'what to do when the TTL expires: stop or delete',
+    values: expiryActions,
+  },
+]
 
 export const vmCreate = command<VmCreateInput>({
   name: 'create',
@@ -44,56 +101,7 @@ export const vmCreate = command<VmCreateInput>({
     'the ssh command to connect to it.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [
-    { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
-    {
-      flags: '--location <locations>',
-      description: `location; several, separated by commas, are tried in order; \`${anyLocation}\` means any location with free capacity`,
-      complete: 'location',
-      also: [anyLocation],
-      isList: true,
-    },
-    {
-      flags: '--image <image>',
-      description: 'image (default: the newest Ubuntu image, or the only image)',
-      complete: 'image',
-    },
-    {
-      flags: '--ssh-key <key>',
-      description:
-        'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
-      complete: 'ssh-key',
-      repeats: true,
-    },
-    { flags: '--startup-script <file>', description: 'script to run at every boot', complete: 'file' },
-    { flags: '--shutdown-script <file>', description: 'script to run before the VM stops', complete: 'file' },
-    {
-      flags: '--disk <disk>',
-      description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
-      complete: 'disk',
-      afterColon: ['read-only', 'read-write'],
-      repeats: true,
-    },
-    {
-      flags: '--subnet <subnet>',
-      description: 'subnet (default: the subnet of the location)',
-      complete: 'subnet',
-    },
-    { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
-    {
-      flags: '--os-disk-size <size>',
-      description: 'size of the OS disk, for example 256GiB (default: 128GiB)',
-    },
-    labelOption,
-    {
-      flags: '--ttl <duration>',
-      description: 'time to live from the first start, for example 4h',
-      parse: parseDurationMs,
-    },
-    {
-      flags: '--on-expiry <action>',
-      description: 'what to do when the TTL expires: stop or delete',
-      values: expiryActions,
-    },
+    ...vmOptions,
     { flags: '--dry-run', description: 'show the price and the request, create nothing' },
     { flags: '-y, --yes', description: 'skip the final confirmation' },
     ...waitOptions,
@@ -148,7 +156,7 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
 }
 
 /** Returns what the flags say, with files read and names turned into ids. */
-async function draftOf(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<VmDraft> {
+export async function draftOf(cli: Cli, input: VmInput, location: string | undefined): Promise<VmDraft> {
   const { name, type, image, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
   return {

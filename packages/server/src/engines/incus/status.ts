@@ -93,8 +93,6 @@ export class Statuses {
       sshDestination: isReachable ? `root@${address}` : '',
       firewallGeneration,
       diskIds: diskIdsOf(instance),
-      // The kernel resets a GPU when its last user closes it, and an instance with a closed gate has none.
-      ...(power === 'off' && goalOf(instance) === 'shut' && { areGpusReset: true }),
       ...(power === 'crashed' && { detail: 'the guest stopped by itself' }),
     }
   }

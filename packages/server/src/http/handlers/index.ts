@@ -4,6 +4,7 @@ import { adminCatalogueHandlers } from './admin-catalogue.ts'
 import { adminOperationHandlers } from './admin-operations.ts'
 import { adminVmHandlers } from './admin-vms.ts'
 import { billingHandlers } from './billing.ts'
+import { capacityRequestHandlers } from './capacity/requests.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
 import { eventHandlers } from './events.ts'
@@ -40,6 +41,7 @@ export const handlers: Handlers = {
   ...fleetHandlers,
   ...adminCatalogueHandlers,
   ...vmHandlers,
+  ...capacityRequestHandlers,
   ...sshKeyHandlers,
   ...diskHandlers,
   ...networkHandlers,

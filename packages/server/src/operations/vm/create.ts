@@ -1,7 +1,8 @@
 import type { VmCreate } from '@slipway/contract'
 import { Failure, nameTaken } from '../../domain/failure.ts'
-import type { Tx } from '../../postgres/database.ts'
-import type { Definition } from '../../runner/operation.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import type { Definition, Work } from '../../runner/operation.ts'
+import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
 import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
@@ -10,6 +11,7 @@ import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { requeueAfterBoot } from '../capacity/boot-failures.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { pickAddresses } from './addresses.ts'
@@ -25,13 +27,14 @@ import { removeVm, vmOf } from './vm.ts'
 /**
  * Admits one VM in the transaction of its request: when this commits, the VM's name, addresses, GPUs, disks and quota are
  * claimed. It reads what is free and refuses based on that; then it writes, together with the commit. If another transaction took
- * something in between, a write fails and the admission runs again.
+ * something in between, a write fails and the admission runs again. With a `hold`, the VM gets the GPUs that are held for it.
  */
 export async function admitVmCreate(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   body: VmCreate,
+  hold?: Hold,
 ): Promise<BegunOperation> {
   // Check the request.
   const plan = await planVm(tx, catalogue, by, body)
@@ -49,12 +52,14 @@ export async function admitVmCreate(
   const readBudget = budgetRefusal(tx, by.projectId)
   const readQuota = readQuotas(tx, quota)
   const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress: body.public_ip !== 'none' })
-  const lockHost = placeVm(tx, {
-    location: location.name,
-    family: type.family,
-    gpuCount: type.gpuCount,
-    allowedHosts: diskHosts.length > 0 ? diskHosts : null,
-  })
+  const lockHost = hold
+    ? placeOnHold(tx, { ...hold, gpuCount: type.gpuCount })
+    : placeVm(tx, {
+        location: location.name,
+        family: type.family,
+        gpuCount: type.gpuCount,
+        allowedHosts: diskHosts.length > 0 ? diskHosts : null,
+      })
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
   // Refuse based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
@@ -66,7 +71,7 @@ export async function admitVmCreate(
   if (diskHosts.length > 1)
     throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
   const placement = await lockHost
-  if (!placement) throw await noHost(tx, catalogue, plan)
+  if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
   if (overBudget) throw overBudget
   const shortage = (await readQuota).take(quota)
@@ -78,7 +83,7 @@ export async function admitVmCreate(
   tx.onEnd((isCommitted) => {
     if (!isCommitted) catalogue.forget()
   })
-  await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds })
+  await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds, ...(hold && { heldFor: hold.heldFor }) })
   await admitAttachments(tx, id, disks, isLocal ? placement.hostId : null)
   await takeQuota(tx, quota)
 
@@ -100,7 +105,7 @@ export const vmCreate: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: async (work, tx) => forgetVm(tx, await vmOf(work, tx)) },
+    { name: 'admit', undoTx: forget },
     {
       name: 'boot',
       call: bootVm,
@@ -110,6 +115,11 @@ export const vmCreate: Definition = {
     { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
   ],
   onAbandon: deleteAbandoned,
+}
+
+async function forget(work: Work, tx: Tx): Promise<void> {
+  await forgetVm(tx, await vmOf(work, tx))
+  await requeueAfterBoot(tx, work.operation.id)
 }
 
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */

@@ -1,6 +1,8 @@
 import { anyLocation, type VmType } from '@slipway/contract'
 import { type Failure, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { time } from '../../postgres/time.ts'
+import { findQueue } from '../../store/capacity/lanes.ts'
 import { listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { chooseLocation } from './location.ts'
@@ -29,9 +31,11 @@ export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): 
 async function tryElsewhere(tx: Tx, catalogue: CatalogueCache, { by, body, type }: VmPlan): Promise<Error> {
   const { fitting } = await chooseLocation(tx, catalogue, by.projectId, body)
   if (fitting.length > 0) return new TryAgain('the VM fits in another location')
-  const hint = retryHint(await listOffering(tx, type))
+  const offering = await listOffering(tx, type)
   return outOfStock(
-    `${type.name} is out of stock in every location that has the image and a subnet of the project. ${hint}`,
+    `${type.name} is out of stock in every location that has the image and a subnet of the project. ${retryHint(offering)}`,
+    [],
+    await queueOf(tx, type, offering),
   )
 }
 
@@ -42,8 +46,24 @@ export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Pr
     .map((row) => row.location)
   const where = offering.includes(location) ? location : `${location}, which has no host with ${gpusOf(type)}`
   const hint = elsewhere.length > 0 ? `It would fit in ${elsewhere.join(', ')}.` : retryHint(offering)
-  return outOfStock(`${type.name} is out of stock in ${where}. ${hint}`, elsewhere)
+  return outOfStock(
+    `${type.name} is out of stock in ${where}. ${hint}`,
+    elsewhere,
+    await queueOf(tx, type, offering.includes(location) ? [location] : []),
+  )
 }
+
+/** Returns the queue in which a new request would probably be granted first; undefined if no queue can help. */
+async function queueOf(tx: Tx, { family }: VmType, locations: string[]) {
+  const queues = await Promise.all(
+    locations.map(async (location) => (await findQueue(tx, { location, family })) ?? emptyQueue),
+  )
+  const likelyAt = ({ likely_at }: typeof emptyQueue) => likely_at?.getTime() ?? Number.POSITIVE_INFINITY
+  const [best] = queues.sort((a, b) => likelyAt(a) - likelyAt(b) || a.waiting - b.waiting)
+  return best && { length: best.waiting, likely_at: time(best.likely_at) }
+}
+
+const emptyQueue: { waiting: number; likely_at: Date | null } = { waiting: 0, likely_at: null }
 
 const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
   gpuCount === 1 ? `an ${gpuModel} GPU` : `${gpuCount} ${gpuModel} GPUs`

@@ -1,13 +1,15 @@
 import { gpuQuota, vmActions, vmType } from '@slipway/contract'
-import type { Tx } from '../../postgres/database.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
+import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
-import { claimGpus } from '../../store/compute/placement.ts'
+import { claimGpus, findOwnGpus } from '../../store/compute/placement.ts'
 import { setVmHost, spendVmTtl } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { requeueAfterBoot } from '../capacity/boot-failures.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { placeVm } from './place.ts'
@@ -15,8 +17,16 @@ import { typeOutOfStock } from './refusals.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
 
-/** A stopped VM has no GPUs: this claims new ones, on another host if its disks are not local. */
-export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
+/**
+ * A stopped VM has no GPUs: this claims those of the `hold`, or new ones, on another host if its disks are not local. If
+ * there are none, the VM gets its own GPUs again, as long as they are in quarantine.
+ */
+export async function admitVmStart(
+  tx: Tx,
+  by: ProjectRequester,
+  vm: VmRow,
+  hold?: Hold,
+): Promise<BegunOperation> {
   const overBudget = await budgetRefusal(tx, by.projectId)
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
@@ -26,9 +36,12 @@ export async function admitVmStart(tx: Tx, by: ProjectRequester, vm: VmRow): Pro
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { family, gpuCount } = type
-  const placement = await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })
-  if (!placement) throw await typeOutOfStock(tx, type, vm.location)
-  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds })
+  const placement = hold
+    ? await placeOnHold(tx, { ...hold, gpuCount })
+    : ((await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })) ??
+      (await findOwnGpus(tx, vm.id, gpuCount)))
+  if (!placement) throw hold ? new TryAgain('the hold is lost') : await typeOutOfStock(tx, type, vm.location)
+  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds, ...(hold && { heldFor: hold.heldFor }) })
   await setVmHost(tx, vm.id, placement.hostId)
   if (overBudget) throw overBudget
   await requireQuota(tx, by.projectId, { [gpuQuota(family)]: gpuCount })
@@ -52,4 +65,5 @@ async function backToShutoff(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   const from = [vmActions.START.via]
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { from, cause: causeOf(work) })) await releaseGpus(tx, vm)
+  await requeueAfterBoot(tx, work.operation.id)
 }

@@ -156,8 +156,8 @@ export async function leaveToReconciler(tx: Tx, by: Requester, operation: Operat
 }
 
 /** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
-export async function releaseGpus(tx: Tx, vm: VmRow, areReset = false): Promise<void> {
-  const [released] = await quarantineGpus(tx, [vm.id], areReset)
+export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
+  const [released] = await quarantineGpus(tx, [vm.id])
   await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released!))
 }
 

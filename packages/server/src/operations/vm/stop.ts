@@ -1,5 +1,4 @@
 import type { VmState } from '@slipway/contract'
-import type { VmStatus } from '../../engines/engine.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
@@ -48,14 +47,14 @@ async function powerOff(work: Work): Promise<Outcome> {
   if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)
   const status = await engine.inspectVm(refOf(vm), work.signal)
-  if (!status || status.power === 'off') return off(status)
+  if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
   // The guest would be stopping if the engine had not lost the request.
   if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
-    return !after || after.power === 'off' ? off(after) : wait(nextInspectionMs(askedAtMs, work.nowMs))
+    return !after || after.power === 'off' ? next() : wait(nextInspectionMs(askedAtMs, work.nowMs))
   }
   // The pause is limited, so that the power is cut in time.
   return wait(Math.min(status.etaMs ?? nextInspectionMs(askedAtMs, work.nowMs), longestPauseMs), {
@@ -63,15 +62,12 @@ async function powerOff(work: Work): Promise<Outcome> {
   })
 }
 
-/** A start right after the stop finds its GPUs if the engine knows already that they are reset. */
-const off = (status: VmStatus | null): Outcome => next({ areGpusReset: status?.areGpusReset === true })
-
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await vmOf(work, tx)
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause: causeOf(work) })) {
     await markVmStopped(tx, vm.id)
     await spendVmTtl(tx, vm.id)
-    await releaseGpus(tx, vm, work.scratch.areGpusReset === true)
+    await releaseGpus(tx, vm)
   }
   return done(await vmViewOf(tx, work.operation.resource_id))
 }

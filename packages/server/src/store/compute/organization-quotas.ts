@@ -28,6 +28,9 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
     `SELECT (SELECT count(*) FROM memberships WHERE organization_id = ${id})
           + (SELECT count(*) FROM invitations WHERE organization_id = ${id})`,
   webhooks: inProjects('webhooks'),
+  // A request counts until it has ended.
+  capacity_requests: (id) =>
+    `SELECT count(*) FROM capacity_requests WHERE organization_id = ${id} AND due_at IS NOT NULL`,
 }
 const usedOf = (name: string, organizationId: string, otherwise: string) =>
   `CASE ${name} ${Object.entries(counts)

@@ -16,19 +16,21 @@ export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 export const isThereOne = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
-// The transaction fails if a GPU is not free any more.
-const claim = statement<never, Columns<{ vmId: string; gpuId: string }>>(
+// The transaction fails if a GPU is neither free nor held for this claim. The GPU of a reservation stays with it.
+const claim = statement<never, Columns<{ vmId: string; gpuId: string; heldFor: string | null }>>(
   'gpu_claim',
   `WITH claimed AS (
-     UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id
-     FROM unnest(:vmId::uuid[], :gpuId::uuid[]) AS c (vm_id, gpu_id)
-     WHERE g.id = c.gpu_id AND g.state = 'free' RETURNING g.id)
+     UPDATE gpus g SET state = 'claimed', vm_id = c.vm_id, quarantined_at = NULL,
+       held_for = CASE g.held_kind WHEN 'reservation' THEN g.held_for END,
+       held_kind = CASE g.held_kind WHEN 'reservation' THEN g.held_kind END
+     FROM unnest(:vmId::uuid[], :gpuId::uuid[], :heldFor::uuid[]) AS c (vm_id, gpu_id, held_for)
+     WHERE g.id = c.gpu_id AND (g.state = 'free' OR g.state = 'held' AND g.held_for = c.held_for
+       OR g.state = 'quarantined' AND g.last_vm_id = c.vm_id AND NOT g.is_held_back) RETURNING g.id)
    SELECT assert_or_abort(count(*) = cardinality(:gpuId::uuid[]), 'a GPU is not free any more') FROM claimed`,
 )
 
 // The host row is locked before its GPUs, as in every change of a GPU's state.
-// GPUs that are known to be reset are free at once, except those that an operator holds back.
-const quarantine = statement<{ vm_id: string }, { vmIds: string[]; areReset: boolean }>(
+const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   'gpu_quarantine',
   `WITH host AS MATERIALIZED (
      SELECT id FROM hosts WHERE id = ANY (ARRAY(SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])))
@@ -36,9 +38,7 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[]; areReset: boo
    left_by AS MATERIALIZED (
      SELECT id, vm_id FROM gpus
      WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed' AND host_id IN (SELECT id FROM host))
-   UPDATE gpus g SET vm_id = NULL,
-     state = CASE WHEN :areReset AND NOT g.is_held_back THEN 'free' ELSE 'quarantined' END,
-     quarantined_at = CASE WHEN :areReset AND NOT g.is_held_back THEN NULL ELSE slipway_now() END
+   UPDATE gpus g SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now(), last_vm_id = left_by.vm_id
    FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
 )
 
@@ -50,15 +50,28 @@ export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string 
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 ).allBy('location')
 
-// An inspection from before the quarantine shows nothing about the reset after the last VM.
-const freeClean = statement<never, { gpuIds: string[]; inspectedAt: Date }>(
+// An inspection from before the quarantine shows nothing about the reset after the last VM. The GPU of a reservation is held
+// for it again.
+const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt: Date }>(
   'gpu_free_clean',
   `WITH host AS MATERIALIZED (
      SELECT id FROM hosts WHERE id IN (SELECT host_id FROM gpus WHERE id = ANY(:gpuIds::uuid[])) ORDER BY id
      FOR NO KEY UPDATE)
-   UPDATE gpus SET state = 'free', quarantined_at = NULL
+   UPDATE gpus SET state = CASE WHEN held_for IS NULL THEN 'free' ELSE 'held' END, quarantined_at = NULL
    WHERE id = ANY(:gpuIds::uuid[]) AND state = 'quarantined' AND NOT is_held_back AND quarantined_at <= :inspectedAt
-     AND host_id IN (SELECT id FROM host)`,
+     AND host_id IN (SELECT id FROM host) RETURNING host_id`,
+)
+
+// The GPUs that the VM had before it stopped, if they are all still in quarantine. Waits for the lock of their host.
+const lockOwn = statement<{ host_id: string; gpu_ids: string[] }, { vmId: string }>(
+  'gpu_lock_own',
+  `WITH host AS MATERIALIZED (
+     SELECT id FROM hosts WHERE is_schedulable AND state = 'up'
+       AND id IN (SELECT host_id FROM gpus WHERE last_vm_id = :vmId AND state = 'quarantined')
+     ORDER BY id FOR NO KEY UPDATE)
+   SELECT g.host_id, array_agg(g.id) AS gpu_ids FROM gpus g
+   WHERE g.last_vm_id = :vmId AND g.state = 'quarantined' AND NOT g.is_held_back AND g.host_id IN (SELECT id FROM host)
+   GROUP BY g.host_id`,
 )
 
 interface WantedType {
@@ -105,19 +118,37 @@ const capacity = statement<CapacityRow, TypesAt>(
 interface GpuClaim {
   vmId: string
   gpuIds: string[]
+  /** The request or reservation for which the GPUs are held. */
+  heldFor?: string
 }
 
 /** The transaction has locked the hosts of the GPUs. It is retried if a GPU is not free any more. */
 export const claimGpus = (tx: Tx, claim: GpuClaim): Promise<void> => tx.enqueue(writeClaims, claim)
 
 async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
-  const pairs = claims.flatMap(({ vmId, gpuIds }) => gpuIds.map((gpuId) => ({ vmId, gpuId })))
-  await claim.run(tx, columns(pairs, ['vmId', 'gpuId']))
+  const rows = claims.flatMap(({ vmId, gpuIds, heldFor = null }) =>
+    gpuIds.map((gpuId) => ({ vmId, gpuId, heldFor })),
+  )
+  await claim.run(tx, columns(rows, ['vmId', 'gpuId', 'heldFor']))
+}
+
+/**
+ * Returns the GPUs that a stopped VM had, while they wait for their reset: the same VM may have them again. The VM was off
+ * when they came into quarantine, so that its engine has released them.
+ */
+export async function findOwnGpus(
+  tx: Tx,
+  vmId: string,
+  gpuCount: number,
+): Promise<{ hostId: string; gpuIds: string[] } | undefined> {
+  const own = await lockOwn.all(tx, { vmId })
+  const whole = own.find(({ gpu_ids }) => gpu_ids.length === gpuCount)
+  return whole && { hostId: whole.host_id, gpuIds: whole.gpu_ids }
 }
 
 /** Releases the GPUs of VMs; no VM gets them before the engine has reset them. Returns the number of GPUs of each VM. */
-export async function quarantineGpus(tx: Tx, vmIds: string[], areReset = false): Promise<number[]> {
-  const released = await quarantine.all(tx, { vmIds, areReset })
+export async function quarantineGpus(tx: Tx, vmIds: string[]): Promise<number[]> {
+  const released = await quarantine.all(tx, { vmIds })
   return vmIds.map((id) => released.filter(({ vm_id }) => vm_id === id).length)
 }
 
@@ -131,10 +162,11 @@ interface QuarantinedGpu {
 
 /**
  * Frees GPUs that an inspection found reset and unused. `inspectedAt` is the start of the inspection by the database's
- * clock. Returns the number of freed GPUs.
+ * clock. Locks their hosts and returns those of the freed GPUs.
  */
-export async function freeCleanGpus(db: Queryable, gpuIds: string[], inspectedAt: Date): Promise<number> {
-  return gpuIds.length === 0 ? 0 : freeClean.run(db, { gpuIds, inspectedAt })
+export async function freeCleanGpus(tx: Tx, gpuIds: string[], inspectedAt: Date): Promise<string[]> {
+  if (gpuIds.length === 0) return []
+  return [...new Set((await freeClean.all(tx, { gpuIds, inspectedAt })).map(({ host_id }) => host_id))]
 }
 
 interface AvailabilityRow {

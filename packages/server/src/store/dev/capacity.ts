@@ -47,3 +47,7 @@ export async function limitCapacity(tx: Tx, place: Place, gpuCount: number, vms:
   await hold.run(tx, { ids: held })
   return vms
 }
+
+/** Lists the hosts that the transaction has locked. */
+export const listHostIds = async (tx: Tx, place: Place): Promise<string[]> =>
+  (await lock.all(tx, place)).map(({ id }) => id)

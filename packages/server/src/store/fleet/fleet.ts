@@ -25,7 +25,8 @@ export interface HostRow {
 }
 
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
-  'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''))`
+  'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''),
+  'held_for', coalesce(g.held_for::text, ''))`
 
 // A stopped VM needs its host only where storage is local; otherwise it can start on another host.
 export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
@@ -117,7 +118,8 @@ const removeEmpty = statement<{ name: string }, { id: string }>(
 
 const findGpu = statement<Gpu & { host_id: string }, { gpuId: string }>(
   'gpu_find',
-  `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id
+  `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id,
+          coalesce(g.held_for::text, '') AS held_for
    FROM gpus g WHERE g.id = :gpuId`,
 )
 
@@ -140,7 +142,8 @@ export const countGpus = statement<FamilyCounts>(
           count(*) FILTER (WHERE g.state = 'free' AND h.is_schedulable AND h.state = 'up') AS free,
           count(*) FILTER (WHERE g.state = 'free' AND NOT (h.is_schedulable AND h.state = 'up')) AS unavailable,
           count(*) FILTER (WHERE g.state = 'claimed') AS claimed,
-          count(*) FILTER (WHERE g.state = 'quarantined') AS quarantined
+          count(*) FILTER (WHERE g.state = 'quarantined') AS quarantined,
+          count(*) FILTER (WHERE g.state = 'held') AS held
    FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.state <> 'gone' GROUP BY h.location, h.family`,
 ).all
 
@@ -188,15 +191,16 @@ export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_us
  * Holds a GPU back from placement, or releases it. Returns the GPU as it is afterwards; a GPU that a VM has, or that is
  * gone, does not change.
  */
-export async function setGpuHold(tx: Tx, gpuId: string, isHeldBack: boolean): Promise<Gpu | undefined> {
+export async function setGpuHold(
+  tx: Tx,
+  gpuId: string,
+  isHeldBack: boolean,
+): Promise<(Gpu & { host_id: string }) | undefined> {
   const gpu = await findGpu.one(tx, { gpuId })
   if (!gpu) return undefined
   await lock.one(tx, { id: gpu.host_id })
   await (isHeldBack ? holdBack : release).run(tx, { gpuId })
-  const after = await findGpu.one(tx, { gpuId })
-  if (!after) return undefined
-  const { host_id: _, ...record } = after
-  return record
+  return findGpu.one(tx, { gpuId })
 }
 
 export interface FamilyCounts {
@@ -207,4 +211,5 @@ export interface FamilyCounts {
   unavailable: number
   claimed: number
   quarantined: number
+  held: number
 }

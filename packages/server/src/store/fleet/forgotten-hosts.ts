@@ -27,7 +27,8 @@ export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, {
 
 export const loseHostGpus = statement<never, { id: string }, Tx>(
   'host_lose_gpus',
-  `UPDATE gpus SET state = 'gone', vm_id = NULL, quarantined_at = NULL WHERE host_id = :id`,
+  `UPDATE gpus SET state = 'gone', vm_id = NULL, quarantined_at = NULL, held_for = NULL, held_kind = NULL
+   WHERE host_id = :id`,
 ).runBy('id')
 
 export const lockDisksOfHost = statement<{ id: string; project_id: string }, { id: string }, Tx>(

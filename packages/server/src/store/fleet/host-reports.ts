@@ -74,7 +74,8 @@ const gpuMembers = ['hostId', 'pciAddress', 'model', 'numaNode', 'iommuGroup', '
 const updateGpus = statement<never, Columns<ReportedGpu>>(
   'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
-     quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END
+     quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END,
+     held_for = CASE WHEN w.state <> 'gone' THEN g.held_for END, held_kind = CASE WHEN w.state <> 'gone' THEN g.held_kind END
    FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 

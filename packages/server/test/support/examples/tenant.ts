@@ -40,6 +40,35 @@ export async function recordCatalogue({ ok }: Recorder) {
   await ok('estimateCreate', { body: { vm: newVm } })
 }
 
+/** A request that is held and claimed, and one that is cancelled. What is in stock is held for them at once. */
+export async function recordWaiting(recorder: Recorder) {
+  const { service, ok, defaults } = recorder
+  const wait = { vm: { ...newVm, name: 'train-8' }, on_available: 'hold', labels }
+  const held = async (params: { capacity_request_id: string }) =>
+    eventually(async () => {
+      const request = await service.ok('capacityRequestGet', {
+        ...defaults,
+        params: { ...defaults.params, ...params },
+      })
+      return request.state === 'held'
+    })
+  const { id: capacity_request_id } = await ok('capacityRequestCreate', { body: wait })
+  const params = { capacity_request_id }
+  await held(params)
+  await ok('capacityRequestGet', { params })
+  await ok('capacityRequestList')
+  await ok('adminCapacityRequestList', { token: service.credentials.operator_key })
+  await ok('capacityRequestUpdate', { params, body: { until: '2026-11-05T09:00:00Z' } })
+  const vm_id = await finished(recorder, await ok('capacityRequestClaim', { params }))
+  await finished(
+    recorder,
+    await service.ok('vmDelete', { ...defaults, params: { ...defaults.params, vm_id } }),
+  )
+  const other = await service.ok('capacityRequestCreate', { ...defaults, body: wait })
+  await held({ capacity_request_id: other.id })
+  await ok('capacityRequestDelete', { params: { capacity_request_id: other.id } })
+}
+
 export interface Resources {
   vm_id: string
   disk_id: string

@@ -1,0 +1,75 @@
+import type { CapacityRequestCreate } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
+import { command, type OptionSpec } from '../../core/command.ts'
+import { parseDurationMs } from '../../core/parse.ts'
+import { idOf } from '../../core/resource.ts'
+import { printOne } from '../../output/print.ts'
+import { draftOf, type VmInput, vmOptions } from '../vm/create.ts'
+import { completeDraft } from '../vm/create-questions.ts'
+import { vms } from '../vm/resource.ts'
+import { capacityRequests, likely } from './resource.ts'
+
+interface QueueInput {
+  hold?: boolean
+  for?: number
+}
+
+const queueOptions: OptionSpec[] = [
+  {
+    flags: '--hold',
+    description: 'hold the GPUs for 15 minutes instead of creating the VM; then run `slipway queue claim`',
+  },
+  {
+    flags: '--for <duration>',
+    description: 'how long to wait, for example 2d (default: 7d, at most 30d)',
+    parse: parseDurationMs,
+  },
+]
+
+export const queueCreate = command<VmInput & QueueInput>({
+  name: 'create',
+  summary: 'wait for GPUs and then create a VM',
+  details: 'Waiting costs nothing. The VM is created as soon as GPUs are free and it is the request’s turn.',
+  arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
+  options: [...vmOptions, ...queueOptions],
+  examples: [
+    'slipway queue create train-7 --type a100.8x --location us-east1-a',
+    'slipway queue create train-7 --type a100.1x --location us-east1-a,eu-north1-a --for 2d',
+    'slipway queue create train-7 --type a100.8x --location any --hold',
+  ],
+  async run(cli, input) {
+    const [first] = input.location ?? []
+    const locations = (input.location?.length ?? 0) > 1 ? input.location : undefined
+    const { request } = await completeDraft(cli, await draftOf(cli, input, first))
+    await send(cli, input, { vm: request, ...(locations && { locations }) })
+  },
+})
+
+export const queueStart = command<{ vm: string } & QueueInput>({
+  name: 'start',
+  summary: 'wait for GPUs and then start a stopped VM',
+  arguments: [{ syntax: '<vm>', description: 'name or id of the VM', complete: 'vm' }],
+  options: queueOptions,
+  examples: ['slipway queue start train-7', 'slipway queue start train-7 --for 12h'],
+  run: async (cli, input) => send(cli, input, { start_vm_id: await idOf(cli, vms, input.vm) }),
+})
+
+async function send(
+  cli: Cli,
+  { hold, for: forMs }: QueueInput,
+  wanted: CapacityRequestCreate,
+): Promise<void> {
+  const request = await cli.client.capacityRequestCreate(
+    { project_id: await cli.project() },
+    {
+      ...wanted,
+      ...(hold && { on_available: 'hold' as const }),
+      ...(forMs !== undefined && { until: new Date(Date.now() + forMs).toISOString() }),
+    },
+  )
+  const at = likely(request)
+  cli.note(
+    `Position ${request.position ?? 'beyond 100'} in the queue${at && `; likely ${at}`}. Follow it with \`slipway queue wait ${request.id}\`.`,
+  )
+  await printOne(cli, request, capacityRequests.fields, capacityRequests.columns)
+}

@@ -1,0 +1,58 @@
+import type { ListItem } from '@slipway/sdk'
+import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
+
+export type CapacityRequest = ListItem<'capacityRequestList'>
+
+/** What a request waits for: the name of its new VM, or the id of the stopped one. */
+const waitsFor = ({ request }: CapacityRequest): string =>
+  (request.vm as { name: string } | undefined)?.name ?? String(request.start_vm_id)
+
+/** A time for people, to the minute. */
+const minute = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
+
+/** When a request will probably be granted, and how sure that is. */
+export function likely({ estimate }: CapacityRequest): string {
+  if (estimate.basis === 'none') return ''
+  return estimate.basis === 'expiries' ? minute(estimate.latest_at) : `about ${minute(estimate.likely_at)}`
+}
+
+export const capacityRequests: Resource<CapacityRequest> = {
+  noun: 'queue',
+  title: 'capacity request',
+  example: 'train-7',
+  columns: [
+    { name: 'vm', value: waitsFor },
+    { name: 'state', value: (request) => request.state, isState: true },
+    { name: 'gpus', value: (request) => request.gpus_wanted, align: 'right' },
+    { name: 'position', value: (request) => request.position ?? '', align: 'right' },
+    { name: 'likely', value: likely },
+    { name: 'blocked_by', value: (request) => request.blocked_by },
+    { name: 'location', value: (request) => request.location, spare: 2 },
+    ageColumn,
+    idColumn,
+  ],
+  fields: (request) => [
+    ['VM', waitsFor(request)],
+    ['state', request.state],
+    ['when available', request.on_available],
+    ['GPUs', `${request.gpus_held} of ${request.gpus_wanted} held`],
+    ['position', String(request.position ?? '')],
+    ['blocked by', request.blocked_by],
+    ['earliest', minute(request.estimate.earliest_at)],
+    ['likely', minute(request.estimate.likely_at)],
+    ['latest', minute(request.estimate.latest_at)],
+    [
+      'estimates kept',
+      request.estimate.hit_rate === null ? '' : `${Math.round(request.estimate.hit_rate * 100)} %`,
+    ],
+    ['location', request.location],
+    ['held until', minute(request.held_until)],
+    ['waits until', minute(request.until)],
+    ['error', request.error?.message ?? ''],
+    ['operation', request.operation_id],
+    ['id', request.id],
+  ],
+  route: 'capacityRequestList',
+  list: async (cli) => cli.client.collect('capacityRequestList', { project_id: await cli.project() }),
+  named: (request) => ({ id: request.id, name: waitsFor(request) }),
+}

@@ -1,0 +1,222 @@
+import Type, { type Static } from 'typebox'
+import { OperationError, OperationStarted } from './operations.ts'
+import { defineRoutes } from './route.ts'
+import {
+  body,
+  Instant,
+  Labels,
+  labelQuery,
+  pagedList,
+  pageQuery,
+  record,
+  Timestamp,
+  Uuid,
+  UuidOrEmpty,
+} from './schema.ts'
+import { capacityRequestStates } from './states.ts'
+import { familyNames } from './vm-types.ts'
+import { VmCreate } from './vms.ts'
+
+export const minHoldSeconds = 300
+export const maxHoldSeconds = 900
+export const maxWaitDays = 30
+
+export const CapacityRequestCreate = body(
+  'CapacityRequestCreate',
+  {
+    vm: Type.Optional(VmCreate),
+    start_vm_id: Type.Optional(
+      Type.String({ ...Uuid, description: 'A stopped VM, which is started when its GPUs are free.' }),
+    ),
+    locations: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+        minItems: 1,
+        maxItems: 20,
+        uniqueItems: true,
+        description:
+          'Where the VM may run. The default is the location in `vm`; `any` there means every location that can run the VM.',
+      }),
+    ),
+    until: Type.Optional(
+      Type.String({
+        ...Instant,
+        description: `How long the request waits: at most ${maxWaitDays} days. The default is 7 days.`,
+      }),
+    ),
+    on_available: Type.Optional(
+      Type.Enum(['create', 'hold'], {
+        default: 'create',
+        description:
+          '`create` creates or starts the VM when GPUs are free. `hold` keeps them free for `hold_seconds`, until you claim them.',
+      }),
+    ),
+    hold_seconds: Type.Optional(
+      Type.Integer({ minimum: minHoldSeconds, maximum: maxHoldSeconds, default: maxHoldSeconds }),
+    ),
+    labels: Type.Optional(Labels),
+  },
+  { description: 'Exactly one of `vm` and `start_vm_id`.' },
+)
+export type CapacityRequestCreate = Static<typeof CapacityRequestCreate>
+
+export const CapacityEstimate = record('CapacityEstimate', {
+  earliest_at: Type.String({
+    ...Timestamp,
+    description: 'If only VMs with a time to live end. Empty if that is not enough.',
+  }),
+  likely_at: Type.String({ ...Timestamp, description: 'Half of such requests are granted by this time.' }),
+  latest_at: Type.String({
+    ...Timestamp,
+    description: 'Nine of ten such requests are granted by this time.',
+  }),
+  basis: Type.Enum(['expiries', 'history', 'none'], {
+    description:
+      '`expiries`: all VMs that have to end have a time to live. `history`: estimated from how long VMs of the family ran in the last 30 days. `none`: there is no estimate.',
+  }),
+  hit_rate: Type.Union([Type.Number(), Type.Null()], {
+    description:
+      'The share of the last 200 requests that were granted by the first `latest_at` that they were told. Null while there are none.',
+  }),
+  computed_at: Timestamp,
+})
+export type CapacityEstimate = Static<typeof CapacityEstimate>
+
+const requestMembers = {
+  id: Uuid,
+  state: Type.Enum([...capacityRequestStates]),
+  on_available: Type.Enum(['create', 'hold']),
+  request: Type.Record(Type.String(), Type.Unknown(), {
+    description:
+      'The body of the request. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
+  }),
+  gpus_wanted: Type.Integer(),
+  gpus_held: Type.Integer({ description: 'GPUs that are held for the request now.' }),
+  position: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'The position in the queue, from 1. Null beyond 100, and if the request does not wait.',
+  }),
+  blocked_by: Type.Enum(['', 'quota', 'budget', 'payment', 'suspended'], {
+    description: 'Why the request is passed over. It keeps its turn until the reason is gone.',
+  }),
+  estimate: CapacityEstimate,
+  location: Type.String({ description: 'Empty until GPUs are held for the request.' }),
+  resource_id: Type.String({ ...UuidOrEmpty, description: 'The VM. Empty until the request is fulfilled.' }),
+  operation_id: Type.String({
+    ...UuidOrEmpty,
+    description: 'The operation that creates or starts the VM. Empty until the request is fulfilled.',
+  }),
+  error: Type.Union([OperationError, Type.Null()], {
+    description: 'Why the request failed. Null unless its state is `failed`.',
+  }),
+  until: Timestamp,
+  held_until: Type.String({ ...Timestamp, description: 'Empty unless GPUs are held for a claim.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  labels: Labels,
+}
+export const CapacityRequest = record('CapacityRequest', requestMembers)
+export type CapacityRequest = Static<typeof CapacityRequest>
+
+export const AdminCapacityRequest = record('AdminCapacityRequest', {
+  ...requestMembers,
+  organization_id: Uuid,
+  project_id: Uuid,
+  family: Type.String(),
+})
+export type AdminCapacityRequest = Static<typeof AdminCapacityRequest>
+
+const path = '/v0.1/projects/{project_id}/capacity-requests'
+
+export const capacityRequestRoutes = defineRoutes({
+  capacityRequestCreate: {
+    method: 'POST',
+    path,
+    tag: 'VMs',
+    summary: 'Wait for GPUs',
+    description:
+      'Use it when a creation or a start fails with `out_of_stock`. Requests are served in turn: organizations alternate, and an organization’s requests are served in the order of arrival. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails.',
+    access: 'member',
+    costsMoney: true,
+    body: CapacityRequestCreate,
+    answer: CapacityRequest,
+    errors: ['already_exists', 'conflict', 'quota_exceeded'],
+  },
+  capacityRequestList: {
+    method: 'GET',
+    path,
+    tag: 'VMs',
+    summary: 'List capacity requests',
+    access: 'viewer',
+    query: Type.Object({
+      ...pageQuery,
+      state: Type.Optional(Type.Enum([...capacityRequestStates])),
+      ...labelQuery,
+    }),
+    answer: pagedList('CapacityRequestList', CapacityRequest),
+  },
+  capacityRequestGet: {
+    method: 'GET',
+    path: `${path}/{capacity_request_id}`,
+    tag: 'VMs',
+    summary: 'Read a capacity request, or wait until it no longer waits',
+    access: 'viewer',
+    query: Type.Object({
+      wait: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 60,
+          description:
+            'Wait for up to this many seconds until the request has ended, or GPUs are held for a claim.',
+        }),
+      ),
+    }),
+    answer: CapacityRequest,
+  },
+  capacityRequestUpdate: {
+    method: 'PATCH',
+    path: `${path}/{capacity_request_id}`,
+    tag: 'VMs',
+    summary: 'Change how long a capacity request waits, or replace its labels',
+    access: 'member',
+    body: body('CapacityRequestUpdate', { until: Type.Optional(Instant), labels: Type.Optional(Labels) }),
+    answer: CapacityRequest,
+    errors: ['conflict'],
+  },
+  capacityRequestDelete: {
+    method: 'DELETE',
+    path: `${path}/{capacity_request_id}`,
+    tag: 'VMs',
+    summary: 'Cancel a capacity request',
+    description: 'Returns the cancelled request. A request that has ended cannot be cancelled.',
+    access: 'member',
+    answer: CapacityRequest,
+    errors: ['conflict'],
+  },
+  capacityRequestClaim: {
+    method: 'POST',
+    path: `${path}/{capacity_request_id}/claim`,
+    tag: 'VMs',
+    summary: 'Use the GPUs that are held for a capacity request',
+    description:
+      'Creates or starts the VM. After `held_until` the GPUs are gone, and the request has expired.',
+    access: 'member',
+    costsMoney: true,
+    answer: OperationStarted,
+    errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
+  },
+})
+
+export const adminCapacityRequestRoutes = defineRoutes({
+  adminCapacityRequestList: {
+    method: 'GET',
+    path: '/v0.1/admin/capacity-requests',
+    tag: 'Operators',
+    summary: 'List the capacity requests of all tenants that have not ended',
+    access: 'operator',
+    query: Type.Object({
+      ...pageQuery,
+      location: Type.Optional(Type.String({ maxLength: 100 })),
+      family: Type.Optional(Type.Enum([...familyNames])),
+    }),
+    answer: pagedList('AdminCapacityRequestList', AdminCapacityRequest),
+  },
+})

@@ -1,0 +1,137 @@
+import { Failure } from '../domain/failure.ts'
+import { type Block, blockOf } from '../operations/capacity/blocks.ts'
+import { admitHeld, passOn } from '../operations/capacity/grant.ts'
+import { lookAtLane } from '../operations/capacity/lane.ts'
+import { closeBlocked, offerGpus } from '../operations/capacity/offer.ts'
+import { endAndOffer } from '../operations/capacity/requests.ts'
+import { CatalogueCache } from '../operations/catalogue.ts'
+import type { Services } from '../services.ts'
+import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
+import { listDueLanes, lockLanesOfRequest, refuseHolds, setPlacesOpen } from '../store/capacity/lanes.ts'
+import {
+  findRequest,
+  findStanding,
+  listDueRequests,
+  type RequestRow,
+  rest,
+} from '../store/capacity/requests.ts'
+
+/** After a hold that was not claimed, an organization gets none in that queue for this time. */
+const noHoldS = 3_600
+/** The pause after a lack of something other than GPUs, such as public addresses. */
+const otherLackS = 600
+const mostRounds = 20
+
+/** Serves the waiting list: grants what is held, offers stock to new requests, and ends what is over. */
+export class CapacityQueue {
+  readonly #services: Services
+  readonly #catalogue = new CatalogueCache()
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  /** Acts on everything that is due; what that makes due is done in the next round. */
+  async serve(): Promise<void> {
+    const { database, log } = this.#services
+    for (let round = 0; round < mostRounds; round++) {
+      const requests = await listDueRequests(database)
+      const lanes = await listDueLanes(database)
+      if (requests.length + lanes.length === 0) return
+      for (const { id } of requests)
+        await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
+      for (const lane of lanes)
+        await lookAtLane(database, lane).catch((err) => log.warn({ err, lane }, 'queue not served'))
+    }
+  }
+
+  async #act(id: string): Promise<void> {
+    const { database } = this.#services
+    const request = await findRequest(database, id)
+    const standing = request && (await findStanding(database, { id, location: request.location }))
+    if (!request?.due_at || !standing) return
+    if (request.state === 'held') {
+      if (request.on_available === 'create') return this.#grant(request)
+      if (standing.is_hold_over) return this.#lapse(request)
+      return
+    }
+    if (standing.is_over) return this.#expire(request)
+    if (await this.#open(request)) await this.#offer(request)
+  }
+
+  /** Puts the request into its queues, unless something blocks it. Returns whether it is there. */
+  #open(request: RequestRow): Promise<boolean> {
+    return this.#services.database.transaction(async (tx) => {
+      const [lane] = await lockLanesOfRequest(tx, request.id)
+      const block = lane && (await blockOf(tx, request, lane.location))
+      if (block) await closeBlocked(tx, request, block)
+      else {
+        await setPlacesOpen(tx, request.id, true)
+        await rest(tx, request.id)
+      }
+      return !block
+    })
+  }
+
+  /** Offers stock in which the request fits. The first of the queue gets it, which may be another request. */
+  #offer(request: RequestRow): Promise<void> {
+    return this.#services.database.transaction(async (tx) => {
+      const fitting = await listFittingHosts(tx, request.id)
+      if (fitting.length === 0) return
+      const hostIds = fitting.map(({ id }) => id)
+      await lockHosts(tx, hostIds)
+      await offerGpus(tx, hostIds)
+    })
+  }
+
+  async #grant(request: RequestRow): Promise<void> {
+    const { database } = this.#services
+    const { id, project_id: projectId, organization_id: organizationId, actor, request_id } = request
+    const block = await database.transaction((tx) => blockOf(tx, request, request.location))
+    if (block) return this.#passOn(request, block)
+    const by = { actor, requestId: request_id, clientAddress: '', projectId, organizationId }
+    try {
+      await database.transaction(async (tx) => {
+        const now = await findRequest(tx, id)
+        if (now?.state === 'held') await admitHeld(tx, this.#catalogue, by, now)
+      })
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      await this.#fail(request, error)
+    }
+  }
+
+  /** Quota, budget and addresses may come back, so that the request waits for them; it fails for any other reason. */
+  async #fail(request: RequestRow, { code, message }: Failure): Promise<void> {
+    if (code === 'quota_exceeded') return this.#passOn(request, { reason: 'quota', until: null })
+    if (code === 'out_of_stock')
+      return this.#passOn(request, { reason: '', until: null, recheckS: otherLackS })
+    await this.#services.database.transaction((tx) =>
+      endAndOffer(tx, request, 'failed', undefined, { code, message }),
+    )
+  }
+
+  #passOn(request: RequestRow, block: Block): Promise<void> {
+    return this.#services.database.transaction(async (tx) => {
+      const now = await findRequest(tx, request.id)
+      if (now?.state === 'held') await passOn(tx, now, block)
+    })
+  }
+
+  /** The hold was not claimed in time. */
+  async #lapse(request: RequestRow): Promise<void> {
+    const { organization_id: organizationId, location, family } = request
+    await this.#services.database.transaction(async (tx) => {
+      const now = await findRequest(tx, request.id)
+      if (now?.state !== 'held' || !(await endAndOffer(tx, now, 'expired'))) return
+      await refuseHolds(tx, { organizationId, location, family, seconds: noHoldS })
+    })
+  }
+
+  async #expire(request: RequestRow): Promise<void> {
+    await this.#services.database.transaction(async (tx) => {
+      const now = await findRequest(tx, request.id)
+      if (now?.state === 'waiting') await endAndOffer(tx, now, 'expired')
+    })
+  }
+}

@@ -1,0 +1,273 @@
+import type {
+  CapacityRequestCreate,
+  CapacityRequestState,
+  Family,
+  LabelSelector,
+  Labels,
+} from '@slipway/contract'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
+import { ifGiven, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
+
+export interface RequestRow {
+  id: string
+  organization_id: string
+  project_id: string
+  state: CapacityRequestState
+  on_available: 'create' | 'hold'
+  hold_seconds: number
+  body: CapacityRequestCreate
+  start_vm_id: string | null
+  family: Family
+  gpus: number
+  blocked_by: BlockReason | ''
+  labels: Labels
+  until: Date
+  location: string
+  held_host: string | null
+  held_until: Date | null
+  granted_at: Date | null
+  resource_id: string | null
+  operation_id: string | null
+  failed_boots: number
+  error: { code: string; message: string } | null
+  actor: string
+  request_id: string
+  due_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+export type BlockReason = 'quota' | 'budget' | 'payment' | 'suspended'
+
+/** A request with its best place and the estimate there. */
+export interface RequestRecordRow extends RequestRow {
+  gpus_held: number
+  /** Counted to 100; null beyond, and for a request that does not wait. */
+  position: number | null
+  earliest_at: Date | null
+  likely_at: Date | null
+  latest_at: Date | null
+  basis: 'expiries' | 'history' | 'none' | null
+  estimated_at: Date | null
+  hit_rate: number | null
+}
+
+const maxPosition = 100
+
+// A request that waits has a place. With several locations, the one with the earliest estimate is shown. The position is counted to 100, so that the
+// statement does not read more because the queue is longer.
+const records = `SELECT r.*, p.earliest_at, p.likely_at, p.latest_at, p.basis, p.estimated_at, p.hit_rate,
+    (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held')::integer AS gpus_held,
+    CASE WHEN p.request_id IS NOT NULL THEN (
+      SELECT CASE WHEN count(*) < ${maxPosition} THEN count(*) + 1 END FROM (
+        SELECT FROM capacity_places o
+        WHERE o.is_open AND o.location = p.location AND o.family = p.family
+          AND (o.turn, o.request_id) < (p.turn, p.request_id) LIMIT ${maxPosition}) AS before) END AS position
+  FROM capacity_requests r LEFT JOIN LATERAL (
+    SELECT p.*, l.hit_rate FROM capacity_places p
+    JOIN capacity_lanes l ON l.location = p.location AND l.family = p.family
+    WHERE p.request_id = r.id ORDER BY p.likely_at, p.location LIMIT 1) p ON r.state = 'waiting'`
+
+const list = statement<
+  RequestRecordRow,
+  { projectId: string; state: string | null } & LabelParams & PageParams
+>(
+  'capacity_request_list',
+  `${records} WHERE r.project_id = :projectId AND ${isBefore('r.id')} AND ${ifGiven(':state::text', 'r.state = :state')}
+     AND ${fitsLabels('r.labels')}
+   ORDER BY r.id DESC LIMIT :limit`,
+)
+
+export const listRequestRecords = (
+  db: Queryable,
+  { projectId, state, labels }: { projectId: string; state: string | null; labels: LabelSelector | null },
+  beforeId: string | null,
+  limit: number,
+) => list.all(db, { projectId, state, ...labelParams(labels), beforeId, limit })
+
+/** Lists the unfinished requests of all tenants for the GPUs of a family, or of all families. */
+export const listOpenRequestRecords = statement<
+  RequestRecordRow,
+  { location: string | null; family: string | null } & PageParams
+>(
+  'capacity_request_list_open',
+  `${records} WHERE r.due_at IS NOT NULL AND ${isBefore('r.id')} AND ${ifGiven(':family::text', 'r.family = :family')}
+     AND ${ifGiven(':location::text', 'EXISTS (SELECT FROM capacity_places o WHERE o.request_id = r.id AND o.location = :location)')}
+   ORDER BY r.id DESC LIMIT :limit`,
+).all
+
+export const findRequestRecord = statement<RequestRecordRow, { projectId: string; id: string }>(
+  'capacity_request_find',
+  `${records} WHERE r.id = :id AND r.project_id = :projectId`,
+).oneBy('projectId', 'id')
+
+/** A request of any project, without its place. */
+export const findRequest = statement<RequestRow, { id: string }>(
+  'capacity_request_any',
+  'SELECT * FROM capacity_requests WHERE id = :id',
+).oneBy('id')
+
+interface NewRequest {
+  id: string
+  organizationId: string
+  projectId: string
+  onAvailable: string
+  holdSeconds: number
+  body: string
+  startVmId: string | null
+  family: string
+  gpus: number
+  labels: Labels
+  until: Date | null
+  actor: string
+  requestId: string
+}
+
+// It is due at once: what it needs may be in stock.
+const insert = statement<RequestRow, NewRequest>(
+  'capacity_request_insert',
+  `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, family, gpus,
+     labels, until, actor, request_id, due_at)
+   VALUES (:id, :organizationId, :projectId, :onAvailable, :holdSeconds, :body, :startVmId, :family, :gpus, :labels,
+     coalesce(:until, slipway_now() + interval '7 days'), :actor, :requestId, slipway_now())
+   RETURNING *`,
+)
+
+/** Violates `capacity_requests_start` if the stopped VM waits already. */
+export const insertRequest = async (tx: Tx, request: NewRequest): Promise<RequestRow> =>
+  (await insert.one(tx, request))!
+
+export const updateRequest = statement<
+  RequestRow,
+  { projectId: string; id: string; until: Date | null; labels: Labels | null },
+  Tx
+>(
+  'capacity_request_update',
+  `UPDATE capacity_requests SET until = coalesce(:until, until), labels = coalesce(:labels, labels),
+     due_at = CASE WHEN state = 'waiting' AND blocked_by = '' THEN slipway_now() ELSE due_at END, updated_at = slipway_now()
+   WHERE id = :id AND project_id = :projectId AND due_at IS NOT NULL RETURNING *`,
+).one
+
+export const listDueRequests = statement<{ id: string }>(
+  'capacity_request_due',
+  'SELECT id FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at LIMIT 100',
+).all
+
+/** The GPUs of the host are held for the request. Fails if it does not wait any more. */
+export const setHeld = statement<RequestRow, { id: string; location: string; hostId: string }, Tx>(
+  'capacity_request_hold',
+  `UPDATE capacity_requests SET state = 'held', location = :location, held_host = :hostId, blocked_by = '',
+     held_until = slipway_now() + hold_seconds * interval '1 second', granted_at = slipway_now(), updated_at = slipway_now(),
+     due_at = slipway_now() + CASE on_available WHEN 'create' THEN '0 s' ELSE hold_seconds * interval '1 second' END
+   WHERE id = :id AND state = 'waiting' RETURNING *`,
+).one
+
+/** The hold is lost, or its VM did not boot: the request waits again, in its old place. */
+export const setWaiting = statement<RequestRow, { id: string }, Tx>(
+  'capacity_request_requeue',
+  `UPDATE capacity_requests SET state = 'waiting', location = '', held_host = NULL, held_until = NULL, granted_at = NULL,
+     resource_id = NULL, operation_id = NULL, updated_at = slipway_now(), due_at = slipway_now()
+   WHERE id = :id AND state = 'held' RETURNING *`,
+).oneBy('id')
+
+/** A request whose VM did not boot waits again, up to three times. */
+export const setWaitingAfterBoot = statement<RequestRow, { operationId: string; mostBoots: number }, Tx>(
+  'capacity_request_retry_boot',
+  `UPDATE capacity_requests SET state = 'waiting', location = '', granted_at = NULL, resource_id = NULL, operation_id = NULL,
+     failed_boots = failed_boots + 1, updated_at = slipway_now(), due_at = slipway_now()
+   WHERE operation_id = :operationId AND state = 'fulfilled' AND failed_boots < :mostBoots AND until > slipway_now()
+   RETURNING *`,
+).one
+
+/** A request whose VM did not boot for the last time. */
+export const failAfterBoot = statement<RequestRow, { operationId: string }, Tx>(
+  'capacity_request_fail_boot',
+  `UPDATE capacity_requests SET state = 'failed', updated_at = slipway_now(), resource_id = NULL,
+     error = json_build_object('code', 'boot_failed', 'message', 'The VM did not boot. The operation says why.')
+   WHERE operation_id = :operationId AND state = 'fulfilled' RETURNING *`,
+).oneBy('operationId')
+
+/** Ends a request. Returns undefined if it is not in the state any more. */
+export const endRequest = statement<
+  RequestRow,
+  {
+    id: string
+    from: CapacityRequestState
+    to: CapacityRequestState
+    resourceId: string | null
+    operationId: string | null
+    error: string | null
+  },
+  Tx
+>(
+  'capacity_request_end',
+  `UPDATE capacity_requests SET state = :to, held_host = NULL, held_until = NULL, due_at = NULL, updated_at = slipway_now(),
+     blocked_by = '', resource_id = :resourceId, operation_id = :operationId, error = :error
+   WHERE id = :id AND state = :from RETURNING *`,
+).one
+
+// A request that is blocked, or that must wait for another reason, is looked at again when `retryS` is over.
+export const blockRequest = statement<
+  RequestRow,
+  { id: string; blockedBy: string; retryAt: Date | null; retryS: number },
+  Tx
+>(
+  'capacity_request_block',
+  `UPDATE capacity_requests SET blocked_by = :blockedBy, updated_at = slipway_now(),
+     due_at = least(until, coalesce(:retryAt, slipway_now() + :retryS * interval '1 second'))
+   WHERE id = :id AND state = 'waiting' RETURNING *`,
+).one
+
+/** The request waits in the queue; the service acts on it again when its time is over. */
+export const rest = statement<never, { id: string }, Tx>(
+  'capacity_request_rest',
+  `UPDATE capacity_requests SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'`,
+).runBy('id')
+
+/** Makes the service check the blocked requests of an organization now. */
+export const recheckBlocked = statement<never, { organizationId: string }, Tx>(
+  'capacity_request_recheck',
+  `UPDATE capacity_requests SET due_at = slipway_now()
+   WHERE organization_id = :organizationId AND due_at IS NOT NULL AND state = 'waiting' AND blocked_by <> ''`,
+).runBy('organizationId')
+
+/** What can block a request besides quota and budget. */
+export const findStanding = statement<
+  {
+    is_paid: boolean
+    is_suspended: boolean
+    no_hold_until: Date | null
+    is_over: boolean
+    is_hold_over: boolean
+  },
+  { id: string; location: string }
+>(
+  'capacity_request_standing',
+  `SELECT o.payment_state = 'active' AS is_paid, o.suspended_at IS NOT NULL AS is_suspended,
+          CASE WHEN t.no_hold_until > slipway_now() THEN t.no_hold_until END AS no_hold_until,
+          r.until <= slipway_now() AS is_over, coalesce(r.held_until <= slipway_now(), false) AS is_hold_over
+   FROM capacity_requests r JOIN organizations o ON o.id = r.organization_id
+   LEFT JOIN capacity_turns t ON t.organization_id = r.organization_id AND t.family = r.family AND t.location = :location
+   WHERE r.id = :id`,
+).one as (
+  db: Queryable,
+  params: { id: string; location: string },
+) => Promise<
+  | {
+      is_paid: boolean
+      is_suspended: boolean
+      no_hold_until: Date | null
+      is_over: boolean
+      is_hold_over: boolean
+    }
+  | undefined
+>
+
+const prune = statement<never, { most: number }>(
+  'capacity_request_prune',
+  `DELETE FROM capacity_requests WHERE id = ANY (ARRAY(
+     SELECT id FROM capacity_requests WHERE due_at IS NULL AND updated_at < slipway_now() - interval '90 days'
+     ORDER BY updated_at LIMIT :most))`,
+)
+export const pruneRequests = (db: Queryable, most: number) => prune.run(db, { most })

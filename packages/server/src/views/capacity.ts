@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import type { AdminCapacityRequest, CapacityRequest, CapacityRequestCreate } from '@slipway/contract'
+import { time } from '../postgres/time.ts'
+import type { RequestRecordRow } from '../store/capacity/requests.ts'
+
+/** `mayReadScripts`: scripts may contain secrets, so that callers that only read see their hash. */
+export const capacityRequestView = (row: RequestRecordRow, mayReadScripts: boolean): CapacityRequest => ({
+  id: row.id,
+  state: row.state,
+  on_available: row.on_available,
+  request: { ...(mayReadScripts ? row.body : withoutScripts(row.body)) },
+  gpus_wanted: row.gpus,
+  gpus_held: row.gpus_held,
+  position: row.position,
+  blocked_by: row.blocked_by,
+  estimate: {
+    earliest_at: time(row.earliest_at),
+    likely_at: time(row.likely_at),
+    latest_at: time(row.latest_at),
+    basis: row.basis ?? 'none',
+    hit_rate: row.hit_rate,
+    computed_at: time(row.estimated_at),
+  },
+  location: row.location,
+  resource_id: row.resource_id ?? '',
+  operation_id: row.operation_id ?? '',
+  error: row.error as CapacityRequest['error'],
+  until: time(row.until),
+  held_until: row.on_available === 'hold' ? time(row.held_until) : '',
+  created_at: time(row.created_at),
+  updated_at: time(row.updated_at),
+  labels: row.labels,
+})
+
+export const adminCapacityRequestView = (row: RequestRecordRow): AdminCapacityRequest => ({
+  ...capacityRequestView(row, false),
+  organization_id: row.organization_id,
+  project_id: row.project_id,
+  family: row.family,
+})
+
+function withoutScripts(body: CapacityRequestCreate): CapacityRequestCreate {
+  if (!body.vm) return body
+  const vm = { ...body.vm }
+  for (const name of ['startup_script', 'shutdown_script'] as const)
+    if (vm[name]) vm[name] = `sha256:${createHash('sha256').update(vm[name]).digest('hex')}`
+  return { ...body, vm }
+}

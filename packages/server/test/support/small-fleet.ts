@@ -1,0 +1,79 @@
+import type { RouteBody } from '@slipway/contract'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { addKey, addOrganization, addProject, tokenOfNew } from '@slipway/testing/people.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
+
+/** A service with one location, whose hosts have so many A100 GPUs each. */
+export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}) {
+  const service = await startService((config) => {
+    config.locations = config.locations.slice(0, 1)
+    const [location] = config.locations
+    if (location?.engine === 'simulated')
+      location.simulated.hosts = hosts.map((gpus) => ({ count: 1, model: 'A100 40GB PCIe', gpus }))
+    config.quotas.a100_gpus = 10_000
+    config.quotas.vms = 10_000
+    change(config)
+  })
+  const resources = resourcesOf(service)
+  type Body = RouteBody<'capacityRequestCreate'>
+
+  /** A tenant besides the demo, with the credential of its project. */
+  async function addTenant(name: string) {
+    const organization_id = await addOrganization(service.database, name)
+    const owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
+    await service.ok('adminOrganizationQuotaSet', {
+      token: service.credentials.operator_key,
+      params: { organization_id },
+      body: { items: [{ name: 'a100_gpus', max: 1000 }] },
+    })
+    const project_id = await addProject(service, owner, organization_id, 'work')
+    const { secret } = await addKey(service, owner, project_id, 'write')
+    return { organization_id, project_id, owner, token: secret }
+  }
+  type Tenant = Awaited<ReturnType<typeof addTenant>>
+  const asTenant = (tenant?: Tenant) =>
+    tenant ? { token: tenant.token, params: { project_id: tenant.project_id } } : {}
+
+  /** Waits until everything has happened that is due at this moment. */
+  const settled = () =>
+    eventually(async () => {
+      await service.server.reconciler.capacity()
+      await service.server.reconciler.reports()
+      const busy = await service.sql(
+        `SELECT 1 FROM operation_queue UNION ALL SELECT 1 FROM gpus WHERE state = 'quarantined' AND NOT is_held_back
+         UNION ALL SELECT 1 FROM capacity_requests WHERE due_at <= slipway_now()
+         UNION ALL SELECT 1 FROM capacity_lanes WHERE due_at <= slipway_now()`,
+      )
+      return busy.length === 0
+    })
+
+  return {
+    ...resources,
+    service,
+    addTenant,
+    /** Waits for a VM like this; without a body of its own, for one with a single GPU. */
+    wait: (more: Partial<Body> = {}, tenant?: Tenant) =>
+      service.ok('capacityRequestCreate', {
+        ...asTenant(tenant),
+        body: more.start_vm_id ? more : { vm: vmBody(), ...more },
+      }),
+    request: (id: string, tenant?: Tenant) =>
+      service.ok('capacityRequestGet', {
+        ...asTenant(tenant),
+        params: { ...asTenant(tenant).params, capacity_request_id: id },
+      }),
+    claim: (id: string) => service.call('capacityRequestClaim', { params: { capacity_request_id: id } }),
+    settled,
+    /** Deletes a VM, so that its GPUs are offered. */
+    async free(vmId: string, tenant?: Tenant) {
+      await service.ok('vmDelete', {
+        ...asTenant(tenant),
+        params: { ...asTenant(tenant).params, vm_id: vmId },
+      })
+      await settled()
+    },
+  }
+}
+
+export type SmallFleet = Awaited<ReturnType<typeof startSmallFleet>>
