@@ -1601,7 +1601,7 @@ CREATE TABLE capacity_requests (
 CREATE INDEX capacity_requests_by_project ON capacity_requests USING btree (project_id, id);
 CREATE INDEX capacity_requests_due ON capacity_requests USING btree (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_open ON capacity_requests USING btree (organization_id, id) WHERE due_at IS NOT NULL;
-CREATE INDEX capacity_requests_unfinished ON capacity_requests USING btree (family, id) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_unfinished ON capacity_requests USING btree (id) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_by_operation ON capacity_requests USING btree (operation_id) WHERE operation_id IS NOT NULL;
 CREATE INDEX capacity_requests_by_host ON capacity_requests USING btree (held_host) WHERE held_host IS NOT NULL;
 CREATE INDEX capacity_requests_ended ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL;

@@ -326,3 +326,22 @@ test('wrong command lines end with 2 and say how', async () => {
     ['vm', 'lst', '-o', 'json'],
   )
 })
+
+test('a capacity request waits in the queue, is claimed, and is cancelled', async () => {
+  const vm = ['--type', 'a100.1x', ...where, '--ssh-key', publicKey]
+  const held = await json('queue', 'create', 'queue-1', ...vm, '--hold', '--for', '2d')
+  expect(held).toMatchObject({ on_available: 'hold', gpus_wanted: 1, request: { vm: { name: 'queue-1' } } })
+  expect(await json('queue', 'wait', 'queue-1')).toMatchObject({ id: held.id, state: 'held', gpus_held: 1 })
+  expect(await json('queue', 'list')).toMatchObject([{ id: held.id }])
+  expect(await json('queue', 'show', held.id)).toMatchObject({ id: held.id, state: 'held' })
+  expect((await slipway('queue', 'show', 'queue-1')).stdout).toMatch(/GPUs +1 of 1 held/)
+  const operator = await slipway('admin', 'queue', '--family', 'a100', '-o', 'json')
+  expect(JSON.parse(operator.stdout)).toMatchObject([{ id: held.id, family: 'a100' }])
+  expect(await json('queue', 'claim', 'queue-1')).toMatchObject({ name: 'queue-1', state: 'STATE_RUNNING' })
+
+  await slipway('vm', 'stop', 'queue-1')
+  const start = await json('queue', 'start', 'queue-1', '--hold')
+  expect(await slipway('queue', 'cancel', start.id, '--yes')).toMatchObject({ code: 0 })
+  expect(await json('queue', 'show', start.id)).toMatchObject({ state: 'cancelled' })
+  expect(await slipway('vm', 'delete', 'queue-1', '--yes')).toMatchObject({ code: 0 })
+})

@@ -1,6 +1,7 @@
 export const groups = {
   reads: 'Reads',
   changes: 'Creations and deletions',
+  waiting: 'The waiting list',
   streams: 'Event streams',
   processes: 'More API processes',
   starts: 'Start and memory',

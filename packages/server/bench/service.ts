@@ -16,12 +16,14 @@ import { keep, readResults, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
 import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
+import { measureWaiting } from './capacity/waiting.ts'
 
 type Measure = (service: RunningService, vms: Vms, effort: Effort) => Promise<Figure[]>
 
 const measurements: Record<Group, Measure> = {
   reads: measureReads,
   changes: (service, _, effort) => measureChanges(service, effort),
+  waiting: (service, _, effort) => measureWaiting(service, effort),
   streams: (service, _, effort) => measureStreams(service, effort),
   processes: measureProcesses,
   starts: async (service, _, { starts }) => [memory.figure, ...(await measureStarts(service, starts))],

@@ -84,7 +84,7 @@ COMMENT ON TABLE capacity_requests IS 'Requests for VMs that wait until GPUs are
 CREATE INDEX capacity_requests_by_project ON capacity_requests (project_id, id);
 CREATE INDEX capacity_requests_due ON capacity_requests (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_open ON capacity_requests (organization_id, id) WHERE due_at IS NOT NULL;
-CREATE INDEX capacity_requests_unfinished ON capacity_requests (family, id) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_unfinished ON capacity_requests (id) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_by_operation ON capacity_requests (operation_id) WHERE operation_id IS NOT NULL;
 CREATE INDEX capacity_requests_by_host ON capacity_requests (held_host) WHERE held_host IS NOT NULL;
 CREATE INDEX capacity_requests_ended ON capacity_requests (updated_at) WHERE due_at IS NULL;

@@ -208,6 +208,28 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   )
   for (const host of counts)
     check(host.free_gpus === host.free, `${host.name} counts ${host.free_gpus} free GPUs of ${host.free}`)
+  const holds = await sql<{ id: string; state: string; gpus: number; held: number }>(
+    `SELECT r.id, r.state, r.gpus, (SELECT count(*)::int FROM gpus g WHERE g.held_for = r.id) AS held
+     FROM capacity_requests r`,
+  )
+  for (const { id, state, gpus, held } of holds) {
+    check(state !== 'held' || held === gpus, `the request ${id} is held with ${held} of ${gpus} GPUs`)
+    check(
+      state === 'held' || state === 'waiting' || held === 0,
+      `${held} GPUs are held for ${id}, which ended`,
+    )
+  }
+  const strays = await sql<{ id: string }>(
+    `SELECT g.id FROM gpus g WHERE g.held_kind = 'request'
+       AND NOT EXISTS (SELECT FROM capacity_requests r WHERE r.id = g.held_for)`,
+  )
+  for (const { id } of strays) problems.push(`the GPU ${id} is held for a request that is gone`)
+  const lanes = await sql<{ location: string; family: string; waiting: number; open: number }>(
+    `SELECT l.location, l.family, l.waiting, (SELECT count(*)::int FROM capacity_places p
+       WHERE p.location = l.location AND p.family = l.family AND p.is_open) AS open FROM capacity_lanes l`,
+  )
+  for (const { location, family, waiting, open } of lanes)
+    check(waiting === open, `the queue for ${family} in ${location} counts ${waiting} requests of ${open}`)
   return [...problems, ...(await wrongVmRecords(service))]
 }
 

@@ -220,6 +220,7 @@ test('the capacity report counts GPUs by location and family, and names the larg
     unavailable: 0,
     claimed: 3,
     quarantined: 0,
+    held: 0,
     largest_type: 'a100.4x',
   })
 })

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
-import { OperationError, OperationStarted } from './operations.ts'
-import { defineRoutes } from './route.ts'
+import { OperationError, OperationStarted } from '../operations.ts'
+import { defineRoutes } from '../route.ts'
 import {
   body,
   Instant,
@@ -12,10 +12,10 @@ import {
   Timestamp,
   Uuid,
   UuidOrEmpty,
-} from './schema.ts'
-import { capacityRequestStates } from './states.ts'
-import { familyNames } from './vm-types.ts'
-import { VmCreate } from './vms.ts'
+} from '../schema.ts'
+import { capacityRequestStates } from '../states.ts'
+import { familyNames } from '../vm-types.ts'
+import { VmCreate } from '../vms.ts'
 
 export const minHoldSeconds = 300
 export const maxHoldSeconds = 900

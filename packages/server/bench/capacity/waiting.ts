@@ -1,0 +1,97 @@
+import { offerGpus } from '../../src/operations/capacity/offer.ts'
+import type { Database } from '../../src/postgres/database.ts'
+import { freeCleanGpus } from '../../src/store/compute/placement.ts'
+import type { Effort } from '../effort.ts'
+import { atMost, type Figure, percentile } from '../figures.ts'
+import { addTenants } from '../fixtures.ts'
+import { runLoad } from '../load.ts'
+import { locations, type RunningService } from '../running-service.ts'
+
+const waiting = 10_000
+
+/** The end of a quarantine and a creation, without and with many requests that wait for such GPUs. */
+export async function measureWaiting(service: RunningService, effort: Effort): Promise<Figure[]> {
+  const { database, main } = service
+  const tenants = await addTenants(database, 'waiting', 8, 1)
+  const create = async () =>
+    (
+      await runLoad({
+        kind: 'create',
+        url: main.url,
+        location: locations[1],
+        tenants,
+        clients: 1,
+        count: effort.samples,
+      })
+    ).acceptedP50
+  await create()
+  const createAlone = await create()
+  const releaseAlone = await releaseMs(database, effort.samples)
+  await addWaiting(database)
+  const release = await releaseMs(database, effort.samples)
+  const createBeside = await create()
+  await database.pool.query(
+    `DELETE FROM capacity_places; DELETE FROM capacity_requests WHERE actor = 'bench'`,
+  )
+  return [
+    {
+      id: 'release-waiting',
+      what: `Release of a GPU, ${waiting.toLocaleString('en')} requests wait, p50`,
+      value: release,
+      unit: 'ms',
+      aim: atMost(release / releaseAlone, 1.3, 'times a release without a queue'),
+      more: { 'without a queue, ms': releaseAlone },
+    },
+    {
+      id: 'creation-beside-waiting',
+      what: `POST → accepted beside ${waiting.toLocaleString('en')} waiting requests, 1 client, p50`,
+      value: createBeside,
+      unit: 'ms',
+      aim: atMost(createBeside / createAlone, 1.1, 'times a creation without a queue'),
+      more: { 'without a queue, ms': createAlone },
+    },
+  ]
+}
+
+/** Ends the quarantine of one GPU at a time, in a lane whose requests all need more GPUs than are free. */
+async function releaseMs(database: Database, times: number): Promise<number> {
+  const { rows } = await database.pool.query<{ id: string }>(
+    `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id
+     WHERE h.location = $1 AND h.family = 'a100' AND g.state = 'free' ORDER BY g.id LIMIT 1`,
+    [locations[0]],
+  )
+  const gpuIds = rows.map(({ id }) => id)
+  const took: number[] = []
+  for (let n = 0; n < times; n++) {
+    await database.pool.query(
+      `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() - interval '1 second' WHERE id = ANY ($1)`,
+      [gpuIds],
+    )
+    const begun = performance.now()
+    await database.transaction(async (tx) => offerGpus(tx, await freeCleanGpus(tx, gpuIds, new Date())))
+    took.push(performance.now() - begun)
+  }
+  return percentile(
+    took.sort((a, b) => a - b),
+    0.5,
+  )
+}
+
+/** Rows as requests of many organizations leave them. They wait for more GPUs than a host has, so that none is granted. */
+async function addWaiting(database: Database): Promise<void> {
+  const fill = (text: string) => database.pool.query(text, [locations[0]])
+  await fill(`INSERT INTO capacity_lanes (location, family) VALUES ($1, 'a100') ON CONFLICT DO NOTHING`)
+  await fill(
+    `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, family, gpus, until, actor,
+       request_id, due_at)
+     SELECT gen_random_uuid(), p.organization_id, p.id, 'create', 900, '{}', 'a100', 100, now() + interval '7 days', 'bench', $1,
+       now() + interval '7 days'
+     FROM generate_series(1, ${waiting}) n JOIN (SELECT *, row_number() OVER () - 1 AS at, count(*) OVER () AS all FROM projects) p
+       ON p.at = n % p.all`,
+  )
+  await fill(
+    `INSERT INTO capacity_places (request_id, location, family, turn, gpus)
+     SELECT id, $1, 'a100', row_number() OVER (), 8 + (row_number() OVER ()) % 2 FROM capacity_requests WHERE actor = 'bench'`,
+  )
+  await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
+}
