@@ -18,7 +18,10 @@ type Run = (spec: AnyCommand, flags: GlobalFlags, input: object) => Promise<void
 
 const headings: [heading: string, nouns: string[]][] = [
   ['Login and setup:', ['login', 'logout', 'context', 'whoami', 'completion']],
-  ['Machines:', ['offers', 'vm', 'disk', 'network', 'subnet', 'firewall', 'ssh-key', 'image', 'location']],
+  [
+    'Machines:',
+    ['offers', 'vm', 'template', 'disk', 'network', 'subnet', 'firewall', 'ssh-key', 'image', 'location'],
+  ],
   ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
   ['Other:', ['export', 'mcp', 'admin', 'dev']],

@@ -79,7 +79,12 @@ export const ApiErrorBody = record(
     ),
     available_locations: Type.Optional(
       Type.Array(Type.String(), {
-        description: 'With `out_of_stock`: the locations where the VM would fit.',
+        description: 'With `out_of_stock`: the locations where the VM, or the whole group, would fit.',
+      }),
+    ),
+    fits: Type.Optional(
+      Type.Integer({
+        description: 'With `out_of_stock` of an instance group: how many members would fit in the location.',
       }),
     ),
     queue: Type.Optional(

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { errorCodes, operationErrorCodes } from './errors.ts'
-import { Disk, FirewallRule, Vm } from './resources.ts'
+import { Disk, FirewallRule, InstanceGroup, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import { pagedList, pageQuery, record, Timestamp, Uuid, wholeList } from './schema.ts'
 import { operationNames, operationStates, operationTypes, stepStates } from './states.ts'
@@ -11,8 +11,8 @@ export const OperationError = record('OperationError', {
 })
 export type OperationError = Static<typeof OperationError>
 
-const OperationResult = Type.Unsafe<Vm | Disk | FirewallRule | OperationError | null>({
-  oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, OperationError],
+const OperationResult = Type.Unsafe<Vm | Disk | FirewallRule | InstanceGroup | OperationError | null>({
+  oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, InstanceGroup, OperationError],
   description:
     'Null while the operation is in progress and after a deletion; the resource after success; an error after a failure.',
 })
@@ -27,7 +27,8 @@ export const Operation = record(
       id: Type.String({ format: 'uuid', description: 'The id of the resource.' }),
       type: Type.Enum([...operationTypes]),
       request: Type.Record(Type.String(), Type.Unknown(), {
-        description: 'The body of the request. Lists leave out `startup_script` and `shutdown_script`.',
+        description:
+          'The body of the request. In lists, and for viewers and read keys, a `startup_script` or `shutdown_script` is shown as `sha256:` and its digest.',
       }),
     }),
     result: OperationResult,
@@ -68,7 +69,10 @@ export const OperationListQuery = Type.Object({
   ...pageQuery,
   state: Type.Optional(Type.Enum([...operationStates])),
   resource_id: Type.Optional(
-    Type.String({ ...Uuid, description: 'Only operations on this VM, disk or firewall rule.' }),
+    Type.String({
+      ...Uuid,
+      description: 'Only operations on this VM, disk, firewall rule or instance group.',
+    }),
   ),
 })
 export const OperationWaitQuery = Type.Object({
@@ -87,7 +91,7 @@ export const operationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/operations',
     tag: 'Operations',
-    summary: 'List operations on VMs, disks and firewall rules',
+    summary: 'List operations on VMs, disks, firewall rules and instance groups',
     access: 'viewer',
     query: OperationListQuery,
     answer: OperationList,

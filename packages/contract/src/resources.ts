@@ -1,6 +1,15 @@
 import Type, { type Static } from 'typebox'
 import { Description, Labels, ResourceName, record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
-import { diskStates, expiryActions, ruleStates, vmStates } from './states.ts'
+import {
+  diskStates,
+  expiryActions,
+  groupStates,
+  maxGroupMembers,
+  memberLossPolicies,
+  placementPolicies,
+  ruleStates,
+  vmStates,
+} from './states.ts'
 import { diskTypes } from './vm-types.ts'
 
 /** The resources that operations create and change. The result of an operation is one of them. */
@@ -122,8 +131,15 @@ export const Vm = record('Vm', {
   network_interfaces: Type.Array(NetworkInterface),
   host_channel_adapters: Type.Array(Type.String(), { description: 'Empty if there are none.' }),
   virtualization_features: Type.Object({ nested_virtualization: Type.Boolean() }),
-  instance_template_id: Type.String({ description: 'Empty if not set.' }),
-  instance_group_id: Type.String({ description: 'Empty if not set.' }),
+  instance_template_id: Type.String({
+    ...UuidOrEmpty,
+    description:
+      'The version of the instance template that the VM was created from, also after that version was deleted. Empty if there was none.',
+  }),
+  instance_group_id: Type.String({
+    ...UuidOrEmpty,
+    description: 'The instance group that the VM is a member of. Empty if there is none.',
+  }),
   reservation_id: Type.String({ description: 'Empty if not set.' }),
   image: Type.String(),
   expires_at: Timestamp,
@@ -154,6 +170,56 @@ export const Vm = record('Vm', {
   }),
 })
 export type Vm = Static<typeof Vm>
+
+export const PlacementPolicy = Type.Enum([...placementPolicies], {
+  description:
+    'How the members of an instance group are placed: `spread` puts each on a host of its own, `pack` uses as few hosts as possible, `unspecified` has no preference.',
+})
+export const OnMemberLoss = Type.Enum([...memberLossPolicies], {
+  description:
+    'What happens when a member is lost with its host: `none` leaves the group as it is; `replace` creates a new VM with the same name and rank and a new address, and gives up the local data of the old one. Members with deletion protection are not replaced.',
+})
+export const MemberCount = (minimum: number) => Type.Integer({ minimum, maximum: maxGroupMembers })
+
+export const InstanceGroupMember = record('InstanceGroupMember', {
+  vm_id: Uuid,
+  rank: Type.Integer({
+    description: 'The position among the members in the order of their numbers, from 0.',
+  }),
+  name: Type.String({ examples: ['trainer-1'] }),
+  private_address: Type.String({ examples: ['172.27.16.7'] }),
+  state: Type.Enum([...vmStates]),
+})
+
+export const InstanceGroup = record('InstanceGroup', {
+  id: Uuid,
+  name: Type.String(),
+  template_id: Type.String({
+    ...UuidOrEmpty,
+    description: 'The template version of new members. Empty if there is none.',
+  }),
+  project_id: Uuid,
+  state: Type.Enum([...groupStates], {
+    description:
+      'UPDATING while an operation on the group is in progress, UNHEALTHY if a member has crashed, is unreachable or is missing. A stopped group is HEALTHY.',
+  }),
+  running_instance_count: Type.Integer(),
+  desired_count: Type.Integer(),
+  instances: Type.Array(Uuid, { description: 'The ids of all members, in the order of their numbers.' }),
+  active_instances: Type.Array(Uuid, { description: 'The members that run.' }),
+  inactive_instances: Type.Array(Uuid, { description: 'The members that do not run.' }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  location: Type.String(),
+  placement_policy: PlacementPolicy,
+  on_member_loss: OnMemberLoss,
+  generation: Type.Integer({ description: 'Raised whenever members are added, removed or replaced.' }),
+  members: Type.Array(InstanceGroupMember),
+  labels: Labels,
+  description: Description,
+  deletion_protection: DeletionProtection,
+})
+export type InstanceGroup = Static<typeof InstanceGroup>
 
 export const FirewallEndpoint = record('FirewallEndpoint', {
   resource_id: Type.String({ description: 'A VM, subnet or network. Empty if `cidr` is used.' }),

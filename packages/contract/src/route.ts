@@ -54,10 +54,10 @@ export const tags = {
   Organizations: 'Organizations, their members and billing.',
   Projects: 'Projects, access keys, budgets and costs.',
   Catalogue: 'Locations, VM types, images, prices, quotas and current availability.',
-  VMs: 'GPU virtual machines and SSH keys.',
+  VMs: 'GPU virtual machines, SSH keys, instance templates and instance groups.',
   Disks: 'Persistent disks and shared volumes.',
   VPC: 'Networks, subnets and firewall rules.',
-  Operations: 'Asynchronous operations on VMs, disks and firewall rules.',
+  Operations: 'Asynchronous operations on VMs, disks, firewall rules and instance groups.',
   Events: 'The audit and life-cycle log, alerts and webhooks.',
   Operators: 'For operators of the service.',
 } as const

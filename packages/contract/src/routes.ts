@@ -10,6 +10,8 @@ import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
 import { findingRoutes } from './finding.ts'
 import { identityRoutes } from './identity.ts'
+import { instanceGroupRoutes } from './instances/groups.ts'
+import { instanceTemplateRoutes } from './instances/templates.ts'
 import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
@@ -27,6 +29,8 @@ export const routes = {
   ...vmRoutes,
   ...capacityRequestRoutes,
   ...sshKeyRoutes,
+  ...instanceTemplateRoutes,
+  ...instanceGroupRoutes,
   ...diskRoutes,
   ...vpcRoutes,
   ...operationRoutes,

@@ -88,11 +88,25 @@ export const operationNames = [
   'RESIZE',
   'ATTACH',
   'DETACH',
+  'REPLACE',
 ] as const
 export type OperationName = (typeof operationNames)[number]
 
-export const operationTypes = ['vm', 'disk', 'firewall_rule'] as const
+export const operationTypes = ['vm', 'disk', 'firewall_rule', 'instance_group'] as const
 export type OperationType = (typeof operationTypes)[number]
+
+export const groupStates = ['HEALTHY', 'UPDATING', 'UNHEALTHY', 'DELETING'] as const
+export type GroupState = (typeof groupStates)[number]
+/** What happens to a group whose member is lost with its host. */
+export const memberLossPolicies = ['none', 'replace'] as const
+export type MemberLossPolicy = (typeof memberLossPolicies)[number]
+export const maxGroupMembers = 64
+/** Members are named after their group, with a hyphen and up to two digits. */
+export const maxGroupNameLength = 60
+
+/** How the members of a group are placed on hosts. */
+export const placementPolicies = ['unspecified', 'spread', 'pack'] as const
+export type PlacementPolicyName = (typeof placementPolicies)[number]
 
 export const stepStates = ['pending', 'running', 'done', 'failed', 'undone'] as const
 

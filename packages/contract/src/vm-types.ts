@@ -128,6 +128,8 @@ export const countedQuotaNames = [
   'members',
   'webhooks',
   'capacity_requests',
+  'instance_groups',
+  'instance_templates',
 ] as const
 export type CountedQuotaName = (typeof countedQuotaNames)[number]
 

@@ -21,7 +21,7 @@ import {
 } from './schema.ts'
 import { SshPublicKey } from './ssh-keys.ts'
 import { expiryActions, maxTtlSeconds, minTtlSeconds, vmActionNames, vmStates } from './states.ts'
-import { maxDisksPerVm, vmTypeNames } from './vm-types.ts'
+import { diskTypes, maxDisksPerVm, vmTypeNames } from './vm-types.ts'
 
 const closed = { additionalProperties: false }
 const maxDisks = maxDisksPerVm['persistent-ssd'] + maxDisksPerVm['shared-volume']
@@ -51,66 +51,105 @@ const TtlSeconds = Type.Integer({
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
-export const VmCreate = body(
-  'VmCreate',
-  {
-    name: ResourceName,
-    type: VmTypeName,
-    location: Type.String({
+/** What a VM can be made of, besides its name; templates and groups have the same members. */
+export const vmMembers = {
+  type: Type.Optional(
+    Type.Enum(vmTypeNames, {
+      examples: ['a100.1x'],
+      description: 'A VM type from the catalogue. Required unless an instance template has it.',
+    }),
+  ),
+  location: Type.Optional(
+    Type.String({
       minLength: 1,
       maxLength: 100,
       examples: ['us-east1-a'],
       description:
-        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location.',
+        'A location, or `any` for the first location that has stock, the image, a subnet of the project and the given disks. The VM shows the chosen location. Required unless an instance template has it.',
     }),
-    image: Type.String({
+  ),
+  image: Type.Optional(
+    Type.String({
       minLength: 1,
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
-      description: 'The name of an image. A name without a tag means `:latest`.',
+      description:
+        'The name of an image. A name without a tag means `:latest`. Required unless an instance template has it.',
     }),
-    ssh_public_key: Type.Optional(SshPublicKey),
-    ssh_key_ids: Type.Optional(
-      Type.Array(Uuid, {
-        maxItems: 32,
-        uniqueItems: true,
-        description:
-          'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. At least one key is required, in either field.',
-      }),
-    ),
-    startup_script: Type.Optional(StartupScript),
-    shutdown_script: Type.Optional(ShutdownScript),
-    disks: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            disk_id: Uuid,
-            attachment_type: Type.Optional(Type.Literal('data')),
-            mode: Type.Optional(DiskMode),
-          },
-          { additionalProperties: false },
-        ),
-        { maxItems: maxDisks },
+  ),
+  ssh_public_key: Type.Optional(SshPublicKey),
+  ssh_key_ids: Type.Optional(
+    Type.Array(Uuid, {
+      maxItems: 32,
+      uniqueItems: true,
+      description:
+        'The ids of registered SSH keys, which are installed in addition to `ssh_public_key`. At least one key is required, in either field.',
+    }),
+  ),
+  startup_script: Type.Optional(StartupScript),
+  shutdown_script: Type.Optional(ShutdownScript),
+  disks: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          disk_id: Uuid,
+          attachment_type: Type.Optional(Type.Literal('data')),
+          mode: Type.Optional(DiskMode),
+        },
+        { additionalProperties: false },
       ),
+      { maxItems: maxDisks },
     ),
-    subnet_id: Type.Optional(
+  ),
+  new_disks: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          size: DiskSize,
+          type: Type.Optional(Type.Enum([...diskTypes])),
+          block_size: Type.Optional(Type.Enum([512, 4096], { format: 'int64', description: 'In bytes.' })),
+        },
+        closed,
+      ),
+      {
+        maxItems: maxDisksPerVm['persistent-ssd'],
+        description:
+          'Disks that are created with the VM and attached to it. They are named `<vm>-disk-1`, `<vm>-disk-2` and so on, and they are kept when the VM is deleted.',
+      },
+    ),
+  ),
+  subnet_id: Type.Optional(
+    Type.String({
+      ...Uuid,
+      description: 'The default is the subnet of the default network in the location.',
+    }),
+  ),
+  public_ip: Type.Optional(Type.Enum(['dynamic', 'none'])),
+  os_disk_size: Type.Optional(
+    Type.String({
+      ...DiskSize,
+      description:
+        'From 128GiB, the default, to 2TiB. The part above 128 GiB counts towards the quota `disk_gib` and is billed as persistent-ssd.',
+      examples: ['256GiB'],
+    }),
+  ),
+  ...annotations,
+  ttl_seconds: Type.Optional(TtlSeconds),
+  on_expiry: Type.Optional(OnExpiry),
+}
+
+export const VmCreate = body(
+  'VmCreate',
+  {
+    name: ResourceName,
+    instance_template_id: Type.Optional(
       Type.String({
         ...Uuid,
-        description: 'The default is the subnet of the default network in the location.',
-      }),
-    ),
-    public_ip: Type.Optional(Type.Enum(['dynamic', 'none'])),
-    os_disk_size: Type.Optional(
-      Type.String({
-        ...DiskSize,
         description:
-          'From 128GiB, the default, to 2TiB. The part above 128 GiB counts towards the quota `disk_gib` and is billed as persistent-ssd.',
-        examples: ['256GiB'],
+          'A version of an instance template of the project. A member of this request replaces the same member of the template.',
       }),
     ),
-    ...annotations,
-    ttl_seconds: Type.Optional(TtlSeconds),
-    on_expiry: Type.Optional(OnExpiry),
+    ...vmMembers,
   },
   {
     examples: [

@@ -1,6 +1,7 @@
 import type {
   Disk,
   FirewallRule,
+  InstanceGroup,
   Operation,
   RouteBody,
   RouteId,
@@ -33,7 +34,9 @@ type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
     ? Disk
     : Id extends `firewallRule${string}`
       ? FirewallRule
-      : Vm
+      : Id extends `instanceGroup${string}`
+        ? InstanceGroup
+        : Vm
 
 /** The response of a route. An operation includes the type of its result, for `wait`. */
 export type MethodResult<Id extends RouteId> =

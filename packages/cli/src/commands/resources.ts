@@ -15,12 +15,14 @@ import { projects } from './project/resource.ts'
 import { capacityRequests } from './queue/resource.ts'
 import { sshKeys } from './ssh-key/resource.ts'
 import { subnets } from './subnet/resource.ts'
+import { templates } from './template/resource.ts'
 import { vms } from './vm/resource.ts'
 import { webhooks } from './webhook/resource.ts'
 
 /** Completion and the tools for agents find a thing of any noun by its name. */
 export const resources: Record<ResourceNoun, Resolvable<object>> = {
   vm: vms,
+  template: templates,
   disk: disks,
   network: networks,
   subnet: subnets,

@@ -3,6 +3,7 @@ import type { Cli } from './cli.ts'
 /** A noun whose things have names that completion can list. */
 export type ResourceNoun =
   | 'vm'
+  | 'template'
   | 'disk'
   | 'network'
   | 'subnet'

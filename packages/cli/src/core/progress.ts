@@ -57,7 +57,7 @@ export async function follow<Result>(
   }
 }
 
-const nouns = { vm: 'vm', disk: 'disk', firewall_rule: 'firewall' } as const
+const nouns = { vm: 'vm', disk: 'disk', firewall_rule: 'firewall', instance_group: 'group' } as const
 
 /** Ctrl-C ends only the waiting; say so. */
 class WorkGoesOn extends CliError {

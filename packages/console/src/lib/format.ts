@@ -82,6 +82,8 @@ export const quotaLabel = (name: string): string => {
     subnets: 'Subnets',
     access_keys: 'Access keys',
     ssh_keys: 'SSH keys',
+    instance_groups: 'Instance groups',
+    instance_templates: 'Instance templates',
     members: 'Members',
     webhooks: 'Webhooks',
   }

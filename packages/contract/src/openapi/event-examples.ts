@@ -47,6 +47,9 @@ function viewOf(route: RouteId): Record<string, unknown> {
 const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
 const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
 const capacityRequest = of('capacity_request', id('b05'), 'project', viewOf('capacityRequestCreate'))
+const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
+const members = { desired_count: 4, generation: 2 }
+const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
 const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
@@ -161,6 +164,37 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'image.created': image('An operator added an image.'),
   'image.deleted': image('An operator removed an image.'),
   'image.updated': image('An operator changed an image.'),
+  'instance_group.creating': group('The creation of a group was accepted with all its members.', {
+    ...began('CREATE'),
+    desired_count: 4,
+    location: 'us-east1-a',
+  }),
+  'instance_group.deleted': group('A group and its members were deleted.', members),
+  'instance_group.deleting': group('The deletion of a group was accepted.', began('DELETE')),
+  'instance_group.deletion_repeated': repeated(
+    'instance_group',
+    'b06',
+  )('A deletion was requested again during a deletion.'),
+  'instance_group.healthy': group('All members of a group are as they should be.', {
+    ...members,
+    vm_id: id('b01'),
+  }),
+  'instance_group.unhealthy': group('A member of a group crashed, is unreachable or is missing.', {
+    ...members,
+    vm_id: id('b01'),
+  }),
+  'instance_group.updated': group('The template, labels, description or protection of a group changed.', {
+    ...began('UPDATE'),
+    template_id: id('b05'),
+    description: 'Fine-tuning run of November',
+    deletion_protection: true,
+  }),
+  'instance_group.updating': group('Members of a group are being added, removed, started or stopped.', {
+    ...began('UPDATE'),
+    desired_count: 8,
+  }),
+  'instance_template.created': template('An instance template or a version of it was created.'),
+  'instance_template.deleted': template('A version of an instance template was deleted.'),
   'invoice.issued': organization('A month was invoiced.', {
     invoice_id: id('a06'),
     month: '2026-10',

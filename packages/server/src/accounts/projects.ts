@@ -2,6 +2,7 @@ import type { EventType, Labels } from '@slipway/contract'
 import { Failure, notFound, requireFound } from '../domain/failure.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { Tx } from '../postgres/database.ts'
+import { deleteInstanceTemplatesOfProject } from '../store/compute/instance-templates.ts'
 import { deleteQuotas } from '../store/compute/quotas.ts'
 import { deleteSshKeysOfProject } from '../store/compute/ssh-keys.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -48,6 +49,7 @@ export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void>
     )
   await revokeAccessKeysOfProject(tx, row.id)
   await deleteSshKeysOfProject(tx, row.id)
+  await deleteInstanceTemplatesOfProject(tx, row.id)
   if (!(await deleteProjectRow(tx, row.id))) throw notFound('project')
   await emitProject(tx, by, 'project.deleted', row)
   tx.signal('access')

@@ -8,6 +8,7 @@ import { admitDiskCreate } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
 import { osDiskOf } from '../operations/vm/given.ts'
 import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
+import { completeVmBody } from '../operations/vm/template.ts'
 import { type Queryable, runAndRollBack, type Tx } from '../postgres/database.ts'
 import { findPrice } from '../store/billing/prices.ts'
 
@@ -22,10 +23,21 @@ interface Quantity {
 /** Runs the creation and rolls it back, so that an estimate is refused with the same error. */
 export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmCreate) {
   await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
-  const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(vm).gib })
-  const machine = { productName: vm.type, quantity: 1, unit: 'vm_hour' } as const
-  const disk = { productName: 'persistent-ssd', quantity: sizeGb(excessGib), unit: 'gb_hour' } as const
-  return estimate(tx, excessGib > 0 ? [machine, disk] : [machine])
+  const body = await completeVmBody(tx, by.projectId, vm)
+  const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(body).gib })
+  const osDisk = excessGib > 0 ? [{ type: 'persistent-ssd', gib: excessGib }] : []
+  const newDisks = (body.new_disks ?? []).map(({ type = 'persistent-ssd', size }) => ({
+    type,
+    gib: parseDiskSize(size)!.gib,
+  }))
+  return estimate(tx, [
+    { productName: body.type, quantity: 1, unit: 'vm_hour' },
+    ...[...osDisk, ...newDisks].map(({ type, gib }) => ({
+      productName: type,
+      quantity: sizeGb(gib),
+      unit: 'gb_hour' as const,
+    })),
+  ])
 }
 
 export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreate) {

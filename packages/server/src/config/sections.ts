@@ -89,6 +89,8 @@ export const quotasSection = {
   members: field(count, 200),
   webhooks: field(count, 50),
   capacity_requests: field(count, 50),
+  instance_groups: field(count, 100),
+  instance_templates: field(count, 200),
 } satisfies Record<OrganizationQuotaName, Field<number>>
 
 export const operationsSection = {

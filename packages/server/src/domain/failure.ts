@@ -58,8 +58,8 @@ export const nameTaken = (what: string, name: string) =>
 export const outOfStock = (
   message: string,
   available_locations: string[] = [],
-  queue?: { length: number; likely_at: string },
-) => new Failure('out_of_stock', message, { extra: { available_locations, ...(queue && { queue }) } })
+  more: { queue?: { length: number; likely_at: string } | undefined; fits?: number } = {},
+) => new Failure('out_of_stock', message, { extra: { available_locations, ...more } })
 
 export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)

@@ -125,3 +125,25 @@ const maxNodeFree = (host: OpenHost): number =>
     host.freeGpus,
     Math.max(0, ...[...groupBy(host.gpus, (gpu) => gpu.numaNode).values()].map((gpus) => gpus.length)),
   )
+
+/**
+ * Places up to `count` equal VMs on these hosts. `spread`: each on a host of its own; `pack`: on as few hosts as possible;
+ * otherwise each on the host that is best for it alone.
+ */
+export function placeGroup(
+  hosts: OpenHost[],
+  wanted: WantedGpus,
+  count: number,
+  policy: 'unspecified' | 'spread' | 'pack',
+): { hostId: string; gpuIds: string[] }[] {
+  const placed: { hostId: string; gpuIds: string[] }[] = []
+  let candidates = policy === 'pack' ? hosts.toSorted((a, b) => b.freeGpus - a.freeGpus) : hosts
+  while (placed.length < count && candidates.length > 0) {
+    const placement = takeGpus(policy === 'pack' ? candidates.slice(0, 1) : candidates, wanted, false)
+    if (placement) placed.push(placement)
+    if (policy === 'pack' && !placement) candidates = candidates.slice(1)
+    else if (!placement) break
+    else if (policy === 'spread') candidates = candidates.filter(({ id }) => id !== placement.hostId)
+  }
+  return placed
+}

@@ -227,6 +227,14 @@ export function showsClientAddress(grant: Grant | null): boolean {
   return role !== undefined && roles.indexOf(role) >= roles.indexOf('admin')
 }
 
+/** Returns whether the caller may read scripts, which may contain secrets: members and above, and write keys. */
+export function showsScripts(grant: Grant | null): boolean {
+  const role = grant?.organizationId
+    ? findRole(grant.caller, grant.organizationId, grant.project?.projectId)?.role
+    : undefined
+  return role !== undefined && role !== 'viewer'
+}
+
 /** Throws 403. `suspended` comes before a missing role. */
 export function requireRole(
   route: Pick<Route, 'access' | 'worksSuspended'>,

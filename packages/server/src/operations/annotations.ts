@@ -18,7 +18,10 @@ interface Annotated {
 }
 
 /** Returns the 409 for the deletion of a protected resource. */
-export function protectionRefusal(what: string, { name, is_protected }: Annotated): Failure | undefined {
+export function protectionRefusal(
+  what: string,
+  { name, is_protected }: Pick<Annotated, 'name' | 'is_protected'>,
+): Failure | undefined {
   if (!is_protected) return undefined
   const advice = 'set deletion_protection to false first'
   return new Failure('protected', `The ${what} ${name} is protected against deletion: ${advice}.`)
@@ -31,9 +34,9 @@ export function protectionRefusal(what: string, { name, is_protected }: Annotate
 export async function recordAnnotation(
   tx: Tx,
   by: ProjectRequester,
-  resourceType: Extract<OperationType, 'vm' | 'disk'>,
+  resourceType: Extract<OperationType, 'vm' | 'disk' | 'instance_group'>,
   changed: Annotated,
-  request: AnnotationUpdate,
+  request: AnnotationUpdate | { template_id: string },
   result: unknown,
 ): Promise<BegunOperation> {
   const operation = await insertFinishedOperation(tx, {

@@ -5,6 +5,10 @@ import { diskResize } from './disk/resize.ts'
 import { firewallRuleCreate } from './firewall/create.ts'
 import { firewallRuleDelete } from './firewall/delete.ts'
 import { firewallRuleUpdate } from './firewall/update.ts'
+import { groupCreate } from './group/create.ts'
+import { groupDelete } from './group/delete.ts'
+import { groupStart, groupStop } from './group/power.ts'
+import { groupGrow, groupShrink } from './group/update.ts'
 import { vmAttachDisks } from './vm/attach-disks.ts'
 import { vmCreate } from './vm/create.ts'
 import { vmDelete } from './vm/delete.ts'
@@ -30,6 +34,12 @@ export const definitions: Definition[] = [
   firewallRuleCreate,
   firewallRuleUpdate,
   firewallRuleDelete,
+  groupCreate,
+  groupGrow,
+  groupShrink,
+  groupStart,
+  groupStop,
+  groupDelete,
 ]
 
 /** Step names by kind, to show the steps of an operation before they begin. */

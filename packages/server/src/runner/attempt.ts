@@ -124,9 +124,9 @@ export class Attempt {
   }
 
   async #do(): Promise<void> {
-    const { tx: write, isShared, call, onDeadline } = this.#step
+    const { tx: write, isShared, call, onDeadline, graceS = 0 } = this.#step
     this.#log('running')
-    if (this.#now > this.#deadline && !this.#definition.isTeardown)
+    if (this.#now > this.#deadline + 1000 * graceS && !this.#definition.isTeardown)
       return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
     if (isShared)
       return this.#shared.take(this.#step, {
@@ -233,9 +233,17 @@ export class Attempt {
   }
 
   #work(signal = this.engineWork.signal): Work {
-    const { scratch } = this.#progress
+    const { scratch, failure } = this.#progress
     const { prefetched } = this.row
-    return { operation: this.row, scratch, prefetched, nowMs: this.#now, services: this.#services, signal }
+    return {
+      operation: this.row,
+      scratch,
+      failure,
+      prefetched,
+      nowMs: this.#now,
+      services: this.#services,
+      signal,
+    }
   }
 
   #log(state: StepEntry['state']): void {

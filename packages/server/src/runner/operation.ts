@@ -33,6 +33,8 @@ export const cancelled = { code: 'cancelled', message: 'The resource is being de
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
+  /** Why it is being undone; null while it is not. */
+  failure: OperationRow['failure']
   /** The result of `prefetch`, if the operation began in the process that wrote it. */
   prefetched: Promise<unknown> | undefined
   /** The service's time. */
@@ -57,6 +59,8 @@ export interface Step {
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>
+  /** The step may take this much longer than the operation's deadline. */
+  graceS?: number
   /** The failure if the operation's deadline passes in this step. */
   onDeadline?: { code: FailureCode; message: string }
 }

@@ -2,12 +2,12 @@ import type { Progress } from '../store/compute/operation-leases.ts'
 import type { StepEntry } from '../store/compute/operation-row.ts'
 
 /** Returns the progress with the step's new state in the log. A failed step stays failed, although it is undone, too. */
-export function noteStep(
-  progress: Progress,
+export function noteStep<P extends Pick<Progress, 'step_log'>>(
+  progress: P,
   name: string,
   state: StepEntry['state'],
   atMs: number,
-): Progress {
+): P {
   const log = progress.step_log
   const now = new Date(Math.round(atMs)).toISOString()
   const begun = log.find((entry) => entry.name === name)

@@ -16,6 +16,7 @@ const doing: Record<OperationName, string> = {
   RESIZE: 'Resizing',
   ATTACH: 'Attaching disks to',
   DETACH: 'Detaching disks from',
+  REPLACE: 'Replacing members of',
 }
 
 const duration = (seconds: unknown) => `${Math.abs(Number(seconds)).toLocaleString('en-US')} s`

@@ -80,6 +80,11 @@ test('projects bring their networks, subnets and rules, which count as well', as
   }
 })
 
+const groupMember = () => {
+  const { name: _, ...vm } = vmBody({ type: 'a40.1x', location: 'us-west1-a', public_ip: 'none' })
+  return vm
+}
+
 test('networks, subnets, keys, SSH keys, members and webhooks end at the quota of the organization', async () => {
   const [project_id, other] = [
     await addProject(service, owner, organization_id, 'full'),
@@ -117,6 +122,18 @@ test('networks, subnets, keys, SSH keys, members and webhooks end at the quota o
         token: owner,
         params: { project_id },
         body: { name: `ssh-${++count}`, public_key: sshKey },
+      }),
+    instance_groups: () =>
+      service.call('instanceGroupCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `group-${++count}`, desired_count: 1, vm: groupMember() },
+      }),
+    instance_templates: () =>
+      service.call('instanceTemplateCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `template-${++count}` },
       }),
     members: () =>
       service.call('memberCreate', {

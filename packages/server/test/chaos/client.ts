@@ -43,8 +43,14 @@ export class Client {
     this.#routing = new Random(seed)
   }
 
-  get(path: string): Promise<Answer> {
-    return this.#untilAnswered('GET', path, undefined, '')
+  /** Reads something that exists. A refusal is a violation, because nothing that the tenant needs is ever revoked. */
+  async get(path: string): Promise<Answer> {
+    const answer = await this.#untilAnswered('GET', path, undefined, '')
+    if (answer.status !== 200)
+      this.#service.history.violation(
+        `GET ${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`,
+      )
+    return answer
   }
 
   /** Begins an operation; the answer is remembered if it is a promise. */

@@ -60,7 +60,7 @@ export class Tenant {
 
   async #look(): Promise<Sight> {
     const [vms, disks, rules] = await Promise.all(
-      ['/vms', '/disks', rulePath].map(async (path) => (await this.#client.get(path)).body.items),
+      ['/vms', '/disks', rulePath].map(async (path) => (await this.#client.get(path)).body.items ?? []),
     )
     // The rules of the beginning stay.
     return { vms, disks, rules: rules.filter(({ name }: FirewallRule) => name.startsWith('rule-')) }

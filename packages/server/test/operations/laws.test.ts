@@ -67,6 +67,13 @@ const ruleBody = () => ({
   destination_ports: ['8888'],
 })
 const newRule = async () => run(await service.ok('firewallRuleCreate', { body: ruleBody() }))
+const groupBody = () => {
+  const { name: _, ...vm } = vmBody({ new_disks: [{ size: '10GiB' }] })
+  return { name: name('group'), desired_count: 2, vm }
+}
+const newGroup = async () => run(await service.ok('instanceGroupCreate', { body: groupBody() }))
+const changeGroup = (instance_group_id: string, body: unknown) =>
+  service.ok('instanceGroupUpdate', { params: { instance_group_id }, body })
 const act = (vm_id: string, body: unknown) => service.ok('vmUpdate', { params: { vm_id }, body })
 const attach = (vm_id: string, disk_id: string) =>
   service.ok('vmAttachDisks', {
@@ -123,6 +130,29 @@ const scenarios: Record<
     const disk = await newDisk()
     return () => service.ok('diskDelete', { params: { disk_id: disk } })
   },
+  'instance-group-create': async () => () => service.ok('instanceGroupCreate', { body: groupBody() }),
+  'instance-group-grow': async () => {
+    const group = await newGroup()
+    return () => changeGroup(group, { desired_count: 3 })
+  },
+  'instance-group-shrink': async () => {
+    const group = await newGroup()
+    return () => changeGroup(group, { desired_count: 1 })
+  },
+  'instance-group-start': async () => {
+    const instance_group_id = await newGroup()
+    await run(await service.ok('instanceGroupStop', { params: { instance_group_id } }))
+    return () => service.ok('instanceGroupStart', { params: { instance_group_id } })
+  },
+  'instance-group-stop': async () => {
+    const instance_group_id = await newGroup()
+    return () => service.ok('instanceGroupStop', { params: { instance_group_id } })
+  },
+  'instance-group-delete': async () => {
+    const instance_group_id = await newGroup()
+    return () =>
+      service.ok('instanceGroupDelete', { params: { instance_group_id }, query: { delete_disks: true } })
+  },
   'firewall-rule-create': async () => {
     await newVm()
     return () => service.ok('firewallRuleCreate', { body: ruleBody() })
@@ -142,7 +172,7 @@ const scenarios: Record<
 const countThings = async () => {
   const [row] = await service.sql(
     `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks,
-            (SELECT count(*) FROM firewall_rules) AS rules, (SELECT count(*) FROM disk_attachments) AS attachments,
+            (SELECT count(*) FROM firewall_rules) AS rules, (SELECT count(*) FROM instance_groups) AS groups, (SELECT count(*) FROM disk_attachments) AS attachments,
             (SELECT count(*) FROM simulated_vms WHERE NOT is_removed) AS engine_vms,
             (SELECT count(*) FROM simulated_disks WHERE NOT is_removed) AS engine_disks,
             (SELECT count(*) FROM usage_intervals WHERE upper_inf(period)) AS meters,
@@ -243,6 +273,10 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
 
     afterAll(() =>
       withRunner(definitions, async () => {
+        const { items: groups } = await service.ok('instanceGroupList')
+        for (const { id } of groups)
+          await service.ok('instanceGroupDelete', { params: { instance_group_id: id } })
+        await eventually(async () => (await service.ok('instanceGroupList')).items.length === 0)
         const { items: vms } = await service.ok('vmList')
         for (const { id } of vms) await service.ok('vmDelete', { params: { vm_id: id } })
         await eventually(async () => (await service.ok('vmList')).items.length === 0)
@@ -333,8 +367,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       },
     )
 
-    // Rules have no words beside what they say; of what is being deleted nothing more is said; a creation that failed left nothing.
-    const hasWords = !definition.isTeardown && resourceType !== 'firewall_rule'
+    // Rules have no words beside what they say, and groups keep their names; of what is being deleted nothing more is said; a creation that failed left nothing.
+    const hasWords = !definition.isTeardown && ['vm', 'disk'].includes(resourceType)
     const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']
     const keepsSo = `${kind} keeps the name and labels that are given during each of its steps when it has %s`
     test.each(hasWords ? outcomes : [])(keepsSo, async (outcome) => {

@@ -15,6 +15,8 @@ export const grownTables: Record<string, number> = {
   projects: 20_000,
   access_keys: 100_000,
   ssh_keys: 200_000,
+  instance_templates: 200_000,
+  instance_groups: 100_000,
   password_failures: 100_000,
   known_addresses: 100_000,
   idempotency_keys: 1_000_000,
@@ -85,6 +87,11 @@ const rows = `
     SELECT uuidv7(), 'project', id_of('project', n % 100 + 1), 'key', 'write', 'sk', sha256(n::text::bytea) FROM generate_series(1, 1000) n;
   INSERT INTO ssh_keys (id, project_id, name, public_key, type, fingerprint)
     SELECT uuidv7(), id_of('project', n % 100 + 1), 'key ' || n, 'ssh', 'ssh', 'SHA256:' FROM generate_series(1, 1000) n;
+  INSERT INTO instance_templates (id, project_id, name, version, body)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), 'template ' || n / 500, n, '{}' FROM generate_series(1, 1000) n;
+  INSERT INTO instance_groups (id, project_id, name, location, desired_count, placement_policy, on_member_loss, state)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), 'group ' || n, 'place-' || n % 10 + 1, 0, 'unspecified', 'none', 'HEALTHY'
+    FROM generate_series(1, 1000) n;
   INSERT INTO password_failures (email, address, failed_at)
     SELECT n || '@example.com', '198.51.100.1', now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
   INSERT INTO known_addresses (user_id, address, signed_in_at)

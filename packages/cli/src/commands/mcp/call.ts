@@ -16,6 +16,7 @@ interface ToolResult {
 /** These parameters of a path may be given by name. */
 const nounOfParam: Record<string, ResourceNoun> = {
   vm_id: 'vm',
+  instance_template_id: 'template',
   disk_id: 'disk',
   network_id: 'network',
   subnet_id: 'subnet',

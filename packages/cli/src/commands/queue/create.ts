@@ -4,8 +4,7 @@ import { command, type OptionSpec } from '../../core/command.ts'
 import { parseDurationMs } from '../../core/parse.ts'
 import { idOf } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
-import { draftOf, type VmInput, vmOptions } from '../vm/create.ts'
-import { completeDraft } from '../vm/create-questions.ts'
+import { type NewVmInput, newVmOptions, requestOf } from '../vm/create.ts'
 import { vms } from '../vm/resource.ts'
 import { capacityRequests, likely } from './resource.ts'
 
@@ -26,12 +25,12 @@ const queueOptions: OptionSpec[] = [
   },
 ]
 
-export const queueCreate = command<VmInput & QueueInput>({
+export const queueCreate = command<NewVmInput & QueueInput>({
   name: 'create',
   summary: 'wait for GPUs and then create a VM',
   details: 'Waiting costs nothing. The VM is created as soon as GPUs are free and it is the request’s turn.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
-  options: [...vmOptions, ...queueOptions],
+  options: [...newVmOptions, ...queueOptions],
   examples: [
     'slipway queue create train-7 --type a100.8x --location us-east1-a',
     'slipway queue create train-7 --type a100.1x --location us-east1-a,eu-north1-a --for 2d',
@@ -40,7 +39,7 @@ export const queueCreate = command<VmInput & QueueInput>({
   async run(cli, input) {
     const [first] = input.location ?? []
     const locations = (input.location?.length ?? 0) > 1 ? input.location : undefined
-    const { request } = await completeDraft(cli, await draftOf(cli, input, first))
+    const { request } = await requestOf(cli, input, first)
     await send(cli, input, { vm: request, ...(locations && { locations }) })
   },
 })

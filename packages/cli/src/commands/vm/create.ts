@@ -1,97 +1,42 @@
-import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
-import { isApiError, type VmCreate, vmTypeNames } from '@slipway/sdk'
+import { isApiError, type VmCreate } from '@slipway/sdk'
 import { askYes } from '../../core/ask.ts'
 import type { Cli } from '../../core/cli.ts'
-import { command, type OptionSpec, oneOf } from '../../core/command.ts'
-import { labelOption, parseLabels } from '../../core/labels.ts'
-import { parseDurationMs } from '../../core/parse.ts'
+import { command, type OptionSpec } from '../../core/command.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf } from '../../core/resource.ts'
 import { Interrupted } from '../../errors/cli-error.ts'
-import { readTextFile } from '../../io.ts'
 import { print, printData } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
-import { disks } from '../disk/resource.ts'
-import { subnets } from '../subnet/resource.ts'
-import { anyLocation, completeDraft, type VmDraft } from './create-questions.ts'
-import { keysOf } from './public-key.ts'
+import { templates } from '../template/resource.ts'
+import { anyLocation, completeDraft } from './create-questions.ts'
+import { membersOf, typeOption, type VmInput, vmOptions } from './given.ts'
 import { howToConnect } from './ssh-destination.ts'
 
-export interface VmInput {
+export interface NewVmInput extends VmInput {
   name?: string
-  type?: string
   location?: string[]
-  image?: string
-  sshKey?: string[]
-  startupScript?: string
-  shutdownScript?: string
-  disk?: string[]
-  subnet?: string
-  publicIp?: 'dynamic' | 'none'
-  osDiskSize?: string
-  label?: string[]
-  ttl?: number
-  onExpiry?: ExpiryAction
+  template?: string
 }
 
-interface VmCreateInput extends VmInput, WaitFlags {
+interface VmCreateInput extends NewVmInput, WaitFlags {
   dryRun?: boolean
   yes?: boolean
 }
 
+const locationsOption: OptionSpec = {
+  flags: '--location <locations>',
+  description: `location; several, separated by commas, are tried in order; \`${anyLocation}\` means any location with free capacity`,
+  complete: 'location',
+  also: [anyLocation],
+  isList: true,
+}
+const templateOption: OptionSpec = {
+  flags: '--template <template>',
+  description: 'instance template; other options replace its values',
+  complete: 'template',
+}
 /** The options that describe a new VM. */
-export const vmOptions: OptionSpec[] = [
-  { flags: '--type <type>', description: 'VM type, see `slipway offers`', values: vmTypeNames },
-  {
-    flags: '--location <locations>',
-    description: `location; several, separated by commas, are tried in order; \`${anyLocation}\` means any location with free capacity`,
-    complete: 'location',
-    also: [anyLocation],
-    isList: true,
-  },
-  {
-    flags: '--image <image>',
-    description: 'image (default: the newest Ubuntu image, or the only image)',
-    complete: 'image',
-  },
-  {
-    flags: '--ssh-key <key>',
-    description:
-      'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
-    complete: 'ssh-key',
-    repeats: true,
-  },
-  { flags: '--startup-script <file>', description: 'script to run at every boot', complete: 'file' },
-  { flags: '--shutdown-script <file>', description: 'script to run before the VM stops', complete: 'file' },
-  {
-    flags: '--disk <disk>',
-    description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
-    complete: 'disk',
-    afterColon: ['read-only', 'read-write'],
-    repeats: true,
-  },
-  {
-    flags: '--subnet <subnet>',
-    description: 'subnet (default: the subnet of the location)',
-    complete: 'subnet',
-  },
-  { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
-  {
-    flags: '--os-disk-size <size>',
-    description: 'size of the OS disk, for example 256GiB (default: 128GiB)',
-  },
-  labelOption,
-  {
-    flags: '--ttl <duration>',
-    description: 'time to live from the first start, for example 4h',
-    parse: parseDurationMs,
-  },
-  {
-    flags: '--on-expiry <action>',
-    description: 'what to do when the TTL expires: stop or delete',
-    values: expiryActions,
-  },
-]
+export const newVmOptions = [typeOption, locationsOption, templateOption, ...vmOptions]
 
 export const vmCreate = command<VmCreateInput>({
   name: 'create',
@@ -101,7 +46,7 @@ export const vmCreate = command<VmCreateInput>({
     'the ssh command to connect to it.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [
-    ...vmOptions,
+    ...newVmOptions,
     { flags: '--dry-run', description: 'show the price and the request, create nothing' },
     { flags: '-y, --yes', description: 'skip the final confirmation' },
     ...waitOptions,
@@ -113,6 +58,7 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create train-7 --type a100.1x --location us-east1-a --ssh-key laptop --label team=ml',
     'slipway vm create train-7 --type a100.1x --location us-east1-a,eu-north1-a',
     'slipway vm create train-7 --type a100.1x --location any',
+    'slipway vm create train-7 --template trainer',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --dry-run',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
   ],
@@ -138,14 +84,14 @@ export const vmCreate = command<VmCreateInput>({
 /** Creates a VM in one location, follows it and prints how to reach it. */
 async function create(cli: Cli, input: VmCreateInput, location: string | undefined): Promise<void> {
   const project_id = await cli.project()
-  const { request, wasAsked } = await completeDraft(cli, await draftOf(cli, input, location))
+  const { request, wasAsked } = await requestOf(cli, input, location)
   const estimate = await cli.client.estimateCreate({ project_id }, { vm: request })
   const price =
     estimate.usd_per_hour === null
       ? 'no price is set'
       : `${usd(estimate.usd_per_hour)} per hour, ${usd(estimate.usd_per_month)} per month`
   if (input.dryRun) return printDryRun(cli, request, estimate, price)
-  cli.note(`${cli.noteColors.bold(request.name)}: ${request.type} in ${request.location}, ${price}`)
+  cli.note(`${cli.noteColors.bold(request.name)}: ${summaryOf(request)}, ${price}`)
   if (wasAsked && !input.yes && !(await askYes(cli, 'Create it?', true))) throw new Interrupted()
 
   const { operation } = await cli.client.vmCreate({ project_id }, request)
@@ -155,36 +101,29 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
   print(cli, howToConnect(finished.result))
 }
 
-/** Returns what the flags say, with files read and names turned into ids. */
-export async function draftOf(cli: Cli, input: VmInput, location: string | undefined): Promise<VmDraft> {
-  const { name, type, image, publicIp, onExpiry } = input
-  const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
-  return {
-    name,
-    type,
-    location,
-    image,
-    ...(await keysOf(cli, input.sshKey ?? [])),
-    ...(input.startupScript && { startup_script: await readTextFile(cli.io, input.startupScript) }),
-    ...(input.shutdownScript && { shutdown_script: await readTextFile(cli.io, input.shutdownScript) }),
-    ...(attached.length > 0 && { disks: attached }),
-    ...(input.subnet && { subnet_id: await idOf(cli, subnets, input.subnet) }),
-    ...(publicIp && { public_ip: publicIp }),
-    ...(input.osDiskSize && { os_disk_size: input.osDiskSize }),
-    ...(input.label && { labels: parseLabels(input.label) }),
-    ...(input.ttl !== undefined && { ttl_seconds: Math.round(input.ttl / 1000) }),
-    ...(onExpiry && { on_expiry: onExpiry }),
+/** Returns what the flags say, completed by a template or by questions. */
+export async function requestOf(cli: Cli, input: NewVmInput, location: string | undefined) {
+  const { template, name } = input
+  const members = await membersOf(cli, input)
+  if (template === undefined) return completeDraft(cli, { ...unanswered, ...members, name, location })
+  const instance_template_id = await idOf(cli, templates, template)
+  const request: VmCreate = {
+    name: name ?? `${template}-${Math.random().toString(36).slice(2, 6)}`,
+    instance_template_id,
+    ...members,
+    ...(location && { location }),
   }
+  return { request, wasAsked: false }
 }
 
-async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['disks']>[number]> {
-  const [, ref = text, mode] = /^(.+?):(read-only|read-write)$/.exec(text) ?? []
-  const disk_id = await idOf(cli, disks, ref)
-  return mode ? { disk_id, mode: mode as 'read-only' | 'read-write' } : { disk_id }
-}
+const unanswered = { type: undefined, image: undefined, ssh_public_key: undefined }
+
+/** What a person reads of a request; the rest is the template's. */
+const summaryOf = ({ type, location }: VmCreate) =>
+  `${type ?? 'from its template'}${location ? ` in ${location}` : ''}`
 
 async function printDryRun(cli: Cli, request: VmCreate, estimate: object, price: string): Promise<void> {
   if (cli.format.kind !== 'table') return printData(cli, { request, estimate })
-  print(cli, `${request.name}: ${request.type} in ${request.location}, ${price}`)
+  print(cli, `${request.name}: ${summaryOf(request)}, ${price}`)
   print(cli, JSON.stringify(request, null, 2))
 }

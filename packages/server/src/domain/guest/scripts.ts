@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 const maxScriptBytes = 64 * 1024
 
 export function scriptProblem(text: string): string | null {
@@ -11,3 +13,23 @@ export const isCloudConfig = (script: string): boolean => script.startsWith('#cl
 /** Adds the first line that a kernel needs to run the script. */
 export const runnableScript = (script: string): string =>
   script === '' || script.startsWith('#!') ? script : `#!/bin/sh\n${script}`
+
+const scriptMembers = ['startup_script', 'shutdown_script']
+
+/** Returns a request with `sha256:` and the digest in place of each script; the same object if it has none. */
+export function hideScripts<T extends object>(request: T): T {
+  let shown: Record<string, unknown> = request as Record<string, unknown>
+  for (const [name, value] of Object.entries(request)) {
+    const hidden = hiddenMember(name, value)
+    if (hidden !== value) shown = { ...shown, [name]: hidden }
+  }
+  return shown as T
+}
+
+function hiddenMember(name: string, value: unknown): unknown {
+  if (typeof value === 'string')
+    return scriptMembers.includes(name) && value !== '' ? digestText(value) : value
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? hideScripts(value) : value
+}
+
+const digestText = (script: string) => `sha256:${createHash('sha256').update(script).digest('hex')}`

@@ -8,8 +8,9 @@ import { withResourceNames } from '../../store/compute/resource-names.ts'
 import type { Handlers } from '../context.ts'
 import { pageById } from '../pages.ts'
 
+/** The scripts of a VM often contain secrets of the tenant, and operators do not need them. */
 const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
-  ...operationView({ ...row, request: withoutScripts(row.listed_request ?? row.request) }),
+  ...operationView({ ...row, request: row.listed_request ?? row.request }),
   project_id: row.project_id,
   resource_name: row.resource_name,
   is_stuck: row.is_stuck,
@@ -17,12 +18,6 @@ const adminOperationView = (row: OperationRow & { resource_name: string }) => ({
   attempts: row.attempts,
   error: row.last_error,
 })
-
-/** The scripts of a VM often contain secrets of the tenant, and operators do not need them. */
-function withoutScripts(request: OperationRow['request']): OperationRow['request'] {
-  const { startup_script, shutdown_script, ...rest } = request
-  return rest
-}
 
 const namedView = async (db: Queryable, row: OperationRow) =>
   adminOperationView((await withResourceNames(db, [row]))[0]!)

@@ -12,6 +12,8 @@ import { findingHandlers } from './finding.ts'
 import { firewallRuleHandlers } from './firewall-rules.ts'
 import { fleetHandlers } from './fleet.ts'
 import { identityHandlers } from './identity.ts'
+import { instanceGroupHandlers } from './instances/groups.ts'
+import { instanceTemplateHandlers } from './instances/templates.ts'
 import { memberHandlers } from './members.ts'
 import { networkHandlers } from './networks.ts'
 import { operationHandlers } from './operations.ts'
@@ -43,6 +45,8 @@ export const handlers: Handlers = {
   ...vmHandlers,
   ...capacityRequestHandlers,
   ...sshKeyHandlers,
+  ...instanceTemplateHandlers,
+  ...instanceGroupHandlers,
   ...diskHandlers,
   ...networkHandlers,
   ...firewallRuleHandlers,

@@ -5,7 +5,7 @@ import { JsonText } from '../../postgres/json.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findOperationRecord, operationView } from '../../store/compute/operation-view.ts'
 import { findOperation, listOperations } from '../../store/compute/operations.ts'
-import { holderOf } from '../access.ts'
+import { holderOf, showsScripts } from '../access.ts'
 import type { Context, Handlers } from '../context.ts'
 import { pageOfRecords } from '../pages.ts'
 
@@ -31,8 +31,12 @@ function list(context: Context<ListId>, type: OperationType | null) {
 
 async function get(context: Context<GetId>, type: OperationType | null): Promise<JsonText<Operation>> {
   const { tx, project, params, query, services, request, reply } = context
+  const mayReadScripts = showsScripts(request.grant)
   const find = async () =>
-    requireFound('operation', await findOperationRecord(tx, project.projectId, params.operation_id, type))
+    requireFound(
+      'operation',
+      await findOperationRecord(tx, project.projectId, params.operation_id, type, mayReadScripts),
+    )
   if (!query.wait) return new JsonText((await find()).record)
   const wait = services.operationWaits.begin(params.operation_id)
   try {
@@ -40,7 +44,8 @@ async function get(context: Context<GetId>, type: OperationType | null): Promise
     if (now.state !== 'IN_PROGRESS') return new JsonText(now.record)
     const ended = await wait.within(query.wait * 1000, holderOf(request), reply.raw)
     await context.requireStillAllowed()
-    return new JsonText(ended ?? (await find()).record)
+    // The record that ended the wait has the scripts.
+    return new JsonText((mayReadScripts && ended) || (await find()).record)
   } finally {
     wait.close()
   }
@@ -67,4 +72,6 @@ export const operationHandlers = {
   diskOperationGet: (context) => get(context, 'disk'),
   firewallRuleOperationList: (context) => list(context, 'firewall_rule'),
   firewallRuleOperationGet: (context) => get(context, 'firewall_rule'),
+  instanceGroupOperationList: (context) => list(context, 'instance_group'),
+  instanceGroupOperationGet: (context) => get(context, 'instance_group'),
 } satisfies Partial<Handlers>

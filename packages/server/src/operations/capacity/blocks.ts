@@ -4,7 +4,9 @@ import { type BlockReason, findStanding, type RequestRow } from '../../store/cap
 import { type QuotaAmounts, readQuotas } from '../../store/compute/quotas.ts'
 import { budgetRefusal } from '../budget.ts'
 import { osDiskOf } from '../vm/given.ts'
-import { osDiskQuota } from '../vm/os-disk.ts'
+import { newDisksOf } from '../vm/new-disks.ts'
+import { quotaAmountsOf } from '../vm/plan.ts'
+import type { VmBody } from '../vm/template.ts'
 
 /** Why a request is passed over. */
 export interface Block {
@@ -28,8 +30,11 @@ export async function blockOf(tx: Tx, request: RequestRow, location: string): Pr
 }
 
 /** The quota that the VM of a request will take. A stopped VM has everything but its GPUs already. */
-function amountsOf({ body: { vm }, family, gpus }: RequestRow): QuotaAmounts {
-  if (!vm) return { [gpuQuota(family)]: gpus }
-  const { gpuCount } = vmType(vm.type)!
-  return { vms: 1, [gpuQuota(family)]: gpuCount, ...osDiskQuota({ os_disk_gib: osDiskOf(vm).gib }) }
+function amountsOf({ body, project_id, family, gpus, location }: RequestRow): QuotaAmounts {
+  if (!body.vm) return { [gpuQuota(family)]: gpus }
+  // The members of a template were added when the request was sent.
+  const vm = body.vm as VmBody
+  const type = vmType(vm.type)!
+  const newDisks = newDisksOf(project_id, vm, type, location)
+  return quotaAmountsOf({ type, osDisk: osDiskOf(vm), newDisks })
 }

@@ -4,7 +4,6 @@ import {
   type Labels,
   maxHoldSeconds,
   maxWaitDays,
-  type VmCreate,
   type VmType,
   vmType,
 } from '@slipway/contract'
@@ -37,10 +36,13 @@ import { type ProjectRequester, requireOrganizationQuota } from '../admission.ts
 import type { CatalogueCache } from '../catalogue.ts'
 import { hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { planVm } from '../vm/plan.ts'
+import { completeVmBody, type VmBody } from '../vm/template.ts'
 import { emitRequest } from './events.ts'
 import { offerGpus } from './offer.ts'
 
 type By = ProjectRequester & OrganizationRequester
+
+type WantedBody = Omit<CapacityRequestCreate, 'vm'> & { vm: VmBody | undefined }
 
 /** What a request waits for: GPUs of one type, at one of several places. */
 interface Wanted {
@@ -53,8 +55,15 @@ export async function createRequest(
   tx: Tx,
   catalogue: CatalogueCache,
   by: By,
-  body: CapacityRequestCreate,
+  given: CapacityRequestCreate,
 ): Promise<RequestRecordRow> {
+  // A later version of the template, or its deletion, does not change the request.
+  const vm =
+    given.vm &&
+    (await completeVmBody(tx, by.projectId, given.vm).catch((error) => {
+      throw asMember('vm', error)
+    }))
+  const body: WantedBody = { ...given, vm }
   const { type, places } = await wantedOf(tx, catalogue, by, body)
   const { family, gpuCount } = type
   const request = await insertRequest(tx, {
@@ -91,7 +100,7 @@ export async function createRequest(
 }
 
 /** Checks the body as the creation or start would, except for stock, quota and budget. A group will be a third kind. */
-function wantedOf(tx: Tx, catalogue: CatalogueCache, by: By, body: CapacityRequestCreate): Promise<Wanted> {
+function wantedOf(tx: Tx, catalogue: CatalogueCache, by: By, body: WantedBody): Promise<Wanted> {
   if ((body.vm === undefined) === (body.start_vm_id === undefined))
     throw new Failure('invalid_argument', 'Send exactly one of vm and start_vm_id.')
   if (body.hold_seconds !== undefined && body.on_available !== 'hold')
@@ -105,7 +114,7 @@ async function wantedByVm(
   tx: Tx,
   catalogue: CatalogueCache,
   by: By,
-  vm: VmCreate,
+  vm: VmBody,
   locations: string[] | undefined,
 ): Promise<Wanted> {
   const type = vmType(vm.type)!
@@ -128,7 +137,7 @@ async function wantedByVm(
 }
 
 /** Checks the VM for one location. Returns the host of its disks where storage is local. */
-async function hostOfDisks(tx: Tx, catalogue: CatalogueCache, by: By, vm: VmCreate, type: VmType) {
+async function hostOfDisks(tx: Tx, catalogue: CatalogueCache, by: By, vm: VmBody, type: VmType) {
   const { location } = await planVm(tx, catalogue, by, vm)
   const disks = await lockDisksFor(tx, by.projectId, 'disks', vm.disks, { location: location.name, type })
   await requireFree(tx, disks)

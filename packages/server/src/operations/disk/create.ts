@@ -47,6 +47,7 @@ export async function admitDiskCreate(
     labels: body.labels ?? {},
     description: body.description ?? '',
     isProtected: body.deletion_protection ?? false,
+    groupId: null,
   }
   await diskNameOrConflict(body.name, () => insertDisk(tx, disk))
   const operation = await beginOperation(tx, by, diskCreate, {

@@ -19,6 +19,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
   const operation = await beginOperation(tx, by, diskDelete, {
     resource: disk,
     generation: await raiseDiskGeneration(tx, disk.id),
+    ...(disk.group_id !== null && { scratch: { memberOf: disk.group_id } }),
     eventType: 'disk.deleting',
   })
   // A growth that is cancelled here is not undone, so that its quota is given back now.

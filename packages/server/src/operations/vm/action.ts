@@ -25,7 +25,7 @@ export async function beginVmAction(
     resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),
     request: { action },
-    scratch: { from: vm.state },
+    scratch: { from: vm.state, ...(vm.group_id !== null && { memberOf: vm.group_id }) },
     eventType: vmEvent(via),
   })
 }

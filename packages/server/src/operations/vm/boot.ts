@@ -9,7 +9,9 @@ import { vmRecordAsResult } from '../../store/compute/operation-changes.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
+import { judgeGroupOf } from '../group/health.ts'
 import { hostKeyOf } from './host-key.ts'
+import { createNewDisks, finishNewDisks } from './new-disks.ts'
 import { startVm } from './state.ts'
 import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
@@ -72,6 +74,7 @@ export async function bootVm(work: Work): Promise<Outcome> {
 }
 
 async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
+  await createNewDisks(work, vm)
   const rules = compile(vm.firewall, vm)
   const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
   const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
@@ -86,7 +89,9 @@ export const bootDeadline = {
 } as const
 
 /** The last step of a creation, start or reset: the VM is running and billed. */
-export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<Outcome> {
+export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
+  const { operation, scratch } = work
+  if (scratch.hasNewDisks === true) await finishNewDisks(tx, await vmOf(work, tx), operation)
   await startVm(tx, {
     id: operation.resource_id,
     isNew: operation.name === 'CREATE',
@@ -96,6 +101,12 @@ export async function finishBoot({ operation, scratch }: Work, tx: Tx): Promise<
     requestId: operation.request_id,
     operationId: operation.id,
   })
+  if (typeof scratch.memberOf === 'string')
+    await judgeGroupOf(tx, {
+      id: operation.resource_id,
+      group_id: scratch.memberOf,
+      project_id: operation.project_id,
+    })
   return done(vmRecordAsResult)
 }
 

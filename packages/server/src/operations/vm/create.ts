@@ -1,7 +1,7 @@
 import type { VmCreate } from '@slipway/contract'
 import { Failure, nameTaken } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
-import type { Definition, Work } from '../../runner/operation.ts'
+import type { Definition, Outcome, Work } from '../../runner/operation.ts'
 import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
@@ -13,15 +13,18 @@ import { beginOperation, type ProjectRequester, quotaExceeded } from '../admissi
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
 import type { CatalogueCache } from '../catalogue.ts'
-import { admitAttachments, hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
-import { pickAddresses } from './addresses.ts'
+import { admitAttachments, hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { barrierGraceS, finishMember, noteBootFailure } from '../group/arrival.ts'
+import { type Addresses, pickAddresses } from './addresses.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
 import { reserveRange } from './location.ts'
-import { placeVm } from './place.ts'
-import { planVm, quotaOf, rowOf } from './plan.ts'
+import { admitNewDisks, announceNewDisks, requireAlone } from './new-disks.ts'
+import { type Placement, placeVm } from './place.ts'
+import { planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
 import { noHost, noRange } from './refusals.ts'
 import { forgetVm } from './state.ts'
+import { completeVmBody } from './template.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 /**
@@ -33,16 +36,22 @@ export async function admitVmCreate(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
-  body: VmCreate,
+  request: VmCreate,
   hold?: Hold,
 ): Promise<BegunOperation> {
   // Check the request.
+  const body = await completeVmBody(tx, by.projectId, request)
   const plan = await planVm(tx, catalogue, by, body)
-  const { id, type, location, subnet } = plan
+  const { type, location, subnet } = plan
   const quota = quotaOf(plan)
 
   // Lock the disks, which may fix the host, and hold the range of the subnet.
-  const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, { location: location.name, type })
+  requireAlone(tx, plan.newDisks)
+  const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
+    location: location.name,
+    type,
+    disks: plan.newDisks,
+  })
   const isLocal = location.storage === 'local'
   const diskHosts = isLocal ? hostsOf(disks) : []
   const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
@@ -77,26 +86,54 @@ export async function admitVmCreate(
   const shortage = (await readQuota).take(quota)
   if (shortage) throw quotaExceeded(shortage)
 
-  // Queue the VM and its claims. They are sent together with the commit.
+  return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request, hold })
+}
+
+/** What an admission has found for a planned VM. */
+interface VmClaims {
+  placement: Placement
+  addresses: Addresses
+  disks: LockedDisk[]
+  /** The service's time. */
+  now: Date
+  request: unknown
+  hold?: Hold | undefined
+}
+
+/** Queues the VM and its claims, which are sent together with the commit, and begins its operation. */
+export async function writeVm(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  plan: VmPlan,
+  { placement, addresses, disks, now, request, hold }: VmClaims,
+): Promise<BegunOperation> {
+  const { id, by, body, type, location, newDisks, member } = plan
   await insertVm(tx, rowOf(plan, placement, addresses))
   // An outdated catalogue may be the reason for a rollback: read it again.
   tx.onEnd((isCommitted) => {
     if (!isCommitted) catalogue.forget()
   })
   await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds, ...(hold && { heldFor: hold.heldFor }) })
-  await admitAttachments(tx, id, disks, isLocal ? placement.hostId : null)
-  await takeQuota(tx, quota)
-
-  // Begin the operation. Its start time is known, so it is also sent with the commit.
-  return beginOperation(tx, by, vmCreate, {
+  const pinnedToHost = location.storage === 'local' ? placement.hostId : null
+  await admitAttachments(tx, id, disks, pinnedToHost)
+  await admitNewDisks(tx, id, newDisks, pinnedToHost)
+  await takeQuota(tx, quotaOf(plan))
+  // The start time is known, so the operation is also sent with the commit.
+  const operation = await beginOperation(tx, by, vmCreate, {
     resource: { id, name: body.name, location: location.name, labels: body.labels ?? {} },
     generation: 1,
-    request: body,
+    request,
+    scratch: {
+      ...(newDisks.length > 0 && { hasNewDisks: true }),
+      ...(member && { memberOf: member.groupId }),
+    },
     eventType: 'vm.creating',
     eventData: { type: type.name, location: location.name },
     prefetch: (db) => findVmForEngine(db, id),
     startedAt: now,
   })
+  await announceNewDisks(tx, by, newDisks, operation)
+  return operation
 }
 
 export const vmCreate: Definition = {
@@ -105,20 +142,28 @@ export const vmCreate: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: forget },
+    { name: 'admit', undoTx: forgetNewVm },
     {
       name: 'boot',
       call: bootVm,
       undoCall: async (work) => removeVm(work, await vmOf(work)),
       onDeadline: bootDeadline,
     },
-    { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
+    // A member of a group waits for the others within the deadline of the group.
+    { name: 'finish', tx: finishCreation, isShared: true, onUnmet: whyNotStarted, graceS: barrierGraceS },
   ],
   onAbandon: deleteAbandoned,
 }
 
-async function forget(work: Work, tx: Tx): Promise<void> {
-  await forgetVm(tx, await vmOf(work, tx))
+/** A member of a group runs when all members respond; another VM at once. */
+function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
+  return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
+}
+
+async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
+  const vm = await vmOf(work, tx)
+  await noteBootFailure(work, tx, vm)
+  await forgetVm(tx, vm)
   await requeueAfterBoot(tx, work.operation.id)
 }
 

@@ -1,6 +1,7 @@
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
+import { lowerGroup } from '../../store/compute/instance-groups.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
@@ -9,17 +10,26 @@ import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import { judgeGroupOf } from '../group/health.ts'
 import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
 
 /** Cancels the VM's unfinished operations. A repeated request gets the same deletion. The caller has locked the VM. */
-export async function admitVmDelete(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
+export async function admitVmDelete(
+  tx: Tx,
+  by: ProjectRequester,
+  vm: VmRow,
+  { isByGroup = false } = {},
+): Promise<BegunOperation> {
   const deletion = await cancelForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
+  // A group that deletes a member itself has changed its size already.
+  if (vm.group_id !== null && !isByGroup) await lowerGroup(tx, vm.group_id)
   return beginOperation(tx, by, vmDelete, {
     resource: vm,
     generation: await moveToDeleting(tx, vm),
+    ...(vm.group_id !== null && { scratch: { memberOf: vm.group_id } }),
     eventType: 'vm.deleting',
   })
 }
@@ -51,6 +61,7 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
   if (work.scratch.isHostAway === true) await hide(tx, vm)
   else await forgetVm(tx, vm)
   await emitVm(tx, vm, 'vm.deleted', causeOf(work))
+  await judgeGroupOf(tx, vm)
   return done(null)
 }
 

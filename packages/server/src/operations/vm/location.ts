@@ -1,4 +1,4 @@
-import { type VmCreate, vmType } from '@slipway/contract'
+import { vmType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import { findDisk } from '../../store/compute/disks.ts'
@@ -7,6 +7,7 @@ import { findImage } from '../../store/fleet/images.ts'
 import { carryRange, holdCarriedRange, listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'
 import type { CatalogueCache } from '../catalogue.ts'
+import type { VmBody } from './template.ts'
 
 /**
  * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
@@ -16,7 +17,7 @@ export async function chooseLocation(
   tx: Tx,
   catalogue: CatalogueCache,
   projectId: string,
-  body: VmCreate,
+  body: VmBody,
 ): Promise<{ name: string; fitting: string[] }> {
   const [image, pinned, all] = await Promise.all([
     findImage(tx, body.image),
@@ -46,7 +47,7 @@ export async function chooseLocation(
 }
 
 /** Returns the location of the first disk, or else of the subnet, that the request names. */
-async function pinnedLocation(tx: Tx, projectId: string, { disks, subnet_id }: VmCreate) {
+async function pinnedLocation(tx: Tx, projectId: string, { disks, subnet_id }: VmBody) {
   const [disk] = disks ?? []
   if (disk) return (await findDisk(tx, projectId, disk.disk_id))?.location
   return subnet_id && (await findSubnet(tx, projectId, subnet_id))?.location

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { anyLocation, gpuQuota, type VmCreate, type VmType, vmType } from '@slipway/contract'
+import { anyLocation, gpuQuota, type VmType, vmType } from '@slipway/contract'
 import { macFor } from '../../domain/addresses.ts'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { fullImageName } from '../../domain/guest/images.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
+import type { NewDisk } from '../../store/compute/disks.ts'
+import type { QuotaAmounts } from '../../store/compute/quotas.ts'
 import type { NewVm } from '../../store/compute/vm-changes.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
 import type { VmSubnetRow } from '../../store/network/networks.ts'
@@ -15,19 +17,25 @@ import { requireDistinct } from '../disk/attachments.ts'
 import type { Addresses } from './addresses.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
-import { osDiskQuota } from './os-disk.ts'
+import { newDisksOf, newDisksQuota } from './new-disks.ts'
+import { osDiskExcessGib } from './os-disk.ts'
 import type { Placement } from './place.ts'
+import type { VmBody } from './template.ts'
 
 /** A checked request for a VM, before anything is claimed for it. */
 export interface VmPlan {
   id: string
   by: ProjectRequester
-  body: VmCreate
+  body: VmBody
   type: VmType
   location: LocationRow
   subnet: VmSubnetRow
   osDisk: { size: string; gib: number }
   sshPublicKeys: string[]
+  /** The disks that are created with the VM. */
+  newDisks: NewDisk[]
+  /** The group that the VM is a member of, and its number there. */
+  member?: { groupId: string; number: number }
 }
 
 /** Checks the request against the catalogue and throws the 400s. */
@@ -35,7 +43,7 @@ export async function planVm(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
-  body: VmCreate,
+  body: VmBody,
 ): Promise<VmPlan> {
   requireDistinct('disks', body.disks ?? [])
   const osDisk = osDiskOf(body)
@@ -60,11 +68,13 @@ export async function planVm(
       : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
-  return { id: uuid(), by, body, type: vmType(body.type)!, location, subnet, osDisk, sshPublicKeys }
+  const type = vmType(body.type)!
+  const newDisks = newDisksOf(by.projectId, body, type, location.name)
+  return { id: uuid(), by, body, type, location, subnet, osDisk, sshPublicKeys, newDisks }
 }
 
 export const rowOf = (
-  { id, by, body, type, location, subnet, osDisk, sshPublicKeys }: VmPlan,
+  { id, by, body, type, location, subnet, osDisk, sshPublicKeys, member }: VmPlan,
   placement: Placement,
   addresses: Addresses,
 ): NewVm => ({
@@ -95,13 +105,23 @@ export const rowOf = (
   labels: body.labels ?? {},
   description: body.description ?? '',
   isProtected: body.deletion_protection ?? false,
+  instanceTemplateId: body.instance_template_id ?? null,
+  groupId: member?.groupId ?? null,
+  groupNumber: member?.number ?? null,
 })
 
-export const quotaOf = ({ by, type, osDisk }: VmPlan) => ({
-  projectId: by.projectId,
-  amounts: {
+export const quotaOf = (plan: VmPlan) => ({ projectId: plan.by.projectId, amounts: quotaAmountsOf(plan) })
+
+export function quotaAmountsOf({
+  type,
+  osDisk,
+  newDisks,
+}: Pick<VmPlan, 'type' | 'osDisk' | 'newDisks'>): QuotaAmounts {
+  const { disk_gib = 0, ...others } = newDisksQuota(newDisks)
+  return {
     vms: 1,
     [gpuQuota(type.family)]: type.gpuCount,
-    ...osDiskQuota({ os_disk_gib: osDisk.gib }),
-  },
-})
+    disk_gib: osDiskExcessGib({ os_disk_gib: osDisk.gib }) + disk_gib,
+    ...others,
+  }
+}

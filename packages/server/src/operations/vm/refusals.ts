@@ -35,7 +35,7 @@ async function tryElsewhere(tx: Tx, catalogue: CatalogueCache, { by, body, type 
   return outOfStock(
     `${type.name} is out of stock in every location that has the image and a subnet of the project. ${retryHint(offering)}`,
     [],
-    await queueOf(tx, type, offering),
+    { queue: await queueOf(tx, type, offering) },
   )
 }
 
@@ -46,11 +46,9 @@ export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Pr
     .map((row) => row.location)
   const where = offering.includes(location) ? location : `${location}, which has no host with ${gpusOf(type)}`
   const hint = elsewhere.length > 0 ? `It would fit in ${elsewhere.join(', ')}.` : retryHint(offering)
-  return outOfStock(
-    `${type.name} is out of stock in ${where}. ${hint}`,
-    elsewhere,
-    await queueOf(tx, type, offering.includes(location) ? [location] : []),
-  )
+  return outOfStock(`${type.name} is out of stock in ${where}. ${hint}`, elsewhere, {
+    queue: await queueOf(tx, type, offering.includes(location) ? [location] : []),
+  })
 }
 
 /** Returns the queue in which a new request would probably be granted first; undefined if no queue can help. */

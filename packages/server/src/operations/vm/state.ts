@@ -18,6 +18,8 @@ import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { emit, type Requester } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { judgeGroupOf } from '../group/health.ts'
+import { forgetNewDisks } from './new-disks.ts'
 import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
 
 export interface Cause {
@@ -66,6 +68,7 @@ export async function changeVmState(
   if (!isMoved) return false
   await meter(tx, vm, to)
   if (!isQuiet) await emitVm(tx, vm, eventNames[to], cause)
+  await judgeGroupOf(tx, vm)
   return true
 }
 
@@ -73,7 +76,9 @@ export async function changeVmState(
 export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<number[]> => {
   const ids = vms.map(({ id }) => id)
   const generations = await moveVmsToDeleting(tx, ids, [...vmStates])
-  for (const vm of vms) await meter(tx, vm, 'STATE_DELETING')
+  for (const vm of vms)
+    if (isWaitingMember(vm)) await closeUsage(tx, vm.id)
+    else await meter(tx, vm, 'STATE_DELETING')
   return ids.map((id) => generations.get(id)!)
 })
 
@@ -92,6 +97,14 @@ const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
   ).catch((error) => {
     throw isAssertionFailure(error) ? new Unmet('a VM is not in a state before running') : error
   })
+
+/** A new member of a group may be metered before it runs. */
+const isWaitingMember = ({ state, group_id }: VmRow) => state === 'STATE_CREATING' && group_id !== null
+
+/** Meters a new member that responds and waits for the other members of its group, unless it is metered already. */
+export async function meterEarly(tx: Tx, vm: VmRow): Promise<void> {
+  if (isWaitingMember(vm) && vm.metered_since === null) await openVmUsage(tx, vm)
+}
 
 /** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state. */
 async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
@@ -180,6 +193,7 @@ export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<und
     deleteVmRows(tx, ids),
     holdAddresses(tx, vms),
   ])
+  for (const vm of vms) await forgetNewDisks(tx, vm)
   for (const [index, vm] of vms.entries())
     if (!vm.deleted_at) await giveBackQuota(tx, vm.project_id, heldQuota(vm, released[index]!))
   return vms.map(() => undefined)

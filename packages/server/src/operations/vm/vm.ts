@@ -4,6 +4,7 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import type { Work } from '../../runner/operation.ts'
 import { findAnyVm, lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt } from '../engine-work.ts'
+import { removeNewDisks } from './new-disks.ts'
 
 export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
@@ -53,6 +54,7 @@ export async function removeVm(work: Work, vm: VmRow): Promise<void> {
   await engine.removeVm(refOf(vm), callOf(work))
   if (await engine.inspectVm(refOf(vm), work.signal))
     throw new EngineError('unavailable', 'the engine still reports the VM after its removal')
+  await removeNewDisks(work, vm)
 }
 
 /** Powers the VM off, then verifies by inspection. */

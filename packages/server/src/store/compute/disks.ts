@@ -34,6 +34,8 @@ export interface DiskRow {
   generation: number
   host_id: string | null
   host: string | null
+  /** The group with whose members it was created. */
+  group_id: string | null
   created_at: Date
   updated_at: Date
   labels: Labels
@@ -121,9 +123,9 @@ const list = sortedStatement<SortedRow & { record: string }, Omit<DiskFilter, 'l
 const insert = statement<never, NewDisk>(
   'disk_insert',
   `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state,
-                      labels, description, is_protected)
+                      labels, description, is_protected, group_id)
    VALUES (:id, :projectId, :name, :type, :size, :sizeGib, :location, :blockSize, :serialNumber, 'creating',
-           :labels, :description, :isProtected)`,
+           :labels, :description, :isProtected, :groupId)`,
 )
 
 const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
@@ -202,6 +204,8 @@ export interface NewDisk {
   labels: Labels
   description: string
   isProtected: boolean
+  /** The group with whose members it is created. */
+  groupId: string | null
 }
 
 export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)

@@ -1,4 +1,5 @@
 import type { EventType, OperationName, OperationType } from '@slipway/contract'
+import { hideScripts } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
 import { jsonTextOf } from '../../postgres/json.ts'
@@ -66,7 +67,8 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
    SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
 )
 
-// Ends the operations whose leases are valid, writes their events, and makes deletions due that wait for them. With
+// Ends the operations whose leases are valid, writes their events, and makes operations due that wait for them: the deletion
+// of the resource, and the operation of the group that it is a member of. With
 // `mustAll` it fails if a lease is not valid.
 const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
@@ -97,7 +99,9 @@ const endWith = (name: string, result: string) =>
             e.completed_at
      FROM ended e
    ), woken AS (
-     UPDATE operation_queue q SET run_at = e.completed_at FROM ended e
+     UPDATE operation_queue q SET run_at = e.completed_at
+     FROM (SELECT id, resource_id, completed_at FROM ended
+           UNION ALL SELECT id, (scratch ->> 'memberOf')::uuid, completed_at FROM ended WHERE scratch ? 'memberOf') e
      WHERE q.resource_id = e.resource_id AND q.operation_id <> e.id AND q.lease_token IS NULL
      RETURNING q.operation_id
    ), complete AS MATERIALIZED (
@@ -112,10 +116,10 @@ const endWithVm = endWith(
   `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
 )
 
-/** Returns the request without its scripts, as JSON; undefined if it has none. */
+/** Returns the request with the digests of its scripts, as JSON; undefined if it has none. */
 function listedRequestOf(request: unknown): string | undefined {
-  const { startup_script, shutdown_script, ...listed } = request as Record<string, unknown>
-  return startup_script || shutdown_script ? JSON.stringify(listed) : undefined
+  const listed = hideScripts(request as object)
+  return listed === request ? undefined : JSON.stringify(listed)
 }
 
 /** Writes operations, each with the event of its start. Returns them in the same order. */

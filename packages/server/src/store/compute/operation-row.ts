@@ -18,7 +18,7 @@ export interface OperationRow {
   location: string
   generation: number
   request: Record<string, unknown>
-  /** The request without its scripts; null if it has none. */
+  /** The request with the digests of its scripts; null if it has none. */
   listed_request: Record<string, unknown> | null
   state: OperationState
   result: Operation['result']

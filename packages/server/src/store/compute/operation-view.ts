@@ -26,7 +26,7 @@ const recordWith = (request: string) =>
 /** The operation that clients see, as SQL on a row `o` of operations. */
 export const operationRecord = recordWith('o.request')
 
-/** The operation in a list, without scripts. */
+/** The operation in a list, and for viewers: with digests in place of scripts. */
 export const listedOperationRecord = recordWith('coalesce(o.listed_request, o.request)')
 
 /** The operation that clients see, from a row that was read. */
@@ -51,11 +51,18 @@ interface OperationRecord {
   record: string
 }
 
-const columns = `o.id, o.state, o.resource_type, ${operationRecord} AS record`
+const columnsWith = (record: string) => `o.id, o.state, o.resource_type, ${record} AS record`
+const columns = columnsWith(operationRecord)
 
 const byId = keyedStatement<OperationRecord, { projectId: string; id: string }>(
   'operation_record',
   `SELECT o.project_id AS "projectId", ${columns} FROM operations o WHERE o.id = ANY (:id::uuid[])`,
+)
+
+const listedById = keyedStatement<OperationRecord, { projectId: string; id: string }>(
+  'operation_listed_record',
+  `SELECT o.project_id AS "projectId", ${columnsWith(listedOperationRecord)} FROM operations o
+   WHERE o.id = ANY (:id::uuid[])`,
 )
 
 /** Lists the operations among `ids` that have ended. */
@@ -70,7 +77,8 @@ export async function findOperationRecord(
   projectId: string,
   id: string,
   type: OperationType | null,
+  showsScripts: boolean,
 ): Promise<OperationRecord | undefined> {
-  const found = await byId.one(db, { projectId, id })
+  const found = await (showsScripts ? byId : listedById).one(db, { projectId, id })
   return type === null || found?.resource_type === type ? found : undefined
 }

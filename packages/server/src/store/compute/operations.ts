@@ -79,6 +79,26 @@ export const makeOperationDue = statement<never, { resourceId: string }>(
      AND o.id = q.operation_id AND o.attempts = 0`,
 ).runBy('resourceId')
 
+/** Locks the operations on these resources that no worker holds and that are not cancelled. */
+export const lockParkedOperations = statement<OperationRow, { resourceIds: string[] }, Tx>(
+  'operation_parked',
+  `SELECT o.* FROM operation_queue q, LATERAL (SELECT * FROM operations WHERE id = q.operation_id LIMIT 1) o
+   WHERE q.resource_id = ANY (:resourceIds::uuid[]) AND q.lease_token IS NULL AND NOT q.is_cancelled
+   ORDER BY q.operation_id FOR UPDATE OF q`,
+).allBy('resourceIds')
+
+interface ChildRow {
+  id: string
+  state: OperationState
+  result: { code: string; message: string } | null
+}
+
+/** Reads the operations that another one waits for. */
+export const findChildOperations = statement<ChildRow, { ids: string[] }>(
+  'operation_children',
+  'SELECT id, state, result FROM operations WHERE id = ANY (:ids::uuid[]) ORDER BY id',
+).allBy('ids')
+
 export const cancelOperation = statement<never, { id: string }, Tx>(
   'operation_cancel',
   'UPDATE operation_queue SET is_cancelled = true WHERE operation_id = :id',

@@ -31,6 +31,8 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   // A request counts until it has ended.
   capacity_requests: (id) =>
     `SELECT count(*) FROM capacity_requests WHERE organization_id = ${id} AND due_at IS NOT NULL`,
+  instance_groups: inProjects('instance_groups'),
+  instance_templates: inProjects('instance_templates'),
 }
 const usedOf = (name: string, organizationId: string, otherwise: string) =>
   `CASE ${name} ${Object.entries(counts)

@@ -36,6 +36,9 @@ export interface NewVm {
   labels: Labels
   description: string
   isProtected: boolean
+  instanceTemplateId: string | null
+  groupId: string | null
+  groupNumber: number | null
 }
 
 // Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that are free;
@@ -46,18 +49,20 @@ const insert = statement<never, { vms: string; count: number }>(
    INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
-     on_expiry, labels, description, is_protected, state, created_at, updated_at)
+     on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number, state, created_at, updated_at)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
-     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected", 'STATE_CREATING',
+     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
+     n."instanceTemplateId", n."groupId", n."groupNumber", 'STATE_CREATING',
      n.now, n.now
    FROM (SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
      "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
-     description text, "isProtected" boolean)) n
+     description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
+     "groupNumber" integer)) n
    JOIN locations l ON l.name = n.location
    JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
@@ -90,7 +95,7 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-// All that the end of a boot changes: one new version of each row, its meters and its event. VMs are locked in the order of
+// A member of a group may be metered before it runs (`group/barrier.ts`). All that the end of a boot changes: one new version of each row, its meters and its event. VMs are locked in the order of
 // their ids, so that two lists never wait for each other. Unless all of them move, the transaction fails. Its time is that of
 // its beginning, also if it had to wait for a lock.
 const started = statement<
@@ -102,10 +107,12 @@ const started = statement<
      SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS g (id uuid, "sshDestination" text, "firewallGeneration" bigint,
        "isNew" boolean, actor text, "requestId" text, "operationId" uuid, "eventId" uuid)
    ), locked AS MATERIALIZED (
-     SELECT v.id, v.state FROM vms v WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
+     SELECT v.id, v.state, v.metered_since FROM vms v
+     WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
    ), moved AS (
      UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 'g.now')}, ssh_host_key_sealed = NULL,
-            metered_since = CASE WHEN l.state <> ALL (:billed::text[]) THEN g.now ELSE v.metered_since END,
+            metered_since = CASE WHEN l.state <> ALL (:billed::text[]) THEN coalesce(v.metered_since, g.now)
+                                 ELSE v.metered_since END,
             ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE g."sshDestination" END,
             firewall_applied = greatest(v.firewall_applied, g."firewallGeneration"),
             firewall_behind_since = CASE WHEN greatest(v.firewall_applied, g."firewallGeneration") < v.firewall_wanted
@@ -116,13 +123,13 @@ const started = statement<
      WHERE v.id = l.id AND v.id = ANY (ARRAY(SELECT id FROM given)) AND v.state = ANY (:from)
        AND v.os_disk_lost_at IS NULL
      RETURNING v.id, v.project_id, v.name, v.labels, v.location, v.type, v.os_disk_id, v.os_disk_gib,
-               l.state AS state_before, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", g.now
+               l.state AS state_before, l.metered_since IS NOT NULL AS was_metered, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", g.now
    ), metered AS (
      INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
                                   quantity, period)
      SELECT m.project_id, m.location, w.type, w.id, w.name, m.labels, w.product, w.quantity, tstzrange(m.now, NULL)
      FROM moved m CROSS JOIN LATERAL (
-       VALUES ('vm', m.id, m.name, m.type, 1, m.state_before <> ALL (:billed::text[])),
+       VALUES ('vm', m.id, m.name, m.type, 1, NOT m.was_metered AND m.state_before <> ALL (:billed::text[])),
               ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
      ) AS w (type, id, name, product, quantity, is_due)
      WHERE w.is_due AND w.quantity > 0

@@ -1,4 +1,4 @@
-import type { Labels, VmState } from '@slipway/contract'
+import type { DiskState, Labels, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { gathered } from '../../postgres/gathered.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
@@ -18,6 +18,7 @@ export interface VmDiskRow {
   created_at: string
   updated_at: string
   mode: 'read-write' | 'read-only'
+  state: DiskState
 }
 
 export interface VmRow {
@@ -68,6 +69,10 @@ export interface VmRow {
   deleted_at: Date | null
   /** Its host has no OS disk of it: it is neither billed nor started. */
   os_disk_lost_at: Date | null
+  instance_template_id: string | null
+  group_id: string | null
+  group_number: number | null
+  metered_since: Date | null
   disks: VmDiskRow[]
 }
 
@@ -76,7 +81,7 @@ export const attachedDisksOfVm = `
          coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
                      'serial_number', d.serial_number, 'generation', d.generation, 'created_at', d.created_at,
-                     'updated_at', d.updated_at, 'mode', a.mode) ORDER BY a.position)
+                     'updated_at', d.updated_at, 'mode', a.mode, 'state', d.state) ORDER BY a.position)
                    FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]')`
 
 // Without the record, which is as long as all others together.
@@ -85,7 +90,7 @@ const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v
   v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
   v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
   v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
-  v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at`
+  v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number, v.metered_since`
 
 const vmColumns = `${rowColumns}, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
 const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`

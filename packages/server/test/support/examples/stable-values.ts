@@ -31,7 +31,7 @@ const serialOf = (id: string) => id.replaceAll('-', '').slice(-20)
 const kinds: Kind[] = [
   { pattern: /(?<![0-9a-f])[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])/g, fixedValue: idOf },
   { pattern: /(?<="address":")198\.18\.[\d.]+/g, fixedValue: (index) => `198.18.0.${index + 7}` },
-  { pattern: /(?<="address":")172\.27\.[\d.]+/g, fixedValue: (index) => `172.27.0.${index + 5}` },
+  { pattern: /(?<=address":")172\.27\.[\d.]+/g, fixedValue: (index) => `172.27.0.${index + 5}` },
   { pattern: /\b02(:[0-9a-f]{2}){5}\b/g, fixedValue: (index) => `02:1d:7b:00:00:0${index + 1}` },
   { pattern: /slp_[A-Za-z0-9]{8}(?![a-z])/g, fixedValue: secret('slp_') },
   { pattern: /(?<=slp_[A-Za-z0-9]{8}_)[A-Za-z0-9]+/g, fixedValue: secret('') },

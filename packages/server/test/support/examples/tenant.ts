@@ -83,6 +83,8 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await ok('sshKeyList')
   await ok('sshKeyDelete', { params: { ssh_key_id } })
 
+  await recordGroups(recorder)
+
   const created = await ok('vmCreate', { body: newVm })
   const vm_id = await finished(recorder, created)
   const operation = { params: { operation_id: created.operation.operation_id } }
@@ -109,6 +111,29 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await ok('vmSerialLog', { params: { vm_id } })
   const { network_id, rule_id } = await recordNetworks(recorder, vm_id)
   return { vm_id, disk_id, rule_id, network_id }
+}
+
+/** A template, and a group of members that are made from it. */
+async function recordGroups(recorder: Recorder) {
+  const { ok } = recorder
+  const { id: instance_template_id } = await ok('instanceTemplateCreate', {
+    body: { ...trainVm, name: 'trainer', ssh_public_key: sshKey, new_disks: [{ size: '100GiB' }] },
+  })
+  await ok('instanceTemplateGet', { params: { instance_template_id } })
+  await ok('instanceTemplateList', { query: { latest: true } })
+  const group = await ok('instanceGroupCreate', {
+    body: { name: 'trainer', desired_count: 1, template_id: instance_template_id, labels },
+  })
+  const params = { instance_group_id: await finished(recorder, group) }
+  await ok('instanceGroupOperationGet', { params: { operation_id: group.operation.operation_id } })
+  await ok('instanceGroupOperationList')
+  await ok('instanceGroupGet', { params })
+  await ok('instanceGroupList')
+  await finished(recorder, await ok('instanceGroupStop', { params }))
+  await finished(recorder, await ok('instanceGroupStart', { params }))
+  await finished(recorder, await ok('instanceGroupUpdate', { params, body: { desired_count: 0 } }))
+  await finished(recorder, await ok('instanceGroupDelete', { params, query: { delete_disks: true } }))
+  await ok('instanceTemplateDelete', { params: { instance_template_id } })
 }
 
 async function recordNetworks(recorder: Recorder, vm_id: string) {

@@ -1,0 +1,122 @@
+import { type ExpiryAction, expiryActions } from '@slipway/contract/states'
+import { diskTypes, type VmCreate, vmTypeNames } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
+import { type OptionSpec, oneOf } from '../../core/command.ts'
+import { labelOption, parseLabels } from '../../core/labels.ts'
+import { parseDurationMs } from '../../core/parse.ts'
+import { idOf } from '../../core/resource.ts'
+import { readTextFile } from '../../io.ts'
+import { disks } from '../disk/resource.ts'
+import { subnets } from '../subnet/resource.ts'
+import { keysOf } from './public-key.ts'
+
+/** What the options of a VM, a template and a group have in common. */
+export interface VmInput {
+  type?: string
+  image?: string
+  sshKey?: string[]
+  startupScript?: string
+  shutdownScript?: string
+  disk?: string[]
+  newDisk?: string[]
+  subnet?: string
+  publicIp?: 'dynamic' | 'none'
+  osDiskSize?: string
+  label?: string[]
+  ttl?: number
+  onExpiry?: ExpiryAction
+}
+
+export const typeOption: OptionSpec = {
+  flags: '--type <type>',
+  description: 'VM type, see `slipway offers`',
+  values: vmTypeNames,
+}
+
+export const vmOptions: OptionSpec[] = [
+  {
+    flags: '--image <image>',
+    description: 'image (default: the newest Ubuntu image, or the only image)',
+    complete: 'image',
+  },
+  {
+    flags: '--ssh-key <key>',
+    description:
+      'name of a registered key, or a public key file; may be repeated (default: the key in ~/.ssh)',
+    complete: 'ssh-key',
+    repeats: true,
+  },
+  { flags: '--startup-script <file>', description: 'script to run at every boot', complete: 'file' },
+  { flags: '--shutdown-script <file>', description: 'script to run before the VM stops', complete: 'file' },
+  {
+    flags: '--disk <disk>',
+    description: 'attach a disk, `NAME` or `NAME:read-only`; may be repeated',
+    complete: 'disk',
+    afterColon: ['read-only', 'read-write'],
+    repeats: true,
+  },
+  {
+    flags: '--new-disk <size>',
+    description: 'create and attach a disk, `SIZE` or `SIZE:TYPE`, for example 100GiB; may be repeated',
+    afterColon: diskTypes,
+    repeats: true,
+  },
+  {
+    flags: '--subnet <subnet>',
+    description: 'subnet (default: the subnet of the location)',
+    complete: 'subnet',
+  },
+  { flags: '--public-ip <kind>', ...oneOf(['dynamic', 'none']) },
+  {
+    flags: '--os-disk-size <size>',
+    description: 'size of the OS disk, for example 256GiB (default: 128GiB)',
+  },
+  labelOption,
+  {
+    flags: '--ttl <duration>',
+    description: 'time to live from the first start, for example 4h',
+    parse: parseDurationMs,
+  },
+  {
+    flags: '--on-expiry <action>',
+    description: 'what to do when the TTL expires: stop or delete',
+    values: expiryActions,
+  },
+]
+
+/** Returns the members of a request that the options say, with files read and names turned into ids. */
+export async function membersOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
+  const { type, image, publicIp, onExpiry } = input
+  const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
+  const { ssh_public_key, ...registered } = await keysOf(cli, input.sshKey ?? [])
+  return {
+    ...(type && { type }),
+    ...(image && { image }),
+    ...(ssh_public_key && { ssh_public_key }),
+    ...registered,
+    ...(input.startupScript && { startup_script: await readTextFile(cli.io, input.startupScript) }),
+    ...(input.shutdownScript && { shutdown_script: await readTextFile(cli.io, input.shutdownScript) }),
+    ...(attached.length > 0 && { disks: attached }),
+    ...(input.newDisk && { new_disks: input.newDisk.map(newDiskOf) }),
+    ...(input.subnet && { subnet_id: await idOf(cli, subnets, input.subnet) }),
+    ...(publicIp && { public_ip: publicIp }),
+    ...(input.osDiskSize && { os_disk_size: input.osDiskSize }),
+    ...(input.label && { labels: parseLabels(input.label) }),
+    ...(input.ttl !== undefined && { ttl_seconds: Math.round(input.ttl / 1000) }),
+    ...(onExpiry && { on_expiry: onExpiry }),
+  }
+}
+
+async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['disks']>[number]> {
+  const [, ref = text, mode] = /^(.+?):(read-only|read-write)$/.exec(text) ?? []
+  const disk_id = await idOf(cli, disks, ref)
+  return mode ? { disk_id, mode: mode as 'read-only' | 'read-write' } : { disk_id }
+}
+
+type NewDisk = NonNullable<VmCreate['new_disks']>[number]
+
+/** The service refuses a wrong size or type. */
+function newDiskOf(text: string): NewDisk {
+  const [size = '', type] = text.split(':')
+  return { size, ...(type && { type: type as NonNullable<NewDisk['type']> }) }
+}

@@ -1,0 +1,114 @@
+import Type, { type Static } from 'typebox'
+import { PlacementPolicy } from '../resources.ts'
+import { defineRoutes } from '../route.ts'
+import {
+  body,
+  CommaList,
+  Empty,
+  labelQuery,
+  pagedList,
+  pageQuery,
+  ResourceName,
+  record,
+  Timestamp,
+  Uuid,
+} from '../schema.ts'
+import { vmMembers } from '../vms.ts'
+
+const templateMembers = { ...vmMembers, placement_policy: Type.Optional(PlacementPolicy) }
+
+export const InstanceTemplate = record(
+  'InstanceTemplate',
+  {
+    id: Type.String({ ...Uuid, description: 'The id of this version.' }),
+    name: ResourceName,
+    version: Type.Integer({ description: 'Counts from 1 for each name.' }),
+    project_id: Uuid,
+    created_at: Timestamp,
+    ...templateMembers,
+  },
+  {
+    description:
+      'One version of a template, which never changes. Contains the members that were given. Viewers and read keys see scripts as `sha256:` and their digest.',
+  },
+)
+export type InstanceTemplate = Static<typeof InstanceTemplate>
+
+const Ignored = Type.Optional(Type.Unknown({ description: 'Ignored, so that a record can be sent back.' }))
+
+export const InstanceTemplateCreate = body(
+  'InstanceTemplateCreate',
+  {
+    name: Type.String({ ...ResourceName, description: 'The name of the template, not of its VMs.' }),
+    new_version: Type.Optional(
+      Type.Boolean({
+        description:
+          'Adds a version if the name exists already. Without it, a name that exists is refused with `already_exists`.',
+      }),
+    ),
+    ...templateMembers,
+    id: Ignored,
+    version: Ignored,
+    project_id: Ignored,
+    created_at: Ignored,
+  },
+  {
+    examples: [
+      {
+        name: 'trainer',
+        type: 'a100.1x',
+        location: 'us-east1-a',
+        image: 'ubuntu24.04-nvidia:latest',
+        startup_script: '#!/bin/sh\nnvidia-smi\n',
+        new_disks: [{ size: '100GiB' }],
+      },
+    ],
+  },
+)
+export type InstanceTemplateCreate = Static<typeof InstanceTemplateCreate>
+
+export const instanceTemplateRoutes = defineRoutes({
+  instanceTemplateCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/instance-templates',
+    tag: 'VMs',
+    summary: 'Create an instance template, or a new version of one',
+    description:
+      'A template holds members of a VM creation. Everything but the name is optional, and is checked against the catalogue when a VM is created from it. Templates count in the organization’s quota `instance_templates`.',
+    access: 'member',
+    body: InstanceTemplateCreate,
+    answer: InstanceTemplate,
+    errors: ['already_exists', 'quota_exceeded'],
+  },
+  instanceTemplateList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/instance-templates',
+    tag: 'VMs',
+    summary: 'List instance templates',
+    access: 'viewer',
+    query: Type.Object({
+      ...pageQuery,
+      names: CommaList('Names'),
+      latest: Type.Optional(Type.Boolean({ description: 'Only the latest version of each template.' })),
+      ...labelQuery,
+    }),
+    answer: pagedList('InstanceTemplateList', InstanceTemplate),
+  },
+  instanceTemplateGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/instance-templates/{instance_template_id}',
+    tag: 'VMs',
+    summary: 'Read a version of an instance template',
+    access: 'viewer',
+    answer: InstanceTemplate,
+  },
+  instanceTemplateDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/instance-templates/{instance_template_id}',
+    tag: 'VMs',
+    summary: 'Delete a version of an instance template',
+    description: 'Existing VMs and groups are not affected; VMs still show the id of the version.',
+    access: 'member',
+    answer: Empty,
+  },
+})

@@ -1,0 +1,72 @@
+import type { InstanceGroupUpdate } from '@slipway/contract'
+import { requireFound } from '../../../domain/failure.ts'
+import { admitGroupCreate } from '../../../operations/group/create.ts'
+import { admitGroupDelete, refuseProtected } from '../../../operations/group/delete.ts'
+import { admitGroupStart, admitGroupStop } from '../../../operations/group/power.ts'
+import {
+  admitGroupResize,
+  annotateInstanceGroup,
+  setGroupTemplate,
+} from '../../../operations/group/update.ts'
+import { findGroup, type GroupRow, listGroups, lockGroup } from '../../../store/compute/instance-groups.ts'
+import type { BegunOperation } from '../../../store/compute/operation-row.ts'
+import { instanceGroupView } from '../../../views/instances.ts'
+import type { Context, Handlers } from '../../context.ts'
+import { commaList, labelFilter } from '../../filters.ts'
+import { pageById } from '../../pages.ts'
+import { started } from '../operations.ts'
+
+type ChangeRoutes = 'instanceGroupUpdate' | 'instanceGroupStart' | 'instanceGroupStop' | 'instanceGroupDelete'
+
+const lockedGroup = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<GroupRow> =>
+  requireFound('instance group', await lockGroup(tx, by.projectId, params.instance_group_id))
+
+function update(
+  context: Context<'instanceGroupUpdate'>,
+  group: GroupRow,
+  body: InstanceGroupUpdate,
+): Promise<BegunOperation> {
+  const { services, tx, by } = context
+  if ('desired_count' in body) {
+    if (body.desired_count > group.members.length) context.requirePayment()
+    return admitGroupResize(tx, services.catalogueMemory, by, group, body.desired_count)
+  }
+  return 'template_id' in body
+    ? setGroupTemplate(tx, by, group, body.template_id)
+    : annotateInstanceGroup(tx, by, group, body)
+}
+
+export const instanceGroupHandlers = {
+  instanceGroupCreate: async ({ services, tx, by, body }) =>
+    started(await admitGroupCreate(tx, services.catalogueMemory, by, body)),
+
+  instanceGroupList(context) {
+    const { tx, project, query } = context
+    const filter = { projectId: project.projectId, names: commaList(query.names), labels: labelFilter(query) }
+    return pageById(
+      context,
+      (beforeId, limit) => listGroups(tx, { ...filter, beforeId, limit }),
+      instanceGroupView,
+    )
+  },
+
+  async instanceGroupGet({ tx, project, params }) {
+    const group = await findGroup(tx, project.projectId, params.instance_group_id)
+    return instanceGroupView(requireFound('instance group', group))
+  },
+
+  instanceGroupUpdate: async (context) =>
+    started(await update(context, await lockedGroup(context), context.body)),
+
+  instanceGroupStart: async (context) =>
+    started(await admitGroupStart(context.tx, context.by, await lockedGroup(context))),
+
+  instanceGroupStop: async (context) =>
+    started(await admitGroupStop(context.tx, context.by, await lockedGroup(context))),
+
+  async instanceGroupDelete(context) {
+    const group = await lockedGroup(context)
+    refuseProtected(group)
+    return started(await admitGroupDelete(context.tx, context.by, group, context.query.delete_disks ?? false))
+  },
+} satisfies Partial<Handlers>

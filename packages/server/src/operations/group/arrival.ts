@@ -1,0 +1,43 @@
+import { Failure } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { type Outcome, type Work, wait } from '../../runner/operation.ts'
+import { recordArrival, recordBootFailure } from '../../store/compute/instance-groups.ts'
+import { makeOperationDue } from '../../store/compute/operations.ts'
+import type { VmRow } from '../../store/compute/vms.ts'
+import { lockVmOf } from '../vm/vm.ts'
+
+/** How much longer than one VM a whole group may take: one member may be placed a second time. */
+export const barrierGraceS = 600
+/** A check now and then finds a VM that was deleted meanwhile. */
+const longestPauseMs = 30_000
+
+/**
+ * The last step of a new member. It records that the member responds, and waits for the operation of the group, which ends it
+ * when all members respond (`barrier.ts`).
+ */
+export async function finishMember(work: Work, tx: Tx): Promise<Outcome> {
+  const { operation, scratch } = work
+  const vm = await lockVmOf(work, tx)
+  if (vm.state !== 'STATE_CREATING')
+    throw new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)
+  const isNews = await recordArrival(tx, {
+    id: operation.resource_id,
+    sshDestination: String(scratch.sshDestination ?? ''),
+    firewallGeneration: Number(scratch.firewallGeneration ?? 0),
+  })
+  if (isNews && (await makeOperationDue(tx, String(scratch.memberOf))) > 0) tx.signal('operations')
+  return wait(longestPauseMs)
+}
+
+/** Tells the operation of the group why a new member has failed. */
+export async function noteBootFailure({ failure, scratch }: Work, tx: Tx, vm: VmRow): Promise<void> {
+  if (scratch.memberOf === undefined || vm.group_number === null) return
+  const { code = 'engine_error', message = '' } = failure ?? {}
+  await recordBootFailure(tx, String(scratch.memberOf), {
+    number: vm.group_number,
+    host_id: vm.host_id,
+    code,
+    message,
+  })
+  if ((await makeOperationDue(tx, String(scratch.memberOf))) > 0) tx.signal('operations')
+}

@@ -1,0 +1,73 @@
+import type { EventType } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Work } from '../../runner/operation.ts'
+import {
+  changeGroup,
+  findGroup,
+  type GroupRow,
+  judgeGroup,
+  lockGroup,
+} from '../../store/compute/instance-groups.ts'
+import { emit, type NewEvent, system } from '../../store/events/events.ts'
+import { instanceGroupView } from '../../views/instances.ts'
+import type { ProjectRequester } from '../admission.ts'
+
+/** Returns the group of an operation. It exists as long as the operation does: only a deletion removes it. */
+export async function groupOf(work: Work, db: Queryable = work.services.database): Promise<GroupRow> {
+  return required(await findGroup(db, work.operation.project_id, work.operation.resource_id))
+}
+
+/** Locks the group of an operation and its members. */
+export async function lockGroupOf(work: Work, tx: Tx): Promise<GroupRow> {
+  return required(await lockGroup(tx, work.operation.project_id, work.operation.resource_id))
+}
+
+function required(group: GroupRow | undefined): GroupRow {
+  if (!group) throw new Failure('not_found', 'The instance group no longer exists.')
+  return group
+}
+
+/** On whose behalf the operation of a group changes its members. */
+export const requesterOf = ({ operation }: Work): ProjectRequester => ({
+  ...system,
+  actor: operation.actor,
+  requestId: operation.request_id,
+  projectId: operation.project_id,
+})
+
+export const emitGroup = (
+  tx: Tx,
+  group: Pick<GroupRow, 'id' | 'project_id' | 'name' | 'labels' | 'desired_count' | 'generation'>,
+  type: EventType,
+  more: Partial<NewEvent> = {},
+): Promise<void> =>
+  emit(tx, {
+    ...more,
+    type,
+    resourceType: 'instance_group',
+    resourceId: group.id,
+    projectId: group.project_id,
+    data: {
+      name: group.name,
+      labels: group.labels,
+      desired_count: group.desired_count,
+      generation: group.generation,
+      ...more.data,
+    },
+  })
+
+/** Ends the change of a group: it is healthy or unhealthy by what its members are. Returns the group's record. */
+export async function settleGroup(work: Work, tx: Tx) {
+  const { operation } = work
+  const more = {
+    actor: operation.actor,
+    requestId: operation.request_id,
+    data: { operation_id: operation.id },
+  }
+  await changeGroup(tx, operation.resource_id, { state: 'HEALTHY' })
+  const judged = await judgeGroup(tx, operation.resource_id)
+  const group = await groupOf(work, tx)
+  await emitGroup(tx, group, judged ? 'instance_group.unhealthy' : 'instance_group.healthy', more)
+  return instanceGroupView(group)
+}

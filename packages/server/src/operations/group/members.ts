@@ -1,0 +1,216 @@
+import { anyLocation, type VmCreate, vmType } from '@slipway/contract'
+import { asMember, Failure, invalidField, nameTaken, outOfStock } from '../../domain/failure.ts'
+import { uuid } from '../../domain/ids.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { listGangRoom } from '../../store/compute/group-hosts.ts'
+import { type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
+import { findInstanceTemplate, type InstanceTemplateRow } from '../../store/compute/instance-templates.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import { type QuotaAmounts, readQuotas } from '../../store/compute/quotas.ts'
+import { findVmName } from '../../store/compute/vms.ts'
+import { type ProjectRequester, quotaExceeded } from '../admission.ts'
+import { budgetRefusal } from '../budget.ts'
+import type { CatalogueCache } from '../catalogue.ts'
+import { hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { pickAddresses } from '../vm/addresses.ts'
+import { writeVm } from '../vm/create.ts'
+import { chooseLocation, reserveRange } from '../vm/location.ts'
+import { newDisksOf } from '../vm/new-disks.ts'
+import { planVm, quotaOf, type VmPlan } from '../vm/plan.ts'
+import { noRange } from '../vm/refusals.ts'
+import { completeVmBody, type VmBody } from '../vm/template.ts'
+import { placeMembers } from './place.ts'
+
+/** The part of a group that decides what its members are. */
+export type GroupShape = Pick<GroupRow, 'id' | 'name' | 'template_id' | 'vm' | 'placement_policy'>
+
+export const memberName = (group: { name: string }, number: number) => `${group.name}-${number}`
+
+/** Throws a 400 if the project has no such template version. */
+export async function requireTemplate(
+  tx: Tx,
+  by: ProjectRequester,
+  id: string,
+): Promise<InstanceTemplateRow> {
+  const template = await findInstanceTemplate(tx, by.projectId, id)
+  if (!template) throw invalidField('template_id', 'must be an instance template of this project')
+  return template
+}
+
+/** Returns the request for one member, as if it were created alone. */
+export async function memberBody(
+  tx: Tx,
+  by: ProjectRequester,
+  group: Pick<GroupShape, 'name' | 'template_id' | 'vm'>,
+  number: number,
+): Promise<VmBody> {
+  const request: VmCreate = {
+    ...group.vm,
+    name: memberName(group, number),
+    ...(group.template_id !== null && { instance_template_id: group.template_id }),
+  }
+  return completeVmBody(tx, by.projectId, request)
+}
+
+/** The members that are to be admitted, and where they must not be. */
+interface WantedMembers {
+  numbers: number[]
+  avoidedHosts: string[]
+  /** The location was chosen for the tenant: if not all fit there, another one may be chosen. */
+  mayMove?: boolean
+}
+
+/**
+ * Admits members of a group, all or none, in the transaction of the request: each becomes a VM with an operation of its own.
+ * If not all fit, the failure says how many do, and where all would.
+ */
+export async function admitMembers(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  group: GroupShape & { location: string },
+  wanted: WantedMembers,
+): Promise<BegunOperation[]> {
+  try {
+    return await admit(tx, catalogue, by, group, wanted)
+  } catch (error) {
+    throw asMember('vm', error)
+  }
+}
+
+async function admit(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  group: GroupShape & { location: string },
+  { numbers, avoidedHosts, mayMove = false }: WantedMembers,
+): Promise<BegunOperation[]> {
+  // Check the request once for all members.
+  const body = { ...(await memberBody(tx, by, group, numbers[0]!)), location: group.location }
+  const first = await planVm(tx, catalogue, by, body)
+  const { type, location, subnet } = first
+  const plans = numbers.map((number) => planOf(first, group, number))
+
+  // Lock what limits the choice of hosts.
+  await lockGang(tx, location.name, type.family)
+  const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
+    location: location.name,
+    type,
+    disks: first.newDisks,
+  })
+  requireShareable(disks, numbers.length)
+  const diskHosts = location.storage === 'local' ? hostsOf(disks) : []
+  const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
+
+  // Read what is free, in one round trip.
+  const quota = { projectId: by.projectId, amounts: timesCount(quotaOf(first).amounts, numbers.length) }
+  const readNames = plans.map((plan) => findVmName(tx, { projectId: by.projectId, name: plan.body.name }))
+  const readBudget = budgetRefusal(tx, by.projectId)
+  const readQuota = readQuotas(tx, quota)
+  const hasPublicAddress = body.public_ip !== 'none'
+  const readAddresses = plans.map(() => pickAddresses(tx, { subnet, location, hasPublicAddress }))
+  await Promise.allSettled([...readNames, readBudget, readQuota, ...readAddresses])
+  const placements = await placeMembers(tx, {
+    location: location.name,
+    family: type.family,
+    gpuCount: type.gpuCount,
+    allowedHosts: diskHosts.length > 0 ? diskHosts : null,
+    count: numbers.length,
+    policy: group.placement_policy,
+    avoided: avoidedHosts,
+  })
+
+  // Refuse based on what was read, in the order of a single creation.
+  const names = await Promise.all(readNames)
+  const taken = names.findIndex(({ isTaken }) => isTaken)
+  if (taken !== -1) throw nameTaken('VM', plans[taken]!.body.name)
+  await requireFree(tx, disks)
+  const addresses = await Promise.all(readAddresses)
+  if (!isRangeFree) throw await noRange(tx, catalogue, first)
+  if (diskHosts.length > 1)
+    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
+  if (placements.length < numbers.length) {
+    const missing = { fits: placements.length, count: numbers.length, mayMove }
+    throw await notAllFit(tx, catalogue, first, group.placement_policy, missing)
+  }
+  const overBudget = await readBudget
+  if (overBudget) throw overBudget
+  const shortage = (await readQuota).take(quota)
+  if (shortage) throw quotaExceeded(shortage)
+
+  // Write the members.
+  const begun: BegunOperation[] = []
+  for (const [index, plan] of plans.entries()) {
+    const claims = {
+      placement: placements[index]!,
+      addresses: addresses[index]!,
+      disks,
+      now: names[index]!.now,
+    }
+    begun.push(await writeVm(tx, catalogue, plan, { ...claims, request: plan.body }))
+  }
+  return begun
+}
+
+function planOf(first: VmPlan, group: GroupShape, number: number): VmPlan {
+  const body = { ...first.body, name: memberName(group, number) }
+  const disks = newDisksOf(first.by.projectId, body, first.type, first.location.name)
+  const newDisks = disks.map((disk) => ({ ...disk, groupId: group.id }))
+  const member = { groupId: group.id, number }
+  return { ...first, id: uuid(), body, member, newDisks }
+}
+
+/** A disk with one writer cannot be attached to several members. */
+function requireShareable(disks: LockedDisk[], count: number): void {
+  const index = disks.findIndex(({ disk, mode }) => disk.type === 'persistent-ssd' && mode === 'read-write')
+  if (count > 1 && index !== -1)
+    throw invalidField(
+      `disks/${index}/mode`,
+      'must be read-only: several members cannot write to one disk. Use new_disks or a shared volume.',
+    )
+}
+
+const timesCount = (amounts: QuotaAmounts, count: number): QuotaAmounts =>
+  Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, amount * count]))
+
+/** Lists the locations where all members fit now, in catalogue order, and how many fit in each. */
+export async function fittingLocations(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  { body, count, policy }: { body: VmBody; count: number; policy: GroupShape['placement_policy'] },
+): Promise<{ fitting: string[]; best: string }> {
+  const { family, gpuCount } = vmType(body.type)!
+  const [{ name, fitting: one }, rooms] = await Promise.all([
+    chooseLocation(tx, catalogue, by.projectId, { ...body, location: anyLocation }),
+    listGangRoom(tx, { family, gpuCount }),
+  ])
+  const room = new Map(rooms.map(({ location, vms, hosts }) => [location, policy === 'spread' ? hosts : vms]))
+  const roomOf = (location: string) => room.get(location) ?? 0
+  const fitting = one.filter((location) => roomOf(location) >= count)
+  const best = fitting[0] ?? one.toSorted((a, b) => roomOf(b) - roomOf(a))[0] ?? name
+  return { fitting, best }
+}
+
+async function notAllFit(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  plan: VmPlan,
+  policy: GroupShape['placement_policy'],
+  { fits, count, mayMove }: { fits: number; count: number; mayMove: boolean },
+): Promise<Error> {
+  const { by, body, location, type } = plan
+  const { fitting } = await fittingLocations(tx, catalogue, by, { body, count, policy })
+  const elsewhere = fitting.filter((name) => name !== location.name)
+  if (mayMove && elsewhere.length > 0) return new TryAgain('the group fits in another location')
+  const hosts = policy === 'spread' ? ', each on a host of its own' : ''
+  const hint =
+    elsewhere.length > 0
+      ? `All would fit in ${elsewhere.join(', ')}.`
+      : 'Ask for fewer members, or try again later.'
+  return outOfStock(
+    `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, and none was created. ${hint}`,
+    elsewhere,
+    { fits },
+  )
+}

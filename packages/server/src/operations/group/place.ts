@@ -1,0 +1,32 @@
+import type { PlacementPolicyName } from '@slipway/contract'
+import { type OpenHost, placeGroup } from '../../domain/placement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { lockHostsForGang } from '../../store/compute/group-hosts.ts'
+import type { PlacementRequest } from '../../store/compute/host-locks.ts'
+import type { Placement } from '../vm/place.ts'
+
+export interface GangRequest extends PlacementRequest {
+  count: number
+  policy: PlacementPolicyName
+  /** Hosts that no member may be placed on. */
+  avoided: string[]
+}
+
+/**
+ * Finds GPUs for all members of a group, on hosts that it locks; fewer placements than members if not all fit. It waits for
+ * hosts that other transactions hold, and looks again until no other host has room, so that the number is exact.
+ */
+export async function placeMembers(tx: Tx, request: GangRequest): Promise<Placement[]> {
+  const { count, policy, avoided } = request
+  const hosts: OpenHost[] = []
+  const except = [...avoided]
+  for (;;) {
+    const more = await lockHostsForGang(tx, { ...request, except, most: count }, policy === 'pack')
+    hosts.push(...more)
+    except.push(...more.map(({ id }) => id))
+    // Placing takes GPUs from the hosts that it gets.
+    const copies = hosts.map((host) => ({ ...host, gpus: [...host.gpus] }))
+    const placed = placeGroup(copies, request, count, policy)
+    if (placed.length === count || more.length === 0) return placed
+  }
+}

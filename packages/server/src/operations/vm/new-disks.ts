@@ -1,0 +1,163 @@
+import { isResourceName, maxDisksPerVm, type VmType } from '@slipway/contract'
+import { Failure, invalidField } from '../../domain/failure.ts'
+import { uuid } from '../../domain/ids.ts'
+import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
+import { EngineError } from '../../engines/engine.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
+import type { Work } from '../../runner/operation.ts'
+import {
+  attachDiskRow,
+  type DiskRow,
+  deleteDiskRow,
+  findDisk,
+  insertDisk,
+  moveDisk,
+  type NewDisk,
+  pinDisk,
+} from '../../store/compute/disks.ts'
+import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
+import { giveBackQuota, type QuotaAmounts } from '../../store/compute/quotas.ts'
+import { serialNumberOf, type VmRow } from '../../store/compute/vms.ts'
+import { emit } from '../../store/events/events.ts'
+import type { ProjectRequester } from '../admission.ts'
+import { diskNameOrConflict, diskQuota, diskSpec, meterDisk, requireSize } from '../disk/disk.ts'
+import { engineAt } from '../engine-work.ts'
+import type { VmBody } from './template.ts'
+
+/** Returns the disks of `new_disks`, with the VM's labels; throws the 400s. */
+export function newDisksOf(projectId: string, body: VmBody, type: VmType, location: string): NewDisk[] {
+  const { name, new_disks: wanted = [], labels = {} } = body
+  const shared = wanted.filter((disk) => disk.type === 'shared-volume')
+  if (shared.length > maxDisksPerVm['shared-volume'])
+    throw invalidField('new_disks', `a VM can have at most ${maxDisksPerVm['shared-volume']} shared volumes`)
+  return wanted.map(({ size, type: diskType = 'persistent-ssd', block_size }, index) => {
+    const problem = diskSizeProblem(diskType, size)
+    if (problem) throw invalidField(`new_disks/${index}/size`, problem)
+    if (diskType === 'shared-volume' && !type.isWholeHost)
+      throw invalidField(`new_disks/${index}/type`, 'only whole-host types can have shared volumes')
+    const id = uuid()
+    const diskName = `${name}-disk-${index + 1}`
+    if (!isResourceName(diskName))
+      throw invalidField('name', `is too long for the names of its disks, such as ${diskName}`)
+    return {
+      id,
+      projectId,
+      name: diskName,
+      type: diskType,
+      size,
+      sizeGib: parseDiskSize(size)!.gib,
+      location,
+      blockSize: block_size ?? (diskType === 'shared-volume' ? 0 : 512),
+      serialNumber: serialNumberOf(id),
+      labels,
+      description: '',
+      isProtected: false,
+      groupId: null,
+    }
+  })
+}
+
+export function newDisksQuota(disks: Pick<NewDisk, 'type' | 'sizeGib'>[]): QuotaAmounts {
+  const sum: QuotaAmounts = {}
+  for (const { type, sizeGib } of disks)
+    for (const [name, amount] of Object.entries(diskQuota(type, sizeGib)) as ['disk_gib', number][])
+      sum[name] = (sum[name] ?? 0) + amount
+  return sum
+}
+
+/** Leaves the batch before anything is written: a name that is taken would fail all of it. */
+export function requireAlone(tx: Tx, disks: NewDisk[]): void {
+  if (disks.length > 0 && !tx.mayWait) throw retryAlone('new disks are admitted by one request at a time')
+}
+
+/** Writes the disks of a new VM and attaches them. They are usable when the VM runs, and are removed if it never does. */
+export async function admitNewDisks(
+  tx: Tx,
+  vmId: string,
+  disks: NewDisk[],
+  pinnedToHost: string | null,
+): Promise<void> {
+  for (const disk of disks) {
+    await diskNameOrConflict(disk.name, () => insertDisk(tx, disk))
+    await attachDiskRow(tx, vmId, disk.id, 'read-write', disk.type === 'persistent-ssd')
+    if (pinnedToHost) await pinDisk(tx, disk.id, pinnedToHost)
+  }
+}
+
+export async function announceNewDisks(
+  tx: Tx,
+  by: ProjectRequester,
+  disks: NewDisk[],
+  operation: BegunOperation,
+): Promise<void> {
+  for (const { id, name, labels, size, location } of disks)
+    await emit(tx, {
+      ...by,
+      type: 'disk.creating',
+      resourceType: 'disk',
+      resourceId: id,
+      data: { name, labels, size, location, operation_id: operation.id, operation_name: operation.name },
+    })
+}
+
+/** The disks that are created with the VM and are not usable yet. */
+const unfinished = (vm: VmRow) => vm.disks.filter(({ state }) => state === 'creating')
+
+async function diskRowsOf(db: Tx, vm: VmRow): Promise<DiskRow[]> {
+  const rows = await Promise.all(unfinished(vm).map(({ id }) => findDisk(db, vm.project_id, id)))
+  return rows.filter((row) => row !== undefined)
+}
+
+const rowsForEngine = (work: Work, vm: VmRow) => diskRowsOf(work.services.database.withoutTransaction, vm)
+
+/** Creates the new disks of the VM at its engine. */
+export async function createNewDisks(work: Work, vm: VmRow): Promise<void> {
+  if (unfinished(vm).length === 0) return
+  const engine = engineAt(work.services, vm.location)
+  for (const disk of await rowsForEngine(work, vm)) {
+    await engine.ensureDisk(diskSpec(disk), { generation: disk.generation, signal: work.signal })
+    await requireSize(engine, diskSpec(disk), work)
+  }
+}
+
+/** Removes the new disks of a VM that never ran. A late call of the creation has an older generation. */
+export async function removeNewDisks(work: Work, vm: VmRow): Promise<void> {
+  if (unfinished(vm).length === 0) return
+  const engine = engineAt(work.services, vm.location)
+  for (const disk of await rowsForEngine(work, vm)) {
+    await engine.removeDisk(diskSpec(disk), { generation: disk.generation + 1, signal: work.signal })
+    if (await engine.inspectDisk(diskSpec(disk), work.signal))
+      throw new EngineError('unavailable', 'the engine still reports the disk after its removal')
+  }
+}
+
+/** The VM runs: its new disks are usable and metered. */
+export async function finishNewDisks(
+  tx: Tx,
+  vm: VmRow,
+  operation: Pick<OperationRow, 'id' | 'actor' | 'request_id'>,
+): Promise<void> {
+  for (const disk of await diskRowsOf(tx, vm)) {
+    if (!(await moveDisk(tx, disk.id, 'available', ['creating'])))
+      throw new Failure('conflict', `The disk ${disk.name} changed to ${disk.state} in the meantime.`)
+    await meterDisk(tx, disk, disk.size_gib)
+    await emit(tx, {
+      type: 'disk.available',
+      resourceType: 'disk',
+      resourceId: disk.id,
+      projectId: disk.project_id,
+      actor: operation.actor,
+      requestId: operation.request_id,
+      data: { name: disk.name, labels: disk.labels, operation_id: operation.id },
+    })
+  }
+}
+
+/** Deletes the rows of new disks whose VM never ran, after the VM's row. */
+export async function forgetNewDisks(tx: Tx, vm: VmRow): Promise<void> {
+  const disks = unfinished(vm)
+  for (const { id } of disks) await deleteDiskRow(tx, id)
+  const amounts = newDisksQuota(disks.map(({ type, size_gib }) => ({ type, sizeGib: size_gib })))
+  if (disks.length > 0) await giveBackQuota(tx, vm.project_id, amounts)
+}
