@@ -661,46 +661,6 @@ $function$;
 
 CREATE TRIGGER quotas_counted AFTER INSERT OR DELETE OR UPDATE OF used ON quotas FOR EACH ROW EXECUTE FUNCTION count_organization_quota();
 
-CREATE FUNCTION vm_record(id uuid, project_id uuid, type text, state text, ssh_destination text, created_at timestamp with time zone, updated_at timestamp with time zone, name text, location text, interface_id uuid, network_id uuid, subnet_id uuid, mac_address text, private_address inet, public_address inet, public_address_id uuid, image text, expires_at timestamp with time zone, on_expiry text, started_at timestamp with time zone, labels jsonb, description text, is_protected boolean, ssh_public_keys text[], ssh_host_key text, startup_script_sha256 text, os_disk_id uuid, os_disk_size text)
- RETURNS text
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-DECLARE
-  time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
-  created constant text := to_char(created_at AT TIME ZONE 'UTC', time_format);
-  location_json constant text := to_json(location);
-  -- The name of the VM in a known_hosts file: a port other than that of SSH is part of the name.
-  known_host constant text := CASE
-    WHEN ssh_destination = '' THEN host(coalesce(public_address, private_address))
-    WHEN ssh_destination LIKE '%:%' THEN regexp_replace(ssh_destination, '^.*@(.*):([0-9]+)$', '[\1]:\2')
-    ELSE split_part(ssh_destination, '@', 2) END;
-BEGIN
-  RETURN concat(
-    '{"id":"', id, '","project_id":"', project_id, '","type":', to_json(type), ',"state":', to_json(state),
-    ',"ssh_destination":', to_json(ssh_destination), ',"created_at":"', created,
-    '","updated_at":"', to_char(updated_at AT TIME ZONE 'UTC', time_format), '","name":', to_json(name),
-    ',"location":', location_json, ',"commitment_period":0,"commitment_end":"","network_interfaces":[{"id":"',
-    interface_id, '","name":"nic0","network":"', network_id, '","subnet":"', subnet_id,
-    '","interface_type":"Ethernet","mac_address":', to_json(mac_address), ',"ips":[{"private_ipv4":{"address":"',
-    private_address, '"},"public_ipv4":{"address":"', public_address, '","id":"', public_address_id, '","type":"',
-    CASE WHEN public_address IS NOT NULL THEN 'dynamic' END, '"}}]}],"host_channel_adapters":[],'
-    '"virtualization_features":{"nested_virtualization":false},"instance_template_id":"","instance_group_id":"",'
-    '"reservation_id":"","image":', to_json(image),
-    ',"expires_at":"', to_char(expires_at AT TIME ZONE 'UTC', time_format), '","on_expiry":', to_json(on_expiry),
-    ',"started_at":"', to_char(started_at AT TIME ZONE 'UTC', time_format), '","labels":', labels,
-    ',"description":', to_json(description),
-    ',"deletion_protection":', CASE WHEN is_protected THEN 'true' ELSE 'false' END,
-    ',"ssh_public_keys":', to_json(ssh_public_keys),
-    ',"ssh_host_keys":[', CASE WHEN ssh_host_key <> '' THEN to_json(known_host || ' ' || ssh_host_key) END,
-    '],"startup_script_sha256":', to_json(startup_script_sha256),
-    ',"disks":[{"id":"', os_disk_id, '","name":', to_json(name || '-os'), ',"type":"persistent-ssd","size":',
-    to_json(os_disk_size), ',"location":', location_json, ',"block_size":0,"created_at":"', created,
-    '","updated_at":"', created, '","serial_number":"', right(replace(os_disk_id::text, '-', ''), 20),
-    '","attachment_type":"os","mode":"read-write"}');
-END
-$function$;
-
 -- Virtual machines.
 CREATE TABLE vms (
   id uuid NOT NULL,
@@ -753,7 +713,12 @@ CREATE TABLE vms (
   data_disks integer DEFAULT 0 NOT NULL,
   metered_since timestamp with time zone,
   spent_usd_ms numeric DEFAULT 0 NOT NULL,
-  record text GENERATED ALWAYS AS (vm_record(id => id, project_id => project_id, type => type, state => state, ssh_destination => ssh_destination, created_at => created_at, updated_at => updated_at, name => name, location => location, interface_id => interface_id, network_id => network_id, subnet_id => subnet_id, mac_address => mac_address, private_address => private_address, public_address => public_address, public_address_id => public_address_id, image => image, expires_at => expires_at, on_expiry => on_expiry, started_at => started_at, labels => labels, description => description, is_protected => is_protected, ssh_public_keys => ssh_public_keys, ssh_host_key => ssh_host_key, startup_script_sha256 => startup_script_sha256, os_disk_id => os_disk_id, os_disk_size => os_disk_size)) STORED NOT NULL,
+  instance_template_id uuid,
+  group_id uuid,
+  record text GENERATED ALWAYS AS (vm_record(id => id, project_id => project_id, type => type, state => state, ssh_destination => ssh_destination, created_at => created_at, updated_at => updated_at, name => name, location => location, interface_id => interface_id, network_id => network_id, subnet_id => subnet_id, mac_address => mac_address, private_address => private_address, public_address => public_address, public_address_id => public_address_id, image => image, expires_at => expires_at, on_expiry => on_expiry, started_at => started_at, labels => labels, description => description, is_protected => is_protected, ssh_public_keys => ssh_public_keys, ssh_host_key => ssh_host_key, startup_script_sha256 => startup_script_sha256, os_disk_id => os_disk_id, os_disk_size => os_disk_size, instance_template_id => instance_template_id, group_id => group_id)) STORED NOT NULL,
+  group_number integer,
+  booted_at timestamp with time zone,
+  booted_ssh_destination text DEFAULT ''::text NOT NULL,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -762,9 +727,11 @@ CREATE TABLE vms (
   CONSTRAINT vms_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
   CONSTRAINT vms_network_id_fkey FOREIGN KEY (network_id) REFERENCES networks(id),
   CONSTRAINT vms_subnet_id_fkey FOREIGN KEY (subnet_id) REFERENCES subnets(id),
+  CONSTRAINT vms_group_id_fkey FOREIGN KEY (group_id) REFERENCES instance_groups(id),
   CONSTRAINT vms_os_disk_gib_check CHECK (os_disk_gib >= 128 AND os_disk_gib <= 2048),
   CONSTRAINT vms_on_expiry_check CHECK (on_expiry = ANY (ARRAY['stop'::text, 'delete'::text])),
-  CONSTRAINT vms_check CHECK ((public_address IS NULL) = (public_address_id IS NULL))
+  CONSTRAINT vms_check CHECK ((public_address IS NULL) = (public_address_id IS NULL)),
+  CONSTRAINT vms_check1 CHECK ((group_id IS NULL) = (group_number IS NULL))
 ) WITH (toast_tuple_target=8160);
 CREATE UNIQUE INDEX vms_name ON vms USING btree (project_id, name) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX vms_public_address ON vms USING btree (public_address) WHERE public_address IS NOT NULL;
@@ -774,6 +741,8 @@ CREATE INDEX vms_by_subnet ON vms USING btree (subnet_id);
 CREATE INDEX vms_firewall_behind ON vms USING btree (location, project_id, firewall_next_at) WHERE firewall_applied < firewall_wanted;
 CREATE INDEX vms_expiring ON vms USING btree (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX vms_ghosts ON vms USING btree (id) WHERE deleted_at IS NOT NULL;
+CREATE INDEX vms_by_group ON vms USING btree (group_id) WHERE group_id IS NOT NULL;
+CREATE UNIQUE INDEX vms_group_number ON vms USING btree (group_id, group_number) WHERE deleted_at IS NULL AND group_id IS NOT NULL;
 
 -- Persistent disks and shared volumes. OS disks belong to their VM and are not listed here.
 CREATE TABLE disks (
@@ -794,6 +763,7 @@ CREATE TABLE disks (
   host_id uuid,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  group_id uuid,
   CONSTRAINT disks_pkey PRIMARY KEY (id),
   CONSTRAINT disks_project_id_name_key UNIQUE (project_id, name),
   CONSTRAINT disks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -806,6 +776,7 @@ CREATE TABLE disks (
 );
 CREATE INDEX disks_by_project ON disks USING btree (project_id, id DESC);
 CREATE INDEX disks_by_host ON disks USING btree (host_id) WHERE host_id IS NOT NULL;
+CREATE INDEX disks_by_group ON disks USING btree (group_id) WHERE group_id IS NOT NULL;
 
 -- Which disks are attached to which VMs.
 CREATE TABLE disk_attachments (
@@ -865,9 +836,9 @@ CREATE TABLE operations (
   listed_request json,
   CONSTRAINT operations_pkey PRIMARY KEY (id),
   CONSTRAINT operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
-  CONSTRAINT operations_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'firewall_rule'::text])),
   CONSTRAINT operations_state_check CHECK (state = ANY (ARRAY['IN_PROGRESS'::text, 'SUCCEEDED'::text, 'FAILED'::text])),
-  CONSTRAINT operations_check CHECK ((state = 'IN_PROGRESS'::text) = (completed_at IS NULL))
+  CONSTRAINT operations_check CHECK ((state = 'IN_PROGRESS'::text) = (completed_at IS NULL)),
+  CONSTRAINT operations_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'firewall_rule'::text, 'instance_group'::text]))
 );
 CREATE INDEX operations_by_project ON operations USING btree (project_id, id DESC);
 CREATE INDEX operations_by_resource ON operations USING btree (resource_id, id DESC);
@@ -877,6 +848,7 @@ CREATE INDEX operations_failed_of_project ON operations USING btree (project_id,
 CREATE INDEX operations_stuck ON operations USING btree (id) WHERE is_stuck;
 CREATE INDEX operations_in_trouble ON operations USING btree (id) WHERE state = 'IN_PROGRESS'::text AND (is_stuck OR attempts >= 10);
 CREATE INDEX operations_failed_creations ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND name = 'CREATE'::text AND resource_type = 'vm'::text;
+CREATE INDEX operations_failed_groups ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND resource_type = 'instance_group'::text;
 
 -- One small row for each unfinished operation, so that a claim does not depend on the size of the history. A
 -- worker writes an outcome only with the row locked and its lease token still in it. The row is deleted when the
@@ -1556,6 +1528,104 @@ CREATE TABLE dev_faults (
   fault jsonb NOT NULL,
   CONSTRAINT dev_faults_pkey PRIMARY KEY (id)
 );
+
+-- Versions of instance templates. A row never changes.
+CREATE TABLE instance_templates (
+  id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  name text NOT NULL,
+  version integer NOT NULL,
+  body json NOT NULL,
+  labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT instance_templates_pkey PRIMARY KEY (id),
+  CONSTRAINT instance_templates_project_id_name_version_key UNIQUE (project_id, name, version),
+  CONSTRAINT instance_templates_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  CONSTRAINT instance_templates_version_check CHECK (version > 0)
+);
+CREATE INDEX instance_templates_by_project ON instance_templates USING btree (project_id, id DESC);
+
+CREATE FUNCTION vm_record(id uuid, project_id uuid, type text, state text, ssh_destination text, created_at timestamp with time zone, updated_at timestamp with time zone, name text, location text, interface_id uuid, network_id uuid, subnet_id uuid, mac_address text, private_address inet, public_address inet, public_address_id uuid, image text, expires_at timestamp with time zone, on_expiry text, started_at timestamp with time zone, labels jsonb, description text, is_protected boolean, ssh_public_keys text[], ssh_host_key text, startup_script_sha256 text, os_disk_id uuid, os_disk_size text, instance_template_id uuid, group_id uuid)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+DECLARE
+  time_format constant text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+  created constant text := to_char(created_at AT TIME ZONE 'UTC', time_format);
+  location_json constant text := to_json(location);
+  -- The name of the VM in a known_hosts file: a port other than that of SSH is part of the name.
+  known_host constant text := CASE
+    WHEN ssh_destination = '' THEN host(coalesce(public_address, private_address))
+    WHEN ssh_destination LIKE '%:%' THEN regexp_replace(ssh_destination, '^.*@(.*):([0-9]+)$', '[\1]:\2')
+    ELSE split_part(ssh_destination, '@', 2) END;
+BEGIN
+  RETURN concat(
+    '{"id":"', id, '","project_id":"', project_id, '","type":', to_json(type), ',"state":', to_json(state),
+    ',"ssh_destination":', to_json(ssh_destination), ',"created_at":"', created,
+    '","updated_at":"', to_char(updated_at AT TIME ZONE 'UTC', time_format), '","name":', to_json(name),
+    ',"location":', location_json, ',"commitment_period":0,"commitment_end":"","network_interfaces":[{"id":"',
+    interface_id, '","name":"nic0","network":"', network_id, '","subnet":"', subnet_id,
+    '","interface_type":"Ethernet","mac_address":', to_json(mac_address), ',"ips":[{"private_ipv4":{"address":"',
+    private_address, '"},"public_ipv4":{"address":"', public_address, '","id":"', public_address_id, '","type":"',
+    CASE WHEN public_address IS NOT NULL THEN 'dynamic' END, '"}}]}],"host_channel_adapters":[],'
+    '"virtualization_features":{"nested_virtualization":false},"instance_template_id":"', instance_template_id,
+    '","instance_group_id":"', group_id, '","reservation_id":"","image":', to_json(image),
+    ',"expires_at":"', to_char(expires_at AT TIME ZONE 'UTC', time_format), '","on_expiry":', to_json(on_expiry),
+    ',"started_at":"', to_char(started_at AT TIME ZONE 'UTC', time_format), '","labels":', labels,
+    ',"description":', to_json(description),
+    ',"deletion_protection":', CASE WHEN is_protected THEN 'true' ELSE 'false' END,
+    ',"ssh_public_keys":', to_json(ssh_public_keys),
+    ',"ssh_host_keys":[', CASE WHEN ssh_host_key <> '' THEN to_json(known_host || ' ' || ssh_host_key) END,
+    '],"startup_script_sha256":', to_json(startup_script_sha256),
+    ',"disks":[{"id":"', os_disk_id, '","name":', to_json(name || '-os'), ',"type":"persistent-ssd","size":',
+    to_json(os_disk_size), ',"location":', location_json, ',"block_size":0,"created_at":"', created,
+    '","updated_at":"', created, '","serial_number":"', right(replace(os_disk_id::text, '-', ''), 20),
+    '","attachment_type":"os","mode":"read-write"}');
+END
+$function$;
+
+-- Groups of VMs that are created all or none and run from one moment on.
+CREATE TABLE instance_groups (
+  id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  name text NOT NULL,
+  labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+  description text DEFAULT ''::text NOT NULL,
+  is_protected boolean DEFAULT false NOT NULL,
+  template_id uuid,
+  vm json DEFAULT '{}'::json NOT NULL,
+  location text NOT NULL,
+  desired_count integer NOT NULL,
+  placement_policy text NOT NULL,
+  on_member_loss text NOT NULL,
+  state text NOT NULL,
+  generation bigint DEFAULT 1 NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT instance_groups_pkey PRIMARY KEY (id),
+  CONSTRAINT instance_groups_project_id_name_key UNIQUE (project_id, name),
+  CONSTRAINT instance_groups_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  CONSTRAINT instance_groups_location_fkey FOREIGN KEY (location) REFERENCES locations(name),
+  CONSTRAINT instance_groups_desired_count_check CHECK (desired_count >= 0 AND desired_count <= 64),
+  CONSTRAINT instance_groups_placement_policy_check CHECK (placement_policy = ANY (ARRAY['unspecified'::text, 'spread'::text, 'pack'::text])),
+  CONSTRAINT instance_groups_on_member_loss_check CHECK (on_member_loss = ANY (ARRAY['none'::text, 'replace'::text])),
+  CONSTRAINT instance_groups_state_check CHECK (state = ANY (ARRAY['HEALTHY'::text, 'UPDATING'::text, 'UNHEALTHY'::text, 'DELETING'::text]))
+);
+CREATE INDEX instance_groups_by_project ON instance_groups USING btree (project_id, id DESC);
+CREATE INDEX instance_groups_to_repair ON instance_groups USING btree (updated_at) WHERE on_member_loss = 'replace'::text AND state = 'UNHEALTHY'::text;
+
+-- Members that did not boot in the current operation of their group. Each is placed anew once.
+CREATE TABLE group_boot_failures (
+  group_id uuid NOT NULL,
+  number integer NOT NULL,
+  host_id uuid,
+  code text NOT NULL,
+  message text NOT NULL,
+  failed_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT group_boot_failures_group_id_fkey FOREIGN KEY (group_id) REFERENCES instance_groups(id) ON DELETE CASCADE
+);
+CREATE INDEX group_boot_failures_of_group ON group_boot_failures USING btree (group_id);
 
 -- Requests for VMs that wait until GPUs are free.
 CREATE TABLE capacity_requests (
