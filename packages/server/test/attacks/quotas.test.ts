@@ -153,6 +153,7 @@ test('networks, subnets, keys, SSH keys, members and webhooks end at the quota o
         body: { url: `http://127.0.0.1:9/${++count}` },
       }),
   }
+  await limit({ a40_gpus: 100 })
   for (const [maker, make] of Object.entries(makers)) {
     const name = maker.split(',')[0]!
     const { used } = (await quota(name))!
