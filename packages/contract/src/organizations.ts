@@ -96,7 +96,7 @@ export const Invoice = record('Invoice', {
       project_id: Uuid,
       product_name: Type.String(),
       quantity: Type.Number(),
-      unit: Type.Enum(['vm_hour', 'gb_hour']),
+      unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour']),
       usd: Usd,
     }),
   ),
@@ -114,10 +114,10 @@ export const UsageItem = record('UsageItem', {
   date: UtcDate,
   project_id: Uuid,
   location: Type.String(),
-  resource_type: Type.Enum(['vm', 'disk']),
+  resource_type: Type.Enum(['vm', 'disk', 'reservation']),
   product_name: Type.String({ examples: ['a100.1x'] }),
   quantity: Type.Number(),
-  unit: Type.Enum(['vm_hour', 'gb_hour']),
+  unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour']),
   usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null if no price is set.' }),
   resource_id: Type.Optional(
     Type.String({
@@ -148,7 +148,7 @@ export const UsageQuery = Type.Object({
   start_date: Type.Optional(Type.String({ ...UtcDate, description: 'The first UTC day.' })),
   end_date: Type.Optional(Type.String({ ...UtcDate, description: 'The last UTC day.' })),
   location: Type.Optional(Type.String({ maxLength: 100 })),
-  resource_type: Type.Optional(Type.Enum(['vm', 'disk'])),
+  resource_type: Type.Optional(Type.Enum(['vm', 'disk', 'reservation'])),
   group_by: Type.Optional(
     Type.String({
       maxLength: 80,

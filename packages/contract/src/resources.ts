@@ -125,8 +125,12 @@ export const Vm = record('Vm', {
   updated_at: Timestamp,
   name: Type.String(),
   location: Type.String(),
-  commitment_period: Type.Integer({ description: '0 if there is no commitment.' }),
-  commitment_end: Type.String({ description: 'Empty if there is no commitment.' }),
+  commitment_period: Type.Integer({
+    description: 'The length of the reservation in whole months. 0 if the VM uses no reservation.',
+  }),
+  commitment_end: Type.String({
+    description: 'The end of the reservation. Empty if the VM uses no reservation.',
+  }),
   disks: Type.Array(VmDisk),
   network_interfaces: Type.Array(NetworkInterface),
   host_channel_adapters: Type.Array(Type.String(), { description: 'Empty if there are none.' }),
@@ -140,7 +144,9 @@ export const Vm = record('Vm', {
     ...UuidOrEmpty,
     description: 'The instance group that the VM is a member of. Empty if there is none.',
   }),
-  reservation_id: Type.String({ description: 'Empty if not set.' }),
+  reservation_id: Type.String({
+    description: 'The reservation whose GPUs the VM uses now. Empty while it is stopped or on demand.',
+  }),
   image: Type.String(),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),

@@ -5,6 +5,7 @@ import { adminFleetRoutes } from './admin/fleet.ts'
 import { adminOperationRoutes } from './admin/operations.ts'
 import { adminTenantRoutes } from './admin/tenants.ts'
 import { adminCapacityRequestRoutes, capacityRequestRoutes } from './capacity/requests.ts'
+import { adminReservationRoutes, reservationRoutes } from './capacity/reservations.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
@@ -28,6 +29,7 @@ export const routes = {
   ...catalogueRoutes,
   ...vmRoutes,
   ...capacityRequestRoutes,
+  ...reservationRoutes,
   ...sshKeyRoutes,
   ...instanceTemplateRoutes,
   ...instanceGroupRoutes,
@@ -38,6 +40,7 @@ export const routes = {
   ...findingRoutes,
   ...adminFleetRoutes,
   ...adminCapacityRequestRoutes,
+  ...adminReservationRoutes,
   ...adminCatalogueRoutes,
   ...adminTenantRoutes,
   ...adminOperationRoutes,

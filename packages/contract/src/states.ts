@@ -126,6 +126,9 @@ export const capacityRequestStates = [
 ] as const
 export type CapacityRequestState = (typeof capacityRequestStates)[number]
 
+export const reservationStates = ['scheduled', 'active', 'late', 'ended'] as const
+export type ReservationState = (typeof reservationStates)[number]
+
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 

@@ -51,6 +51,17 @@ const TtlSeconds = Type.Integer({
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
+const ReservationSpecification = Type.Union(
+  [
+    Type.Object({ id: Uuid }, closed),
+    Type.Object({ selection_strategy: Type.Enum(['lowest_cost', 'on_demand']) }, closed),
+  ],
+  {
+    description:
+      'The GPUs of which reservation the VM uses: one by its id; the cheapest one that has room, otherwise none (`lowest_cost`, the default); or none (`on_demand`).',
+  },
+)
+
 /** What a VM can be made of, besides its name; templates and groups have the same members. */
 export const vmMembers = {
   type: Type.Optional(
@@ -136,6 +147,7 @@ export const vmMembers = {
   ...annotations,
   ttl_seconds: Type.Optional(TtlSeconds),
   on_expiry: Type.Optional(OnExpiry),
+  reservation_specification: Type.Optional(ReservationSpecification),
 }
 
 export const VmCreate = body(
@@ -169,13 +181,15 @@ export type VmCreate = Static<typeof VmCreate>
 export const VmUpdate = Type.Union(
   [
     Type.Object({ action: Type.Enum([...vmActionNames]) }, closed),
+    Type.Object({ action: Type.Literal('RESERVE'), reservation_id: Uuid }, closed),
+    Type.Object({ action: Type.Literal('UNRESERVE') }, closed),
     Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
     AnnotationUpdate,
   ],
   {
     description:
-      'Exactly one of: an action; a new type of the same family, while the VM is stopped; a new time to live from now; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )

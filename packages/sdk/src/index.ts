@@ -34,6 +34,8 @@ export type {
   Price,
   Project,
   Quota,
+  Reservation,
+  ReservationCreate,
   RouteBody,
   RouteId,
   RouteParams,

@@ -61,7 +61,9 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   )
   const meters = new Set(
     (
-      await sql<{ resource_id: string }>('SELECT resource_id FROM usage_intervals WHERE upper_inf(period)')
+      await sql<{ resource_id: string }>(
+        `SELECT resource_id FROM usage_intervals WHERE upper_inf(period) AND resource_type <> 'reservation'`,
+      )
     ).map(({ resource_id }) => resource_id),
   )
 
@@ -224,6 +226,28 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
        AND NOT EXISTS (SELECT FROM capacity_requests r WHERE r.id = g.held_for)`,
   )
   for (const { id } of strays) problems.push(`the GPU ${id} is held for a request that is gone`)
+  const reservations = await sql<{
+    id: string
+    quantity: number
+    owned: number
+    is_over: boolean
+    vms: number
+  }>(
+    `SELECT r.id, r.quantity, (SELECT count(*)::int FROM gpus g WHERE g.held_for = r.id) AS owned,
+            r.ended_at IS NOT NULL AS is_over, (SELECT count(*)::int FROM vms v WHERE v.reservation_id = r.id) AS vms
+     FROM reservations r`,
+  )
+  for (const { id, quantity, owned, is_over, vms: inside } of reservations) {
+    check(owned <= quantity, `the reservation ${id} has ${owned} GPUs of ${quantity}`)
+    check(
+      !is_over || owned + inside === 0,
+      `the reservation ${id} has ended with ${owned} GPUs and ${inside} VMs`,
+    )
+  }
+  const misplaced = await sql<{ id: string }>(
+    `SELECT v.id FROM vms v JOIN gpus g ON g.vm_id = v.id WHERE g.held_for IS DISTINCT FROM v.reservation_id`,
+  )
+  for (const { id } of misplaced) problems.push(`${id} and its GPUs do not use the same reservation`)
   const lanes = await sql<{ location: string; family: string; waiting: number; open: number }>(
     `SELECT l.location, l.family, l.waiting, (SELECT count(*)::int FROM capacity_places p
        WHERE p.location = l.location AND p.family = l.family AND p.is_open) AS open FROM capacity_lanes l`,

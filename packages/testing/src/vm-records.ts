@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { families, type Vm } from '@slipway/contract'
 import { time } from '@slipway/server/postgres/time.ts'
+import { monthsOf } from '@slipway/server/store/capacity/reservations.ts'
 import { billing, vmRecord } from '@slipway/server/store/compute/vm-view.ts'
 import { serialNumberOf, type VmDiskRow, type VmRow } from '@slipway/server/store/compute/vms.ts'
 import type { TestService } from './service.ts'
@@ -14,11 +15,16 @@ interface Joined {
   disks: VmDiskRow[] | null
   price: string | null
   cost: string
+  /** The reservation that the VM uses. */
+  months: number | null
+  contract_end: string | null
 }
 
 /** Everything in one statement: the cost of a running VM grows with the time. */
 const joined = `
   SELECT ${vmRecord} AS record, to_json(v) AS vm, p.usd::text AS price,
+         (SELECT ${monthsOf('r')} FROM reservations r WHERE r.id = v.reservation_id) AS months,
+         (SELECT upper(term) FROM reservations r WHERE r.id = v.reservation_id) AS contract_end,
          (SELECT json_agg(to_jsonb(d) || jsonb_build_object('mode', a.mode) ORDER BY a.position)
           FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id) AS disks,
          (SELECT round(coalesce(sum(metered_cost(product_name, quantity, period * tstzrange(NULL, t.now))), 0) / 3600000, 6)
@@ -36,7 +42,7 @@ export async function wrongVmRecords({ sql }: Pick<TestService, 'sql'>): Promise
   })
 }
 
-function expectedRecord({ vm, disks, price, cost }: Joined): Vm {
+function expectedRecord({ vm, disks, price, cost, months, contract_end }: Joined): Vm {
   return {
     id: vm.id,
     project_id: vm.project_id,
@@ -47,20 +53,20 @@ function expectedRecord({ vm, disks, price, cost }: Joined): Vm {
     updated_at: time(vm.updated_at),
     name: vm.name,
     location: vm.location,
-    commitment_period: 0,
-    commitment_end: '',
+    commitment_period: months ?? 0,
+    commitment_end: time(contract_end),
     disks: [osDisk(vm), ...(disks ?? []).map(dataDisk)],
     network_interfaces: [networkInterface(vm)],
     host_channel_adapters: [],
     virtualization_features: { nested_virtualization: false },
     instance_template_id: vm.instance_template_id ?? '',
     instance_group_id: vm.group_id ?? '',
-    reservation_id: '',
+    reservation_id: vm.reservation_id ?? '',
     image: vm.image,
     expires_at: time(vm.expires_at),
     on_expiry: vm.on_expiry,
     started_at: time(vm.started_at),
-    usd_per_hour: price === null ? null : Number(price),
+    usd_per_hour: vm.reservation_id ? 0 : price === null ? null : Number(price),
     cost_usd: Number(cost),
     labels: vm.labels,
     description: vm.description,

@@ -13,6 +13,7 @@ import { operations } from './operation/resource.ts'
 import { organizations } from './org/resource.ts'
 import { projects } from './project/resource.ts'
 import { capacityRequests } from './queue/resource.ts'
+import { reservations } from './reservation/resource.ts'
 import { sshKeys } from './ssh-key/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { templates } from './template/resource.ts'
@@ -37,6 +38,7 @@ export const resources: Record<ResourceNoun, Resolvable<object>> = {
   location: locations,
   operation: operations,
   queue: capacityRequests,
+  reservation: reservations,
   host: hosts,
   user: users,
 }

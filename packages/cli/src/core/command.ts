@@ -18,6 +18,7 @@ export type ResourceNoun =
   | 'location'
   | 'operation'
   | 'queue'
+  | 'reservation'
   | 'host'
   | 'user'
 

@@ -50,6 +50,7 @@ const capacityRequest = of('capacity_request', id('b05'), 'project', viewOf('cap
 const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
 const members = { desired_count: 4, generation: 2 }
 const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
+const reservation = of('reservation', id('f01'), 'organization', viewOf('adminReservationCreate'))
 const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
@@ -261,6 +262,12 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'project.deleted': project('A project was deleted.', viewOf('projectCreate')),
   'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
+  'reservation.created': reservation('An operator sold a reservation to the organization.'),
+  'reservation.delivered': reservation('All GPUs of a reservation are there.'),
+  'reservation.ended': reservation('A reservation ended. Its VMs run on, at the list price.'),
+  'reservation.ending': reservation('A reservation ends in 30 days, 7 days, 24 hours or 1 hour.'),
+  'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.'),
+  'reservation.updated': reservation('The end or the projects of a reservation changed.'),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that have it keep it.'),
   'subnet.created': subnet('A subnet was created.', {

@@ -14,7 +14,7 @@ import {
 export interface Charge {
   project_id: string
   product_name: string
-  resource_type: 'vm' | 'disk'
+  resource_type: 'vm' | 'disk' | 'reservation'
   quantity_ms: string
   cost_usd_ms: string | null
 }
@@ -22,13 +22,14 @@ export interface Charge {
 export interface ChargeLine {
   project_id: string
   product_name: string
-  unit: 'vm_hour' | 'gb_hour'
+  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour'
   quantity_ms: string
   usd_cents: string
 }
 
-export const unitOf = (resourceType: Charge['resource_type']) =>
-  resourceType === 'vm' ? 'vm_hour' : 'gb_hour'
+const units = { vm: 'vm_hour', disk: 'gb_hour', reservation: 'gpu_hour' } as const
+
+export const unitOf = (resourceType: Charge['resource_type']) => units[resourceType]
 
 const usdOf = ({ cost_usd_ms }: Charge): Exact => (cost_usd_ms === null ? ZERO : usdOfMs(cost_usd_ms))
 

@@ -4,17 +4,26 @@ import { listPrices } from '../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../store/compute/placement.ts'
 import { listQuotas, type QuotaRow } from '../store/compute/quotas.ts'
 import { offeredType } from './choose-offers.ts'
+import { readReservedRoom } from './reserved-room.ts'
 
-/** Returns every type in every location, in the order of the catalogue, with the project's quota. */
-export async function readOffers(db: Queryable, projectId: string): Promise<Offer[]> {
-  const [capacities, prices, quotas] = await Promise.all([
+/** Returns every type in every location, in the order of the catalogue, with the project's quota and reserved GPUs. */
+export async function readOffers(
+  db: Queryable,
+  project: { organizationId: string; projectId: string },
+): Promise<Offer[]> {
+  const [capacities, prices, quotas, reserved] = await Promise.all([
     listCapacity(db, vmTypes, null),
     readPrices(db),
-    listQuotas(db, projectId),
+    listQuotas(db, project.projectId),
+    readReservedRoom(db, project),
   ])
   return capacities.map(({ type: name, location, quantity }) => {
     const type = vmType(name)!
-    return { ...offeredType(type, location, prices(name)), quantity, quota_left: quotaLeft(type, quotas) }
+    return {
+      ...offeredType(type, location, prices(name)),
+      quantity: quantity + reserved(name, location),
+      quota_left: quotaLeft(type, quotas),
+    }
   })
 }
 

@@ -205,18 +205,17 @@ export function findRole(
   return { role: caller.projectId === projectId ? role : undefined, isSuspended }
 }
 
-/** Returns whether the caller has at least the role `member` in the project, and so may see scripts. */
-export function mayWrite({
-  caller,
-  organizationId,
-  project,
-}: {
-  caller: Caller | null
-  organizationId: string
-  project: { projectId: string }
-}): boolean {
-  const role = caller && findRole(caller, organizationId, project.projectId)?.role
-  return role != null && roles.indexOf(role) >= roles.indexOf('member')
+/** Returns whether the caller has at least this role in the project or organization of the path. */
+export function isAtLeast(
+  least: Role,
+  {
+    caller,
+    organizationId,
+    project,
+  }: { caller: Caller | null; organizationId: string; project: { projectId: string } | null },
+): boolean {
+  const role = caller && findRole(caller, organizationId, project?.projectId)?.role
+  return role != null && roles.indexOf(role) >= roles.indexOf(least)
 }
 
 /** Returns whether the caller may see the addresses of other callers: admins, owners, and operators on operator routes. */

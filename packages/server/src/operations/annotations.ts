@@ -1,4 +1,4 @@
-import type { AnnotationUpdate, EventType, Labels, OperationType } from '@slipway/contract'
+import type { EventType, Labels, OperationType } from '@slipway/contract'
 import { Failure } from '../domain/failure.ts'
 import { uuid } from '../domain/ids.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -36,7 +36,7 @@ export async function recordAnnotation(
   by: ProjectRequester,
   resourceType: Extract<OperationType, 'vm' | 'disk' | 'instance_group'>,
   changed: Annotated,
-  request: AnnotationUpdate | { template_id: string },
+  request: object,
   result: unknown,
 ): Promise<BegunOperation> {
   const operation = await insertFinishedOperation(tx, {

@@ -4,6 +4,7 @@ import { admitHeld, passOn } from '../operations/capacity/grant.ts'
 import { lookAtLane } from '../operations/capacity/lane.ts'
 import { closeBlocked, offerGpus } from '../operations/capacity/offer.ts'
 import { endAndOffer } from '../operations/capacity/requests.ts'
+import { lookAtReservation } from '../operations/capacity/reservations.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
@@ -15,6 +16,7 @@ import {
   type RequestRow,
   rest,
 } from '../store/capacity/requests.ts'
+import { listDueReservations } from '../store/capacity/reservations.ts'
 
 /** After a hold that was not claimed, an organization gets none in that queue for this time. */
 const noHoldS = 3_600
@@ -37,7 +39,12 @@ export class CapacityQueue {
     for (let round = 0; round < mostRounds; round++) {
       const requests = await listDueRequests(database)
       const lanes = await listDueLanes(database)
-      if (requests.length + lanes.length === 0) return
+      const reservations = await listDueReservations(database)
+      if (requests.length + lanes.length + reservations.length === 0) return
+      for (const { id } of reservations)
+        await lookAtReservation(database, id).catch((err) =>
+          log.warn({ err, reservation: id }, 'reservation not served'),
+        )
       for (const { id } of requests)
         await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
       for (const lane of lanes)

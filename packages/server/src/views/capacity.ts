@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
-import type { AdminCapacityRequest, CapacityRequest, CapacityRequestCreate } from '@slipway/contract'
+import type {
+  AdminCapacityRequest,
+  CapacityRequest,
+  CapacityRequestCreate,
+  Reservation,
+} from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { RequestRecordRow } from '../store/capacity/requests.ts'
+import type { ReservationRow } from '../store/capacity/reservations.ts'
 
 /** `mayReadScripts`: scripts may contain secrets, so that callers that only read see their hash. */
 export const capacityRequestView = (row: RequestRecordRow, mayReadScripts: boolean): CapacityRequest => ({
@@ -46,3 +52,25 @@ function withoutScripts(body: CapacityRequestCreate): CapacityRequestCreate {
     if (vm[name]) vm[name] = `sha256:${createHash('sha256').update(vm[name]).digest('hex')}`
   return { ...body, vm }
 }
+
+/** `mayReadPrice`: the price is for admins and operators. */
+export const reservationView = (row: ReservationRow, mayReadPrice: boolean): Reservation => ({
+  id: row.id,
+  organization_id: row.organization_id,
+  billing_project_id: row.billing_project_id,
+  reservation_type: 'capacity',
+  product_line: row.family,
+  type: row.type,
+  state: row.state,
+  duration: row.months,
+  quantity: row.quantity,
+  delivered_quantity: row.delivered_gpus,
+  used_quantity: row.used_gpus,
+  locations: [row.location],
+  projects: row.projects,
+  vm_ids: row.vm_ids,
+  contract_start_date: time(row.starts_at),
+  contract_end_date: time(row.ends_at),
+  price: mayReadPrice ? row.usd_per_gpu_hour : '',
+  created_at: time(row.created_at),
+})

@@ -57,7 +57,7 @@ export const imageView = (row: ImageRow): Image => ({
 const products: readonly string[] = [...vmTypeNames, ...diskTypes]
 
 /** Sorts prices in the order of the catalogue: VM types, then disks. */
-export const priceViews = (rows: PriceRow[]): Price[] =>
+export const priceViews = (rows: (PriceRow & Pick<Price, 'unit'>)[]): Price[] =>
   rows
     .toSorted((a, b) => products.indexOf(a.product_name) - products.indexOf(b.product_name))
     .map(({ product_name, unit, usd }) => ({ product_name, unit, usd: Number(usd) }))

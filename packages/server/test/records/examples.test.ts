@@ -3,7 +3,12 @@ import type { Recording } from '@slipway/contract/openapi/recording'
 import { eventFacts } from '@slipway/contract/openapi/webhooks'
 import { startService } from '@slipway/testing/service.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { recordFleet, recordFleetChanges, recordInterventions } from '../support/examples/operator.ts'
+import {
+  recordFleet,
+  recordFleetChanges,
+  recordInterventions,
+  recordReservations,
+} from '../support/examples/operator.ts'
 import { recordAccount, recordMembers, recordSigningUp } from '../support/examples/people.ts'
 import { recordSurroundings, startRecorder } from '../support/examples/recorder.ts'
 import {
@@ -41,6 +46,7 @@ async function recordedRun() {
   await recordRefusals(recorder, resources)
   await recordMalformedRequests(recorder)
   await recordFleet(recorder, tenant, resources)
+  await recordReservations(recorder, tenant)
   const receiver = await recordEvents(recorder, tenant)
   await recordMoney(recorder, tenant, resources)
   await recordRemoval(recorder, resources)

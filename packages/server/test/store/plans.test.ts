@@ -11,6 +11,7 @@ import { growthOf, type PlanNode } from '../support/plans.ts'
 /** These may read much, for the reason beside them. */
 const exceptions: Record<string, string> = {
   access_keys_revoke_by_name: 'only a demo does it, when it starts',
+  capacity_request_list_open: 'an operator lists what waits; it reads back in time until the page is full',
   disk_list_by_falling_usd_per_hour: 'prices are no part of a disk: what the project has is sorted by them',
   disk_list_by_usd_per_hour: 'prices are no part of a disk: what the project has is sorted by them',
   event_list_forward_organizationId_projectId:
@@ -46,6 +47,7 @@ const exceptions: Record<string, string> = {
 
 /** These may read much while a store has no statistics. */
 const freshExceptions: Record<string, string> = {
+  capacity_request_list_open: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
   organization_quota_fill: 'an organization is given its quotas for the first time',

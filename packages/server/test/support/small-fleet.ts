@@ -5,7 +5,7 @@ import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
 
 /** A service with one location, whose hosts have so many A100 GPUs each. */
-export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}) {
+export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}, frozenAt?: string) {
   const service = await startService((config) => {
     config.locations = config.locations.slice(0, 1)
     const [location] = config.locations
@@ -14,7 +14,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     config.quotas.a100_gpus = 10_000
     config.quotas.vms = 10_000
     change(config)
-  })
+  }, frozenAt)
   const resources = resourcesOf(service)
   type Body = RouteBody<'capacityRequestCreate'>
 
@@ -31,6 +31,12 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     const { secret } = await addKey(service, owner, project_id, 'write')
     return { organization_id, project_id, owner, token: secret }
   }
+  /** A member of the demo's organization, below the role of an admin. */
+  const member = async () => ({
+    token: await tokenOfNew(service.database, {
+      memberOf: { [service.credentials.organization_id]: 'member' },
+    }),
+  })
   type Tenant = Awaited<ReturnType<typeof addTenant>>
   const asTenant = (tenant?: Tenant) =>
     tenant ? { token: tenant.token, params: { project_id: tenant.project_id } } : {}
@@ -43,7 +49,8 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       const busy = await service.sql(
         `SELECT 1 FROM operation_queue UNION ALL SELECT 1 FROM gpus WHERE state = 'quarantined' AND NOT is_held_back
          UNION ALL SELECT 1 FROM capacity_requests WHERE due_at <= slipway_now()
-         UNION ALL SELECT 1 FROM capacity_lanes WHERE due_at <= slipway_now()`,
+         UNION ALL SELECT 1 FROM capacity_lanes WHERE due_at <= slipway_now()
+         UNION ALL SELECT 1 FROM reservations WHERE due_at <= slipway_now()`,
       )
       return busy.length === 0
     })
@@ -52,6 +59,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     ...resources,
     service,
     addTenant,
+    member,
     /** Waits for a VM like this; without a body of its own, for one with a single GPU. */
     wait: (more: Partial<Body> = {}, tenant?: Tenant) =>
       service.ok('capacityRequestCreate', {

@@ -1,10 +1,10 @@
-import { families, type OfferQuery, type RouteQuery, type RouteResponse, vmTypes } from '@slipway/contract'
+import { families, type OfferQuery, type RouteQuery, vmTypes } from '@slipway/contract'
 import { estimateDisk, estimateVm } from '../../billing/estimates.ts'
 import { Failure } from '../../domain/failure.ts'
 import { oneOf } from '../../domain/nearest.ts'
 import { chooseOffers, modelsNamed, type Offered } from '../../fleet/choose-offers.ts'
 import { readOffers } from '../../fleet/offers.ts'
-import { JsonText } from '../../postgres/json.ts'
+import { readReservedRoom } from '../../fleet/reserved-room.ts'
 import { sharedRead } from '../../postgres/keyed.ts'
 import { listPrices } from '../../store/billing/prices.ts'
 import { listAvailability, listCapacity } from '../../store/compute/placement.ts'
@@ -19,11 +19,24 @@ import { invalidParameter } from '../validation.ts'
 export const catalogueHandlers = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
-  availabilityList: ({ tx, query }) => availabilities(tx, query),
+  async availabilityList({ tx, query, project }) {
+    const reserved = await readReservedRoom(tx, project)
+    const items = await availabilities(tx, query)
+    return {
+      items: items.map((item) => ({
+        ...item,
+        available: item.available || reserved(item.type, item.location) > 0,
+      })),
+    }
+  },
 
-  capacityList: async ({ tx, query }) => ({
-    items: await listCapacity(tx, typesNamed(query.product_name), query.location ?? null),
-  }),
+  async capacityList({ tx, query, project }) {
+    const reserved = await readReservedRoom(tx, project)
+    const items = await listCapacity(tx, typesNamed(query.product_name), query.location ?? null)
+    return {
+      items: items.map((item) => ({ ...item, quantity: item.quantity + reserved(item.type, item.location) })),
+    }
+  },
 
   specList: async () => ({ items: vmTypes.map(specView) }),
 
@@ -34,11 +47,7 @@ export const catalogueHandlers = {
   quotaList: async ({ tx, project }) => ({ items: quotaViews(await listQuotas(tx, project.projectId)) }),
 
   offerList: async ({ tx, project, query }) => ({
-    items: chosen(
-      await readOffers(tx, project.projectId),
-      query,
-      (row) => row.quantity > 0 && row.quota_left > 0,
-    ),
+    items: chosen(await readOffers(tx, project), query, (row) => row.quantity > 0 && row.quota_left > 0),
   }),
 
   catalogueList: async ({ services, query }) => ({
@@ -52,17 +61,9 @@ export const catalogueHandlers = {
   },
 } satisfies Partial<Handlers>
 
-type AvailabilityList = RouteResponse<'availabilityList'>
-
 /** Shared, because many programs poll for a free GPU at the same time. */
-const availabilities = sharedRead(
-  async (
-    db,
-    { product_name, location }: RouteQuery<'availabilityList'>,
-  ): Promise<JsonText<AvailabilityList>> => {
-    const items = await listAvailability(db, typesNamed(product_name), location ?? null)
-    return new JsonText(JSON.stringify({ items } satisfies AvailabilityList))
-  },
+const availabilities = sharedRead((db, { product_name, location }: RouteQuery<'availabilityList'>) =>
+  listAvailability(db, typesNamed(product_name), location ?? null),
 )
 
 /** Without a name, every VM type; for an unknown name, none. */

@@ -5,6 +5,7 @@ import { adminOperationHandlers } from './admin-operations.ts'
 import { adminVmHandlers } from './admin-vms.ts'
 import { billingHandlers } from './billing.ts'
 import { capacityRequestHandlers } from './capacity/requests.ts'
+import { reservationHandlers } from './capacity/reservations.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
 import { eventHandlers } from './events.ts'
@@ -44,6 +45,7 @@ export const handlers: Handlers = {
   ...adminCatalogueHandlers,
   ...vmHandlers,
   ...capacityRequestHandlers,
+  ...reservationHandlers,
   ...sshKeyHandlers,
   ...instanceTemplateHandlers,
   ...instanceGroupHandlers,

@@ -1,6 +1,7 @@
 import { type Vm, type VmUpdate, vmStates, vmTypeNames } from '@slipway/contract'
 import { requireFound } from '../../domain/failure.ts'
 import { protectionRefusal } from '../../operations/annotations.ts'
+import { reserveVm, unreserveVm } from '../../operations/capacity/reserved-vms.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
@@ -32,6 +33,8 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   if ('type' in body) return admitVmRetype(tx, by, vm, body.type)
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
   if (!('action' in body)) return annotate(tx, by, vm, body)
+  if (body.action === 'RESERVE') return reserveVm(tx, by, vm, body.reservation_id)
+  if (body.action === 'UNRESERVE') return unreserveVm(tx, by, vm)
   switch (body.action) {
     case 'START':
       return admitVmStart(tx, by, vm)

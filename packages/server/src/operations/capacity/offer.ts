@@ -25,7 +25,9 @@ import {
   setHeld,
   setWaiting,
 } from '../../store/capacity/requests.ts'
+import { makeReservationDue } from '../../store/capacity/reservations.ts'
 import { type Block, blockOf } from './blocks.ts'
+import { collectGpus } from './collect.ts'
 import { emitRequest } from './events.ts'
 
 /** A blocked request is checked again this often; a change of its quota is noticed at once. */
@@ -36,17 +38,20 @@ for (const { family, gpuCount } of vmTypes)
   sizesOf.set(family, [...new Set([...(sizesOf.get(family) ?? []), gpuCount])])
 
 /**
- * Offers the free GPUs of hosts to the requests that wait for such GPUs; what none of them needs stays in stock. It runs
+ * Offers the free GPUs of hosts to reservations, then to the requests that wait for such GPUs; the rest stays in stock. It runs
  * wherever GPUs become free, in the same transaction, so that no creation can overtake the queue. It only sets holds. The
  * transaction has locked the hosts.
  */
 export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
-  const lanes = (await lockLanesOfHosts(tx, hostIds)).filter(({ waiting }) => waiting > 0)
+  const locked = await lockLanesOfHosts(tx, hostIds)
+  const lanes = locked.filter(({ waiting, has_reservations }) => waiting > 0 || has_reservations)
   if (lanes.length === 0) return
   const open = await listOpenHosts(tx, hostIds)
   for (const lane of lanes) {
     const hosts = open.filter(({ location, family }) => location === lane.location && family === lane.family)
+    if (lane.has_reservations) await collectGpus(tx, lane, hosts)
+    if (lane.waiting === 0) continue
     await accumulate(tx, lane, hosts)
     await offerInTurn(tx, lane, hosts)
   }
@@ -128,6 +133,7 @@ export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
   for (const { held_for, held_kind } of await dropHoldsOfClosedHosts(tx, hostIds))
     if (held_kind === 'request') await requeue(tx, held_for)
+    else if (held_kind === 'reservation') await makeReservationDue(tx, held_for)
 }
 
 /** After reports of hosts: what is held there may be lost, and GPUs may be free. The transaction has locked the hosts. */

@@ -1,8 +1,10 @@
 import type { VmCreate } from '@slipway/contract'
-import { Failure, nameTaken } from '../../domain/failure.ts'
+import { Failure, nameTaken, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
 import type { Definition, Outcome, Work } from '../../runner/operation.ts'
 import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
+import { setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
 import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
@@ -12,6 +14,7 @@ import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
+import { placeInReservation } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { barrierGraceS, finishMember, noteBootFailure } from '../group/arrival.ts'
@@ -72,21 +75,23 @@ export async function admitVmCreate(
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
   // Refuse based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
-  const { isTaken, now } = await readName
+  const { isTaken, hasReservations, now } = await readName
   if (isTaken) throw nameTaken('VM', body.name)
   await requireFree(tx, disks)
   const addresses = await readAddresses
   if (!isRangeFree) throw await noRange(tx, catalogue, plan)
   if (diskHosts.length > 1)
     throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
-  const placement = await lockHost
+  const reserved = hasReservations && !hold ? await placeReserved(tx, by, plan) : undefined
+  const placement = reserved ?? (await lockHost)
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
   if (overBudget) throw overBudget
   const shortage = (await readQuota).take(quota)
   if (shortage) throw quotaExceeded(shortage)
 
-  return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request, hold })
+  const reservationId = reserved?.heldFor
+  return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request, hold, reservationId })
 }
 
 /** What an admission has found for a planned VM. */
@@ -98,6 +103,7 @@ interface VmClaims {
   now: Date
   request: unknown
   hold?: Hold | undefined
+  reservationId?: string | undefined
 }
 
 /** Queues the VM and its claims, which are sent together with the commit, and begins its operation. */
@@ -105,7 +111,7 @@ export async function writeVm(
   tx: Tx,
   catalogue: CatalogueCache,
   plan: VmPlan,
-  { placement, addresses, disks, now, request, hold }: VmClaims,
+  { placement, addresses, disks, now, request, hold, reservationId }: VmClaims,
 ): Promise<BegunOperation> {
   const { id, by, body, type, location, newDisks, member } = plan
   await insertVm(tx, rowOf(plan, placement, addresses))
@@ -113,7 +119,9 @@ export async function writeVm(
   tx.onEnd((isCommitted) => {
     if (!isCommitted) catalogue.forget()
   })
-  await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds, ...(hold && { heldFor: hold.heldFor }) })
+  const heldFor = reservationId ?? hold?.heldFor
+  await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds, ...(heldFor && { heldFor }) })
+  if (reservationId) await setReservationOfVm(tx, id, reservationId)
   const pinnedToHost = location.storage === 'local' ? placement.hostId : null
   await admitAttachments(tx, id, disks, pinnedToHost)
   await admitNewDisks(tx, id, newDisks, pinnedToHost)
@@ -134,6 +142,25 @@ export async function writeVm(
   })
   await announceNewDisks(tx, by, newDisks, operation)
   return operation
+}
+
+/** Finds GPUs of a reservation, as the request wants; undefined if the VM gets GPUs of the stock. */
+async function placeReserved(tx: Tx, by: ProjectRequester, { body, type, location, subnet }: VmPlan) {
+  const specification = body.reservation_specification ?? { selection_strategy: 'lowest_cost' }
+  const id = 'id' in specification ? specification.id : null
+  if ('selection_strategy' in specification && specification.selection_strategy === 'on_demand')
+    return undefined
+  // The stock that was found for the VM in a batch would be lost to the others.
+  if (!tx.mayWait) throw retryAlone('a reservation may have GPUs for the VM')
+  const place = { location: location.name, family: type.family, gpuCount: type.gpuCount }
+  const found = await placeInReservation(tx, {
+    organizationId: by.organizationId!,
+    projectId: by.projectId,
+    ...place,
+    id,
+  })
+  if (!found && id) throw outOfStock(`The reservation has no room for ${type.name} in ${subnet.location}.`)
+  return found
 }
 
 export const vmCreate: Definition = {

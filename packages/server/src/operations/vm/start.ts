@@ -2,6 +2,7 @@ import { gpuQuota, vmActions, vmType } from '@slipway/contract'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
 import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
+import { setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { claimGpus, findOwnGpus } from '../../store/compute/placement.ts'
 import { setVmHost, spendVmTtl } from '../../store/compute/vm-changes.ts'
@@ -10,6 +11,7 @@ import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
+import { placeInReservation } from '../capacity/reserved-placement.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { placeVm } from './place.ts'
@@ -36,12 +38,27 @@ export async function admitVmStart(
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { family, gpuCount } = type
+  const reserved = hold
+    ? undefined
+    : await placeInReservation(tx, {
+        organizationId: by.organizationId,
+        projectId: vm.project_id,
+        location: vm.location,
+        family,
+        gpuCount,
+        id: null,
+        hostId: allowedHosts?.[0] ?? null,
+      })
   const placement = hold
     ? await placeOnHold(tx, { ...hold, gpuCount })
-    : ((await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })) ??
+    : (reserved ??
+      (await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })) ??
       (await findOwnGpus(tx, vm.id, gpuCount)))
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await typeOutOfStock(tx, type, vm.location)
-  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds, ...(hold && { heldFor: hold.heldFor }) })
+  const heldFor = reserved?.heldFor ?? hold?.heldFor
+  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds, ...(heldFor && { heldFor }) })
+  if (reserved) await setReservationOfVm(tx, vm.id, reserved.heldFor)
+
   await setVmHost(tx, vm.id, placement.hostId)
   if (overBudget) throw overBudget
   await requireQuota(tx, by.projectId, { [gpuQuota(family)]: gpuCount })

@@ -3,6 +3,7 @@ import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
 import { gatheredChange } from '../../postgres/gathered.ts'
 import { Unmet, type Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
+import { reservedProduct, setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
@@ -122,8 +123,9 @@ const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
     resourceId: vm.id,
     resourceName: vm.name,
     labels: vm.labels,
-    productName: vm.type,
+    productName: vm.reservation_id ? reservedProduct(vm.type) : vm.type,
     quantity: 1,
+    ...(vm.reservation_id && { reservationId: vm.reservation_id }),
   })
 
 /** The host no longer has the VM's OS disk: billing ends, and a VM that was running has crashed. */
@@ -171,6 +173,8 @@ export async function leaveToReconciler(tx: Tx, by: Requester, operation: Operat
 /** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])
+  // It uses no reservation while it is off; its GPUs stay with the reservation.
+  if (vm.reservation_id) await setReservationOfVm(tx, vm.id, null)
   await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released!))
 }
 

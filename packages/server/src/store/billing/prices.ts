@@ -4,7 +4,7 @@ import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 export interface PriceRow {
   product_name: string
-  unit: 'vm_hour' | 'gb_hour'
+  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour'
   /** Exact decimal text. */
   usd: string
 }
@@ -12,9 +12,11 @@ export interface PriceRow {
 const inForce = `SELECT DISTINCT ON (product_name) product_name, unit, usd FROM prices
   WHERE valid_from <= slipway_now() ORDER BY product_name, valid_from DESC`
 
-export const listPrices = statement<PriceRow>(
+/** Lists the prices for everyone; those of reservations are between their organization and the operator. */
+export const listPrices = statement<PriceRow & { unit: 'vm_hour' | 'gb_hour' }>(
   'price_list',
-  `SELECT product_name, unit, usd::text FROM (${inForce}) p ORDER BY product_name`,
+  `SELECT product_name, unit, usd::text FROM (${inForce}) p
+   WHERE product_name NOT LIKE 'reservation-%' AND product_name NOT LIKE 'reserved-%' ORDER BY product_name`,
 ).all
 
 export const findPrice = statement<PriceRow, { productName: string }>(

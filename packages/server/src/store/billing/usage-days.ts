@@ -7,7 +7,7 @@ export interface UsageDayRow {
   day: string
   project_id: string
   location: string
-  resource_type: 'vm' | 'disk'
+  resource_type: 'vm' | 'disk' | 'reservation'
   product_name: string
   quantity_ms: string
   cost_usd_ms: string | null

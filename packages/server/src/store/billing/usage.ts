@@ -6,12 +6,12 @@ import { statement } from '../../postgres/statement.ts'
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
-                                quantity, period)
+                                quantity, period, reservation_id)
    SELECT m."projectId", m.location, m."resourceType", m."resourceId", m."resourceName", m.labels, m."productName", m.quantity,
-          tstzrange(slipway_now(), NULL)
+          tstzrange(slipway_now(), NULL), m."reservationId"
    FROM json_to_recordset(:metered::json) AS m ("projectId" uuid, location text, "resourceType" text,
                                                 "resourceId" uuid, "resourceName" text, labels jsonb,
-                                                "productName" text, quantity bigint)`,
+                                                "productName" text, quantity bigint, "reservationId" uuid)`,
 )
 
 // An interval lasts at least a millisecond, also if the time went back since it was opened: usage is never forgotten.
@@ -50,13 +50,15 @@ export const findResourceCost = statement<
 export interface Metered {
   projectId: string
   location: string
-  resourceType: 'vm' | 'disk'
+  resourceType: 'vm' | 'disk' | 'reservation'
   resourceId: string
   resourceName: string
   labels: Labels
   productName: string
-  /** 1 for a VM, GB for a disk. */
+  /** 1 for a VM, GB for a disk, GPUs for a reservation. */
   quantity: number
+  /** The reservation that a VM uses. */
+  reservationId?: string
 }
 
 /** Call it in the transaction that makes the resource billable. The schema rejects a second interval at the same time. */

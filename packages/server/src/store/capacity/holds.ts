@@ -53,6 +53,16 @@ export const listHeldGpus = statement<{ id: string; host_id: string }, { heldFor
   `SELECT id, host_id FROM gpus WHERE held_for = :heldFor AND state = 'held' ORDER BY host_id, pci_address`,
 ).allBy('heldFor')
 
+/** Ends holds of a reservation, on the hosts with the fewest of them first. The transaction has locked the hosts. */
+export const freeSomeHeld = statement<{ host_id: string }, { heldFor: string; count: number }, Tx>(
+  'hold_free_some',
+  `UPDATE gpus SET state = 'free', held_for = NULL, held_kind = NULL
+   WHERE id = ANY (ARRAY(
+     SELECT id FROM (SELECT id, count(*) OVER (PARTITION BY host_id) AS on_host FROM gpus
+                     WHERE held_for = :heldFor AND state = 'held') held
+     ORDER BY on_host, id LIMIT :count)) RETURNING host_id`,
+).all
+
 /** Ends holds; the transaction has locked the host. Returns the number of GPUs that are in stock again. */
 export const endHolds = statement<never, { heldFor: string; hostId: string }, Tx>(
   'hold_end',

@@ -16,6 +16,8 @@ export interface LaneRow extends Lane {
   accumulating_since: Date | null
   paused_until: Date | null
   due_at: Date | null
+  /** Reservations of such GPUs have not ended. */
+  has_reservations: boolean
 }
 
 /** A place in a queue, as an offer reads it. */
@@ -27,7 +29,8 @@ export interface PlaceRow {
 }
 
 const laneColumns = `l.location, l.family, l.virtual_time, l.waiting, l.accumulator, l.target_host, l.accumulating_since,
-  l.paused_until, l.due_at`
+  l.paused_until, l.due_at,
+  EXISTS (SELECT FROM reservations r WHERE r.location = l.location AND r.family = l.family AND r.ended_at IS NULL) AS has_reservations`
 
 export const findLane = statement<LaneRow, Lane>(
   'lane_find',

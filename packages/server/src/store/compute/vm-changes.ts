@@ -122,14 +122,16 @@ const started = statement<
      FROM locked l JOIN given g ON g.id = l.id
      WHERE v.id = l.id AND v.id = ANY (ARRAY(SELECT id FROM given)) AND v.state = ANY (:from)
        AND v.os_disk_lost_at IS NULL
-     RETURNING v.id, v.project_id, v.name, v.labels, v.location, v.type, v.os_disk_id, v.os_disk_gib,
+     RETURNING v.id, v.project_id, v.name, v.labels, v.location, v.type, v.reservation_id, v.os_disk_id, v.os_disk_gib,
                l.state AS state_before, l.metered_since IS NOT NULL AS was_metered, g."isNew", g.actor, g."requestId", g."operationId", g."eventId", g.now
    ), metered AS (
      INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
-                                  quantity, period)
-     SELECT m.project_id, m.location, w.type, w.id, w.name, m.labels, w.product, w.quantity, tstzrange(m.now, NULL)
+                                  quantity, period, reservation_id)
+     SELECT m.project_id, m.location, w.type, w.id, w.name, m.labels, w.product, w.quantity, tstzrange(m.now, NULL),
+            CASE w.type WHEN 'vm' THEN m.reservation_id END
      FROM moved m CROSS JOIN LATERAL (
-       VALUES ('vm', m.id, m.name, m.type, 1, NOT m.was_metered AND m.state_before <> ALL (:billed::text[])),
+       VALUES ('vm', m.id, m.name, CASE WHEN m.reservation_id IS NULL THEN m.type ELSE 'reserved-' || m.type END, 1,
+               NOT m.was_metered AND m.state_before <> ALL (:billed::text[])),
               ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
      ) AS w (type, id, name, product, quantity, is_due)
      WHERE w.is_due AND w.quantity > 0

@@ -73,6 +73,8 @@ export interface VmRow {
   group_id: string | null
   group_number: number | null
   metered_since: Date | null
+  /** The reservation whose GPUs it uses now. */
+  reservation_id: string | null
   disks: VmDiskRow[]
 }
 
@@ -90,7 +92,8 @@ const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v
   v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
   v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
   v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
-  v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number, v.metered_since`
+  v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number,
+  v.metered_since, v.reservation_id`
 
 const vmColumns = `${rowColumns}, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
 const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`
@@ -130,14 +133,16 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
 // Written as a range and in order, so that only the index of names can be used. An index by project alone would look as good to
 // PostgreSQL while it takes a project for one VM, and it would read all that the project has.
 const named = statement<
-  { project_id: string; name: string; is_taken: boolean; now: Date },
+  { project_id: string; name: string; is_taken: boolean; has_reservations: boolean; now: Date },
   { projectIds: string[]; names: string[] }
 >(
   'vm_named',
   `SELECT w.project_id, w.name, (SELECT now FROM moment),
           (SELECT v.id FROM vms v
            WHERE v.project_id = w.project_id AND v.name >= w.name AND v.name <= w.name AND v.deleted_at IS NULL
-           ORDER BY v.name LIMIT 1) IS NOT NULL AS is_taken
+           ORDER BY v.name LIMIT 1) IS NOT NULL AS is_taken,
+          EXISTS (SELECT FROM projects p JOIN reservations r ON r.organization_id = p.organization_id AND r.ended_at IS NULL
+                  WHERE p.id = w.project_id) AS has_reservations
    FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)`,
 )
 
@@ -182,18 +187,20 @@ interface VmName {
 }
 
 /**
- * Returns whether a VM of the project has the name, and the service's time. It is for a refusal in time; the schema
+ * Returns whether a VM of the project has the name, whether its organization has reservations, and the service's time. It is for a refusal in time; the schema
  * guarantees that no two VMs have one name.
  */
 export const findVmName = gathered(
-  async (tx: Tx, wanted: VmName[]): Promise<{ isTaken: boolean; now: Date }[]> => {
+  async (tx: Tx, wanted: VmName[]): Promise<{ isTaken: boolean; hasReservations: boolean; now: Date }[]> => {
     const rows = await named.all(tx, {
       projectIds: wanted.map(({ projectId }) => projectId),
       names: wanted.map(({ name }) => name),
     })
     const taken = new Set(rows.flatMap((row) => (row.is_taken ? [`${row.project_id} ${row.name}`] : [])))
+    const reserving = new Set(rows.flatMap((row) => (row.has_reservations ? [row.project_id] : [])))
     return wanted.map(({ projectId, name }) => ({
       isTaken: taken.has(`${projectId} ${name}`),
+      hasReservations: reserving.has(projectId),
       now: rows[0]!.now,
     }))
   },

@@ -62,6 +62,7 @@ const nextDue = statement<
      UNION ALL SELECT min(due_at) FROM webhooks WHERE due_at > :now
      UNION ALL SELECT min(due_at) FROM capacity_requests WHERE due_at > :now
      UNION ALL SELECT min(due_at) FROM capacity_lanes WHERE due_at > :now
+     UNION ALL SELECT min(due_at) FROM reservations WHERE due_at > :now
      UNION ALL SELECT min(next_attempt_at) FROM mails WHERE next_attempt_at > :now
      UNION ALL SELECT min(ready_at) FROM simulated_vms WHERE ready_at > :now AND NOT is_removed
      UNION ALL SELECT min(clean_at) FROM simulated_gpu_resets WHERE clean_at > :now

@@ -33,7 +33,7 @@ const conditions = {
   hosts: `${found(`SELECT FROM hosts WHERE state = 'down' AND forgotten_at IS NULL`)}
     OR ${found(`SELECT FROM hosts WHERE state = 'draining'`)} OR ${found(unservedLocations)}`,
   capacity: `${found('SELECT FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at')}
-    OR ${found(laneDue)}`,
+    OR ${found(laneDue)} OR ${found('SELECT FROM reservations WHERE due_at <= slipway_now() ORDER BY due_at')}`,
   gpus: found(`SELECT FROM gpus WHERE state = 'quarantined' AND NOT is_held_back ORDER BY quarantined_at`),
 }
 

@@ -26,6 +26,34 @@ export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { v
   await ok('adminHostList', { token, query: { location: host.location } })
 }
 
+/** A reservation that is sold, changed and ended. It begins later, so that no GPU is held for it yet. */
+export async function recordReservations({ ok, service }: Recorder, tenant: Tenant) {
+  const token = service.credentials.operator_key
+  const { organization_id, project_id } = tenant
+  const reservation = await ok('adminReservationCreate', {
+    token,
+    body: {
+      organization_id,
+      billing_project_id: project_id,
+      type: 'a100.8x',
+      location: 'us-east1-a',
+      count: 2,
+      contract_start_date: '2027-01-01T00:00:00Z',
+      contract_end_date: '2027-07-01T00:00:00Z',
+      usd_per_gpu_hour: 1.1,
+    },
+  })
+  const params = { reservation_id: reservation.id }
+  await ok('adminReservationGet', { token, params })
+  await ok('adminReservationList', { token })
+  const own = { token: tenant.ownerToken, params: { organization_id, ...params } }
+  await ok('reservationList', { ...own, query: { status: 'scheduled' } })
+  await ok('reservationGet', own)
+  const body = { contract_end_date: '2027-10-01T00:00:00Z', projects: [project_id] }
+  await ok('adminReservationUpdate', { token, params, body })
+  await ok('adminReservationEnd', { token, params })
+}
+
 export async function recordFleetChanges({ service, ok }: Recorder, { project_id }: Tenant) {
   const token = service.credentials.operator_key
   const host = await ok('adminHostCreate', {

@@ -10,7 +10,7 @@ import {
   type RequestRecordRow,
 } from '../../../store/capacity/requests.ts'
 import { adminCapacityRequestView, capacityRequestView } from '../../../views/capacity.ts'
-import { mayWrite } from '../../access.ts'
+import { isAtLeast } from '../../access.ts'
 import type { Context, Handlers } from '../../context.ts'
 import { labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
@@ -22,7 +22,7 @@ const pollMs = 1_000
 const viewFor =
   (context: Pick<Context, 'caller' | 'organizationId' | 'project'>) =>
   (row: RequestRecordRow): CapacityRequest =>
-    capacityRequestView(row, mayWrite(context))
+    capacityRequestView(row, isAtLeast('member', context))
 
 /** A request with `create` is only held for a moment. */
 const isWaiting = ({ state, on_available }: RequestRecordRow) =>

@@ -1,0 +1,131 @@
+import Type, { type Static } from 'typebox'
+import { defineRoutes } from '../route.ts'
+import { body, Instant, pagedList, pageQuery, record, Timestamp, Uuid } from '../schema.ts'
+import { reservationStates } from '../states.ts'
+import { vmTypeNames } from '../vm-types.ts'
+
+export const Reservation = record('Reservation', {
+  id: Uuid,
+  organization_id: Uuid,
+  billing_project_id: Uuid,
+  reservation_type: Type.Literal('capacity'),
+  product_line: Type.String({ description: 'The GPU family.', examples: ['a100'] }),
+  type: Type.String({
+    description: 'The VM type in whose units the GPUs are delivered.',
+    examples: ['a100.8x'],
+  }),
+  state: Type.Enum([...reservationStates], {
+    description: '`late`: the contract has begun, and GPUs are missing. Only delivered GPUs are billed.',
+  }),
+  duration: Type.Integer({ description: 'The length of the contract in whole months, rounded down.' }),
+  quantity: Type.Integer({ description: 'GPUs that were bought.' }),
+  delivered_quantity: Type.Integer({ description: 'GPUs that are there for the organization now.' }),
+  used_quantity: Type.Integer({ description: 'GPUs that VMs use now.' }),
+  locations: Type.Array(Type.String()),
+  projects: Type.Array(Uuid, {
+    description: 'The projects that may use it. Empty means all projects of the organization.',
+  }),
+  vm_ids: Type.Array(Uuid),
+  contract_start_date: Timestamp,
+  contract_end_date: Timestamp,
+  price: Type.String({
+    description: 'US dollars per GPU and hour. Empty for callers below the role `admin`.',
+    examples: ['1.1'],
+  }),
+  created_at: Timestamp,
+})
+export type Reservation = Static<typeof Reservation>
+
+const statusQuery = { status: Type.Optional(Type.Enum([...reservationStates])) }
+
+export const ReservationCreate = body('ReservationCreate', {
+  organization_id: Uuid,
+  billing_project_id: Type.String({ ...Uuid, description: 'The project of the organization that pays.' }),
+  type: Type.Enum(vmTypeNames),
+  location: Type.String({ minLength: 1, maxLength: 100 }),
+  count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'The number of VMs of the type.' }),
+  contract_start_date: Instant,
+  contract_end_date: Instant,
+  usd_per_gpu_hour: Type.Number({ minimum: 0, maximum: 1_000_000 }),
+  projects: Type.Optional(Type.Array(Uuid, { maxItems: 100, uniqueItems: true })),
+  delivery_deadline: Type.Optional(Instant),
+})
+export type ReservationCreate = Static<typeof ReservationCreate>
+
+export const reservationRoutes = defineRoutes({
+  reservationList: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/reservations',
+    tag: 'Organizations',
+    summary: 'List reservations',
+    description:
+      'VMs use the GPUs of a reservation by themselves, the cheapest reservation first. The reservation is billed whether they are used or not; its VMs cost nothing.',
+    access: 'viewer',
+    query: Type.Object({ ...pageQuery, ...statusQuery }),
+    answer: pagedList('ReservationList', Reservation),
+  },
+  reservationGet: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/reservations/{reservation_id}',
+    tag: 'Organizations',
+    summary: 'Read a reservation',
+    access: 'viewer',
+    answer: Reservation,
+  },
+})
+
+export const adminReservationRoutes = defineRoutes({
+  adminReservationList: {
+    method: 'GET',
+    path: '/v0.1/admin/reservations',
+    tag: 'Operators',
+    summary: 'List the reservations of all organizations',
+    access: 'operator',
+    query: Type.Object({ ...pageQuery, ...statusQuery, organization_id: Type.Optional(Uuid) }),
+    answer: pagedList('AdminReservationList', Reservation),
+  },
+  adminReservationCreate: {
+    method: 'POST',
+    path: '/v0.1/admin/reservations',
+    tag: 'Operators',
+    summary: 'Sell a reservation',
+    description:
+      'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for it. Until all of them are there, only delivered GPUs are billed.',
+    access: 'operator',
+    body: ReservationCreate,
+    answer: Reservation,
+    errors: ['not_found'],
+  },
+  adminReservationGet: {
+    method: 'GET',
+    path: '/v0.1/admin/reservations/{reservation_id}',
+    tag: 'Operators',
+    summary: 'Read a reservation',
+    access: 'operator',
+    answer: Reservation,
+  },
+  adminReservationUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/admin/reservations/{reservation_id}',
+    tag: 'Operators',
+    summary: 'Change the end of a reservation, or its projects',
+    access: 'operator',
+    body: body('ReservationUpdate', {
+      contract_end_date: Type.Optional(Instant),
+      projects: Type.Optional(Type.Array(Uuid, { maxItems: 100, uniqueItems: true })),
+    }),
+    answer: Reservation,
+    errors: ['conflict'],
+  },
+  adminReservationEnd: {
+    method: 'POST',
+    path: '/v0.1/admin/reservations/{reservation_id}/end',
+    tag: 'Operators',
+    summary: 'End a reservation now',
+    description: 'Its VMs run on, at the list price.',
+    isDestructive: true,
+    access: 'operator',
+    answer: Reservation,
+    errors: ['conflict'],
+  },
+})

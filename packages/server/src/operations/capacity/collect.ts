@@ -1,0 +1,55 @@
+import { chooseGpus, type OpenHost } from '../../domain/placement.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { holdGpus } from '../../store/capacity/holds.ts'
+import type { Lane } from '../../store/capacity/lanes.ts'
+import {
+  listShortReservations,
+  makeReservationDue,
+  type ShortReservation,
+} from '../../store/capacity/reservations.ts'
+
+/**
+ * Holds free GPUs for the reservations that lack some, in whole units of their type. Then it begins units of which only a part
+ * is free, at most as many as are missing; they are completed as GPUs become free. The transaction has locked the hosts and
+ * the lane.
+ */
+export async function collectGpus(tx: Tx, { location, family }: Lane, hosts: OpenHost[]): Promise<void> {
+  for (const reservation of await listShortReservations(tx, { location, family })) {
+    const before = reservation.missing
+    for (const host of hosts) await take(tx, reservation, host, false)
+    for (const host of hosts) await take(tx, reservation, host, true)
+    if (reservation.missing < before) {
+      await makeReservationDue(tx, reservation.id)
+      tx.signal('capacity')
+    }
+  }
+}
+
+async function take(tx: Tx, reservation: ShortReservation, host: OpenHost, mayBegin: boolean): Promise<void> {
+  const { id, unit_gpus, owned } = reservation
+  const mine = owned.find(({ host_id }) => host_id === host.id) ?? { host_id: host.id, gpus: 0 }
+  const begun = owned.filter(({ gpus }) => gpus % unit_gpus > 0).length
+  const mayBeginHere = mayBegin && begun * unit_gpus < reservation.missing
+  const count = countToTake(mine.gpus % unit_gpus, unit_gpus, Math.min(host.freeGpus, reservation.missing))
+  const wanted = count > 0 || !mayBeginHere ? count : Math.min(host.freeGpus, unit_gpus, reservation.missing)
+  const chosen = wanted > 0 ? (chooseGpus(host.gpus, wanted) ?? []) : []
+  if (chosen.length === 0) return
+  await holdGpus(
+    tx,
+    id,
+    'reservation',
+    chosen.map((gpu) => gpu.id),
+  )
+  host.gpus = host.gpus.filter((gpu) => !chosen.includes(gpu))
+  host.freeGpus -= chosen.length
+  if (mine.gpus === 0) owned.push(mine)
+  mine.gpus += chosen.length
+  reservation.missing -= chosen.length
+}
+
+/** Completes a unit that was begun, and then takes whole units. */
+function countToTake(begun: number, unit: number, available: number): number {
+  const completing = begun > 0 ? Math.min(unit - begun, available) : 0
+  if (begun > 0 && completing < unit - begun) return completing
+  return completing + Math.floor((available - completing) / unit) * unit
+}
