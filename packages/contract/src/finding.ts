@@ -12,6 +12,7 @@ export const alertKinds = [
   'creation_failed',
   'maintenance',
   'draining',
+  'reservation_late',
   'stuck',
   'payment',
   'budget',

@@ -32,6 +32,8 @@ COMMENT ON TABLE reservations IS 'GPUs that an organization has bought for a tim
 CREATE INDEX reservations_by_organization ON reservations (organization_id, id);
 CREATE INDEX reservations_open ON reservations (organization_id) WHERE ended_at IS NULL;
 CREATE INDEX reservations_in_lane ON reservations (location, family) WHERE ended_at IS NULL;
+CREATE INDEX reservations_by_billing_project ON reservations (billing_project_id) WHERE ended_at IS NULL;
+CREATE INDEX reservations_late ON reservations (id) WHERE is_short AND ended_at IS NULL;
 CREATE INDEX reservations_due ON reservations (due_at) WHERE due_at IS NOT NULL;
 
 -- The reservation whose GPUs the VM uses now.

@@ -22,6 +22,7 @@ const badKinds: Alert['kind'][] = [
   'payment',
   'host_lost',
   'gpu_fault',
+  'reservation_late',
 ]
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
@@ -57,6 +58,7 @@ function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
   if (kind === 'gpu_fault' || kind === 'clock') return '/fleet/capacity'
+  if (kind === 'reservation_late') return '/fleet/reservations'
   if (isOfFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`

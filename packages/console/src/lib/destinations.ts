@@ -22,6 +22,7 @@ export const networkPages: PageName[] = [
 export const eventPages: PageName[] = [
   { name: 'Events', path: '/events' },
   { name: 'Operations', path: '/operations' },
+  { name: 'Queue', path: '/queue' },
 ]
 export const settingsPages: PageName[] = [
   { name: 'Access keys', path: '/settings/keys' },
@@ -31,12 +32,15 @@ export const settingsPages: PageName[] = [
   { name: 'Billing and budget', path: '/settings/billing' },
   { name: 'Project', path: '/settings/project' },
   { name: 'Organization', path: '/settings/organization' },
+  { name: 'Reservations', path: '/settings/reservations' },
 ]
 /** The tabs of the fleet, outside of projects. */
 export const fleetPages: PageName[] = [
   { name: 'Map', path: '/fleet' },
   { name: 'VMs', path: '/fleet/vms' },
   { name: 'Capacity', path: '/fleet/capacity' },
+  { name: 'Queue', path: '/fleet/queue' },
+  { name: 'Reservations', path: '/fleet/reservations' },
   { name: 'Operations', path: '/fleet/operations' },
   { name: 'Organizations', path: '/fleet/organizations' },
   { name: 'Users', path: '/fleet/users' },

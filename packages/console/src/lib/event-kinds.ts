@@ -13,6 +13,7 @@ const kinds = {
   ssh_key: 'SSH keys',
   webhook: 'Webhooks',
   budget: 'Budget',
+  capacity_request: 'Capacity requests',
 }
 
 export const projectEventKinds: { kind: string; words: string; types: string[] }[] = Object.entries(

@@ -72,22 +72,21 @@ export class CapacityQueue {
       const [lane] = await lockLanesOfRequest(tx, request.id)
       const block = lane && (await blockOf(tx, request, lane.location))
       if (block) await closeBlocked(tx, request, block)
-      else {
-        await setPlacesOpen(tx, request.id, true)
-        await rest(tx, request.id)
-      }
+      else await setPlacesOpen(tx, request.id, true)
       return !block
     })
   }
 
-  /** Offers stock in which the request fits. The first of the queue gets it, which may be another request. */
+  /**
+   * Offers stock in which the request fits. The first of the queue gets it, which may be another request. Then the request
+   * rests until GPUs become free.
+   */
   #offer(request: RequestRow): Promise<void> {
     return this.#services.database.transaction(async (tx) => {
-      const fitting = await listFittingHosts(tx, request.id)
-      if (fitting.length === 0) return
-      const hostIds = fitting.map(({ id }) => id)
+      const hostIds = (await listFittingHosts(tx, request.id)).map(({ id }) => id)
       await lockHosts(tx, hostIds)
       await offerGpus(tx, hostIds)
+      await rest(tx, request.id)
     })
   }
 

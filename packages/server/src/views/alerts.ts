@@ -65,6 +65,8 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
     detail.state === 'gone'
       ? `${detail.model} at ${name} in ${detail.location} is missing from its host’s reports.`
       : `${detail.model} at ${name} in ${detail.location} has been waiting for its reset for too long.`,
+  reservation_late: ({ name, detail }) =>
+    `The reservation of ${name} in ${detail.location} has ${detail.delivered} of ${detail.quantity} GPUs (${detail.family}). Only these are billed. Add hosts, or agree on another start.`,
 }
 
 export const alertView = (row: AlertRow): Alert => ({

@@ -52,6 +52,7 @@ export const grownTables: Record<string, number> = {
   webhooks: 20_000,
   webhook_secrets: 20_000,
   webhook_deliveries: 40_000_000,
+  reservations: 20_000,
   capacity_requests: 1_000_000,
   capacity_places: 10_000,
   capacity_turns: 10_000,
@@ -114,6 +115,12 @@ const rows = `
            CASE WHEN h <> n AND n < 6 THEN id_of('vm', h * 5 + n - 5) END, CASE WHEN h = n THEN now() END
     FROM generate_series(1, 400) h, generate_series(1, 8) n;
 
+  INSERT INTO reservations (id, organization_id, billing_project_id, type, family, unit_gpus, location, quantity, term,
+                            usd_per_gpu_hour, ended_at, due_at)
+    SELECT id_of('reservation', n), id_of('org', n % 100 + 1), id_of('project', n % 100 + 1), 'a100.8x', 'a100', 8,
+           'place-' || n % 10 + 1, 8, tstzrange(now() - n * interval '1 day', now() - (n - 100) * interval '1 day'), 1,
+           CASE WHEN n > 100 THEN now() END, CASE WHEN n <= 100 THEN now() + n * interval '1 hour' END
+    FROM generate_series(1, 2000) n;
   INSERT INTO capacity_lanes (location, family) SELECT 'place-' || n, 'a100' FROM generate_series(1, 10) n;
   INSERT INTO capacity_requests (id, organization_id, project_id, state, on_available, hold_seconds, body, family, gpus, until,
                                  actor, request_id, due_at, updated_at, granted_at, first_latest_at, operation_id)

@@ -10,6 +10,7 @@ export const gpuStyles: Record<CellState, string> = {
   free: 'border-green bg-green/15',
   unavailable: 'border-line-strong bg-sunken',
   claimed: 'border-grey bg-grey',
+  held: 'border-blue bg-blue/20',
   quarantined: 'border-amber bg-amber/40',
   gone: 'border-red border-dashed bg-transparent',
 }

@@ -56,6 +56,7 @@ export function Capacity() {
       align: 'right',
       cell: (row) => row.quarantined,
     },
+    { key: 'held', title: 'Held', width: '80px', align: 'right', cell: (row) => row.held },
     { key: 'total', title: 'Total', width: '80px', align: 'right', cell: (row) => row.total },
     {
       key: 'largest',
@@ -84,9 +85,9 @@ export function Capacity() {
           )}
         </Loaded>
         <p className="text-sm text-ink-muted">
-          Unavailable GPUs are unused, but their host is down, cordoned or draining. Fragmentation is the
-          share of free GPUs on partly used hosts. The other free GPUs are on empty hosts, where the largest
-          VMs fit.
+          Held GPUs belong to a capacity request or a reservation. Unavailable GPUs are unused, but their host
+          is down, cordoned or draining. Fragmentation is the share of free GPUs on partly used hosts. The
+          other free GPUs are on empty hosts, where the largest VMs fit.
         </p>
       </Section>
       <Section title="Quarantined and missing GPUs">

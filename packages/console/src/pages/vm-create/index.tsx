@@ -28,6 +28,7 @@ import { type Problem, partId } from './problem.tsx'
 import { rememberKeys, usualKeys } from './remembered-key.ts'
 import { Summary } from './summary.tsx'
 import { TypePicker } from './type-picker.tsx'
+import { WaitForCapacity } from './wait-for-capacity.tsx'
 
 /** Creates a VM, with the values of an earlier creation if the URL names its operation. */
 export function VmCreatePage() {
@@ -166,6 +167,12 @@ function VmCreateForm({ earlier, disks }: VmCreateFormProps) {
               stockOf={stockOf}
               typeName={type.name}
             />
+            {stockOf(location) === 0 && (
+              <WaitForCapacity
+                request={request}
+                reason={firstProblem({ words: whyNot ?? '' }, draftProblem(draft, keyIds))?.words}
+              />
+            )}
             <Group title="System">
               <SelectField
                 label="Image"

@@ -119,6 +119,12 @@ const gpusUnclean = `
   WHERE g.state = 'quarantined' AND NOT g.is_held_back AND g.quarantined_at < slipway_now() - interval '${longestReset}'
     AND h.state <> 'down'`
 
+const reservationsLate = `
+  SELECT 'reservation_late', 'reservation', r.id, o.name, NULL, o.id, lower(r.term),
+         jsonb_build_object('location', r.location, 'family', r.family, 'quantity', r.quantity, 'delivered', r.metered_gpus)
+  FROM reservations r JOIN organizations o ON o.id = r.organization_id
+  WHERE r.is_short AND r.ended_at IS NULL`
+
 const union = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
 
@@ -152,5 +158,6 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     hostsLost,
     gpusMissing,
     gpusUnclean,
+    reservationsLate,
   ]),
 ).allBy('most')

@@ -57,11 +57,16 @@ const update = statement<ProjectRow, { id: string; name: string | null; labels: 
 )
 
 // VMs count that are hidden because their host is down.
-const countContents = statement<{ vms: number; disks: number; operations: number }, { id: string }>(
+const countContents = statement<
+  { vms: number; disks: number; operations: number; 'capacity requests': number; reservations: number },
+  { id: string }
+>(
   'project_contents',
   `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
           (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
-          (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations`,
+          (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations,
+          (SELECT count(*) FROM capacity_requests WHERE project_id = :id AND due_at IS NOT NULL) AS "capacity requests",
+          (SELECT count(*) FROM reservations WHERE billing_project_id = :id AND ended_at IS NULL) AS reservations`,
 )
 
 const deleteRules = statement<never, { id: string }>(
