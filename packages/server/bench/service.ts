@@ -4,6 +4,7 @@
  * `--only reads,changes` leaves the rest out.
  */
 import { parseArgs } from 'node:util'
+import { measureWaiting } from './capacity/waiting.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, type Group, print } from './figures.ts'
@@ -16,7 +17,6 @@ import { keep, readResults, runNow } from './results.ts'
 import { RunningService } from './running-service.ts'
 import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
-import { measureWaiting } from './capacity/waiting.ts'
 
 type Measure = (service: RunningService, vms: Vms, effort: Effort) => Promise<Figure[]>
 

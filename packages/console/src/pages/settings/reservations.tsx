@@ -1,8 +1,8 @@
 import { useProject } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { ReservationTable } from '../../features/fleet/reservation-table.tsx'
+import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 
