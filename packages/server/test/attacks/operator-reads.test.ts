@@ -174,8 +174,21 @@ test('no operator route shows the scripts of a VM', async () => {
   const host = items.find(({ vms }) => vms.length > 0)!
   const operations = await service.ok('adminOperationList', { token: operator, query: {} })
   expect(operations.items[0]!.metadata.request).toMatchObject({ name: 'findable' })
+  const { id: reservation_id } = await service.ok('adminReservationCreate', {
+    token: operator,
+    body: {
+      organization_id,
+      billing_project_id: project_id,
+      type: 'a100.1x',
+      location: 'us-east1-a',
+      count: 1,
+      contract_start_date: '2090-01-01T00:00:00Z',
+      contract_end_date: '2090-02-01T00:00:00Z',
+      usd_per_gpu_hour: 1,
+    },
+  })
   for (const id of operatorReads) {
-    const params = { organization_id, project_id, host_id: host.id }
+    const params = { organization_id, project_id, host_id: host.id, reservation_id }
     const query = { adminQuotaList: { project_id }, adminSearch: { q: 'findable' } }[id as string] ?? {}
     const { status, body } = await service.call(id, { token: operator, params, query } as never)
     expect(status, id).toBe(200)

@@ -47,7 +47,6 @@ const exceptions: Record<string, string> = {
 
 /** These may read much while a store has no statistics. */
 const freshExceptions: Record<string, string> = {
-  capacity_request_list_open: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
   organization_quota_fill: 'an organization is given its quotas for the first time',
