@@ -376,6 +376,7 @@ CREATE TABLE locations (
   engine_answered_at timestamp with time zone,
   inspections bigint DEFAULT 0 NOT NULL,
   inspected_up_to text DEFAULT ''::text NOT NULL,
+  engine_problem text DEFAULT ''::text NOT NULL,
   CONSTRAINT locations_pkey PRIMARY KEY (name),
   CONSTRAINT locations_engine_check CHECK (engine = ANY (ARRAY['simulated'::text, 'qemu'::text, 'incus'::text])),
   CONSTRAINT locations_storage_check CHECK (storage = ANY (ARRAY['shared'::text, 'local'::text]))

@@ -5,7 +5,9 @@ import { record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
 /** Kinds of alerts, the most important first. */
 export const alertKinds = [
   'clock',
+  'location_unread',
   'host_lost',
+  'host_problem',
   'gpu_fault',
   'crashed',
   'unreachable',

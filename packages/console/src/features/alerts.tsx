@@ -20,7 +20,9 @@ const badKinds: Alert['kind'][] = [
   'creation_failed',
   'stuck',
   'payment',
+  'location_unread',
   'host_lost',
+  'host_problem',
   'gpu_fault',
   'reservation_late',
 ]
@@ -56,8 +58,8 @@ const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
 /** Returns the path of the page where the user can resolve the alert. */
 function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
-  if (kind === 'host_lost') return `/fleet/hosts/${resource_id}`
-  if (kind === 'gpu_fault' || kind === 'clock') return '/fleet/capacity'
+  if (kind === 'host_lost' || kind === 'host_problem') return `/fleet/hosts/${resource_id}`
+  if (kind === 'gpu_fault' || kind === 'clock' || kind === 'location_unread') return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
   if (isOfFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`

@@ -77,6 +77,9 @@ export const AdminLocation = record('AdminLocation', {
   engine: Type.Enum(['simulated', 'qemu', 'incus']),
   storage: Type.Enum(['shared', 'local']),
   public_ipv4: Type.String(),
+  engine_problem: Type.String({
+    description: 'Why the engine of the location cannot be read; empty if it responds.',
+  }),
 })
 
 export const FamilyCapacity = record('FamilyCapacity', {

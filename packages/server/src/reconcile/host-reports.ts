@@ -22,7 +22,12 @@ import {
   writeReportedHosts,
 } from '../store/fleet/host-reports.ts'
 import type { Inspection } from '../store/fleet/inspections.ts'
-import { hasAnsweredWithin, noteEngineAnswer, silenceMs } from '../store/fleet/locations.ts'
+import {
+  hasAnsweredWithin,
+  noteEngineAnswer,
+  noteEngineProblem,
+  silenceMs,
+} from '../store/fleet/locations.ts'
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 const reportsPerStatement = 1000
@@ -168,16 +173,17 @@ export const markLostHosts = (database: Database, afterMs: number, silence: Sile
   database.transaction((tx) => loseSilent(tx, afterMs, silence))
 
 /**
- * Ends an inspection of a location: records whether its engine reported everything, and marks silent hosts as down. If the
+ * Ends an inspection of a location: records why its engine did not report everything, or '', and marks silent hosts as down. If the
  * engine could not be read, its hosts are not silent for `unreadMs` after its last inventory.
  */
 export async function endInspection(
   database: Database,
   location: string,
-  { inspection, isComplete, unreadMs }: { inspection: Inspection; isComplete: boolean; unreadMs: number },
+  { inspection, problem, unreadMs }: { inspection: Inspection; problem: string; unreadMs: number },
 ): Promise<void> {
   await database.transaction(async (tx) => {
-    if (isComplete) await noteEngineAnswer(tx, location)
+    if (problem === '') await noteEngineAnswer(tx, location)
+    else await noteEngineProblem(tx, location, problem)
     if (unreadMs > 0 && (await hasAnsweredWithin(tx, location, unreadMs))) return
     await loseSilent(tx, silenceMs, { locations: [location], inspection })
   })

@@ -1,5 +1,5 @@
 import { chunksOf } from '../domain/lists.ts'
-import { EngineUnreadable, type HostReport } from '../engines/engine.ts'
+import { EngineError, EngineUnreadable, type HostReport } from '../engines/engine.ts'
 import { pingDatabase } from '../postgres/ping.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
@@ -28,6 +28,7 @@ const stallMs = 20_000
 /** The time limit of one inspection, after which lost hosts are marked. */
 const passMs = 300_000
 const hostsPerBatch = 500
+const maxProblemLength = 500
 /** Few enough that the comparison of their VMs does not take long. */
 const hostsPerComparison = 50
 /** The hosts of a larger fleet are compared in turn, so that the duration of an inspection does not grow with the fleet. */
@@ -63,17 +64,17 @@ export class Inventory {
   async location(location: string, stopping: AbortSignal): Promise<void> {
     const { database, log } = this.#services
     const inspection = await beginInspection(database, location, hostsPerDetailedInspection)
-    let isComplete = false
+    let problem = ''
     let unreadMs = 0
     try {
       await withinLimit(stopping, passMs, (signal) => this.#read(location, inspection, signal))
-      isComplete = true
     } catch (error) {
       if (stopping.aborted) return
       log.warn({ err: error, location }, 'location not reconciled, will retry')
+      problem = problemOf(error)
       if (error instanceof EngineUnreadable) unreadMs = error.toleranceMs
     }
-    await endInspection(database, location, { inspection, isComplete, unreadMs })
+    await endInspection(database, location, { inspection, problem, unreadMs })
   }
 
   /** Reconciles the VMs of lost hosts, and marks lost hosts in locations that no worker serves. */
@@ -159,6 +160,12 @@ export class Inventory {
     if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
   }
 }
+
+/** The text for operators. Errors that are no fault of the engine are in the log. */
+const problemOf = (error: unknown): string =>
+  error instanceof EngineError
+    ? error.message.slice(0, maxProblemLength)
+    : 'The inspection failed; see the log.'
 
 /** Returns at most `most` items. It does not use `for await`, which waits for a generator that hangs in order to leave it. */
 async function nextOf<T>(source: AsyncIterator<T>, most: number): Promise<T[]> {

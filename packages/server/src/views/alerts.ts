@@ -59,6 +59,9 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
     Number(detail.seconds) > 0
       ? `The clock of PostgreSQL went forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that: extend the TTL of those that must stay, and check the clock.`
       : `The clock of PostgreSQL went back by ${duration(detail.seconds)}. The time of the service is ${duration(detail.ahead_seconds)} ahead of it and runs slower until both agree: check the clock.`,
+  location_unread: ({ name, detail }) =>
+    `The engine of ${name} cannot be read: ${sentence(detail.problem)} VMs keep running; run slipway-server doctor.`,
+  host_problem: ({ name, detail }) => `${name} in ${detail.location}: ${sentence(detail.problem)}`,
   host_lost: ({ name, detail }) =>
     `${name} in ${detail.location} does not report. Repair it, or forget it if it is lost permanently.`,
   gpu_fault: ({ name, detail }) =>

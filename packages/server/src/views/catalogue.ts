@@ -30,6 +30,7 @@ export const adminLocationView = (row: LocationRow) => ({
   engine: row.engine,
   storage: row.storage,
   public_ipv4: row.public_ipv4 ?? '',
+  engine_problem: row.engine_problem,
 })
 
 export const specView = (type: VmType) => ({

@@ -361,3 +361,48 @@ test('marks of what was removed days ago go, and so do networks that nobody uses
   const removed = incus.asked.flatMap(({ method, path }) => (method === 'DELETE' ? [path] : []))
   expect(removed).toEqual(['/1.0/profiles/gone-old', '/1.0/networks/sw2', '/1.0/network-acls/sw2'])
 })
+
+test('instances that were renamed, copied or stripped by hand are reported, with what to do', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const config = { 'user.slipway.id': 'a', 'user.slipway.disks': 'd1 d2' }
+  const devices = { root: {}, d: { type: 'disk', source: 'disk-d1' } }
+  const instance = { status: 'Running', location: 'm1', last_used_at: '', config, devices }
+  incus.recorded.set('/1.0/instances', [
+    { ...instance, name: 'vm-a' },
+    { ...instance, name: 'copy', config: { ...config, 'user.slipway.gpus': '0000:10:00.0' } },
+  ])
+  const [report = expect.fail('no report')] = await inventory(await open())
+  expect(report.vms.map(({ id }) => id)).toEqual(['a'])
+  expect(report.capabilities.problems).toEqual([
+    expect.stringMatching(/device eth0 of vm-a was removed/),
+    expect.stringMatching(/disk d2 was removed from vm-a/),
+    expect.stringMatching(/instance copy has the mark of VM a.*incus rename copy vm-a/),
+  ])
+})
+
+test('a client that Incus does not trust is told so, and what to do', async () => {
+  incus.recorded.set('/1.0', { auth: 'untrusted', config: {} })
+  await expect(inventory(await open())).rejects.toThrow(
+    /does not trust the client certificate: run incus config trust add-certificate/,
+  )
+})
+
+test('the forward and rules of a VM whose instance was removed by hand are removed with the VM', async () => {
+  const forwards = '/1.0/networks/sw1/forwards'
+  incus.recorded.set('/1.0/networks', [{ name: 'sw1', config: { 'user.slipway.network': 'n' } }])
+  incus.recorded.set(forwards, [
+    { listen_address: '203.0.113.7', config: { 'user.slipway.id': 'a' } },
+    { listen_address: '203.0.113.8', config: { 'user.slipway.id': 'b' } },
+  ])
+  incus.recorded.set('POST /1.0/profiles', {})
+  const acl = { config: { 'user.slipway.firewall.a': '3' }, ingress: [], egress: [], description: '' }
+  incus.recorded.set('/1.0/network-acls/sw1', acl)
+  incus.recorded.set('PUT /1.0/network-acls/sw1', ({ body }: ReceivedRequest) => {
+    incus.recorded.set('/1.0/network-acls/sw1', body)
+    return {}
+  })
+  await (await open()).removeVm({ id: 'a', host: 'm1' }, { generation: 4, signal })
+  const removed = incus.asked.flatMap(({ method, path }) => (method === 'DELETE' ? [path] : []))
+  expect(removed).toEqual([`${forwards}/203.0.113.7`])
+  expect(incus.recorded.get('/1.0/network-acls/sw1')).toMatchObject({ config: {} })
+})

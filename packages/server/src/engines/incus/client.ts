@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { EngineError } from '../engine.ts'
 import type { Connection } from './connections.ts'
+import { adviceOf, saysDuplicate } from './error-texts.ts'
 
 /** An error from Incus: an HTTP status, or the code of a failed operation. */
 export class IncusError extends Error {
@@ -20,8 +21,7 @@ export const isCode = (error: unknown, ...codes: number[]): error is IncusError 
   error instanceof IncusError && codes.includes(error.code)
 
 /** Incus has several codes and wordings for an object that already exists. */
-export const isDuplicate = (error: unknown): boolean =>
-  isCode(error, 409) || /already (exists|defined|created)/i.test((error as Error).message)
+export const isDuplicate = (error: unknown): boolean => isCode(error, 409) || saysDuplicate(error)
 
 /** Most refusals of Incus are temporary: a busy instance, a member that is down, a database without a leader. */
 export function unavailable(error: unknown): Error {
@@ -80,6 +80,9 @@ const requestMs = 15_000
 /** A member that has not answered a request for this time is probed, by a request that needs no database. */
 const suspectMs = 1_000
 const probeMs = 2_000
+/** A member that takes this long for a probe answers its requests, and new requests go to another one. */
+const slowMs = 700
+const suspicionMs = 15_000
 const waitS = 10
 /** Incus may have to unpack a large image. */
 const longestOperationMs = 1_800_000
@@ -101,7 +104,8 @@ const notReceived = [
 export class IncusClient {
   readonly #connections: Connection[]
   readonly #project: string
-  readonly #probes = new Map<Connection, Promise<boolean>>()
+  readonly #probes = new Map<Connection, Promise<number>>()
+  readonly #suspectUntilMs = new Map<Connection, number>()
   #current = 0
 
   constructor(connections: Connection[], project: string) {
@@ -110,12 +114,21 @@ export class IncusClient {
   }
 
   get connection(): Connection {
-    return this.#connections[this.#current]!
+    return this.#inOrder()[0]!
   }
 
-  /** Switches to the next member, unless another caller has already left this one. */
+  /** Asks this member last for a while. */
   leave(connection: Connection): void {
-    if (this.connection === connection) this.#current = (this.#current + 1) % this.#connections.length
+    this.#suspectUntilMs.set(connection, performance.now() + suspicionMs)
+  }
+
+  /** The member that answered last comes first, and members that did not answer a probe come last. */
+  #inOrder(): Connection[] {
+    const { length } = this.#connections
+    const turned = this.#connections.map((_, index) => this.#connections[(this.#current + index) % length]!)
+    const nowMs = performance.now()
+    const isSuspect = (one: Connection) => (this.#suspectUntilMs.get(one) ?? 0) > nowMs
+    return [...turned.filter((one) => !isSuspect(one)), ...turned.filter(isSuspect)]
   }
 
   async get<T>(path: string, options: CallOptions): Promise<T> {
@@ -223,22 +236,23 @@ export class IncusClient {
     const hanging = new AbortController()
     if (this.#connections.length === 1) return { signal: hanging.signal, end: () => {} }
     const timer = setInterval(async () => {
-      if (await this.#answers(connection)) return
-      this.leave(connection)
-      hanging.abort(new Error(`${connection.origin} does not answer`))
+      const tookMs = await this.#probe(connection)
+      if (tookMs > slowMs) this.leave(connection)
+      if (tookMs > probeMs) hanging.abort(new Error(`${connection.origin} does not answer`))
     }, suspectMs)
     return { signal: hanging.signal, end: () => clearInterval(timer) }
   }
 
-  /** Requests that wait for the same member share a probe. */
-  #answers(connection: Connection): Promise<boolean> {
+  /** How long the member took to answer; infinite if it did not. Requests that wait for the same member share a probe. */
+  #probe(connection: Connection): Promise<number> {
     const known = this.#probes.get(connection)
     if (known) return known
+    const begunMs = performance.now()
     const signal = AbortSignal.timeout(probeMs)
     const probe = exchange(connection, 'GET', '/', undefined, { signal, timeoutMs: probeMs })
       .then(
-        () => true,
-        () => false,
+        () => performance.now() - begunMs,
+        () => Number.POSITIVE_INFINITY,
       )
       .finally(() => this.#probes.delete(connection))
     this.#probes.set(connection, probe)
@@ -248,27 +262,33 @@ export class IncusClient {
   async #exchange(method: Method, path: string, body: unknown, options: CallOptions): Promise<RawResponse> {
     const fullPath = `${path}?${new URLSearchParams({ project: this.#project, ...options.query })}`
     let failure: unknown
-    for (let attempt = 0; attempt < this.#connections.length; attempt++) {
-      const { connection } = this
+    for (const connection of this.#inOrder()) {
       const watch = this.#watch(connection)
       const signal = AbortSignal.any([options.signal, watch.signal])
       const timeoutMs = options.timeoutMs ?? (method === 'GET' ? readMs : requestMs)
       try {
-        return await exchange(connection, method, fullPath, body, { ...options, signal, timeoutMs })
+        const response = await exchange(connection, method, fullPath, body, { ...options, signal, timeoutMs })
+        this.#current = this.#connections.indexOf(connection)
+        this.#suspectUntilMs.delete(connection)
+        return response
       } catch (error) {
         options.signal.throwIfAborted()
         failure = error
-        this.leave(connection)
         const isReceived = !notReceived.includes((error as NodeJS.ErrnoException).code ?? '')
+        // A member may take long only because it waits for another one.
+        if (!isReceived) this.leave(connection)
         if (method !== 'GET' && isReceived) break
       } finally {
         watch.end()
       }
     }
     const { message } = failure as Error
-    throw new EngineError('unavailable', `Incus does not answer ${method} ${path}: ${message}`, {
-      cause: failure,
-    })
+    const advice = adviceOf(failure)
+    throw new EngineError(
+      'unavailable',
+      `Incus does not answer ${method} ${path}: ${message}${advice && ` (${advice})`}`,
+      { cause: failure },
+    )
   }
 }
 

@@ -38,6 +38,7 @@ export function definitionOf(
       [marks.bridge]: bridge,
       [marks.publicAddress]: network.publicAddress,
       [marks.gpus]: isOpen ? spec.gpus.map(({ pciAddress }) => pciAddress).join(' ') : '',
+      [marks.disks]: spec.disks.map(({ id }) => id).join(' '),
       [subnetMark]: network.subnetCidr,
       'user.slipway.name': spec.name,
       'user.slipway.project': spec.projectId,

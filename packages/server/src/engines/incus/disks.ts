@@ -9,6 +9,7 @@ import {
 } from '../engine.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { saysInUse } from './error-texts.ts'
 import { environmentOf } from './fleet/members.ts'
 import { markGone, requireNotGone } from './gone.ts'
 import { generationMark, generationOf, marks, volumeName } from './instances.ts'
@@ -140,7 +141,7 @@ export class Disks {
   async #write(id: string, call: Call, config: Record<string, string>): Promise<void> {
     const body = { config: { ...config, ...generationMark(call.generation) } }
     await this.#ctx.client.change('PATCH', this.#path(id), body, { signal: call.signal }).catch((error) => {
-      if (/^in use$/i.test((error as Error).message))
+      if (saysInUse(error))
         throw new EngineError(
           'rejected',
           `Incus cannot grow disk ${id} while its VM runs: stop the VM, or detach the disk`,

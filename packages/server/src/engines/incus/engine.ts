@@ -43,8 +43,17 @@ import {
   marks,
   requireInstance,
   vmIdOf,
+  withDisk,
+  withoutDisk,
 } from './instances.ts'
-import { dropNetworkIfUnused, dropUnusedNetworks, ensureForward, removeForward } from './networks.ts'
+import {
+  dropNetworkIfUnused,
+  dropUnusedNetworks,
+  ensureForward,
+  removeForward,
+  removeLeftForwards,
+  rewriteForward,
+} from './networks.ts'
 import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
 import { ensureProject } from './project.ts'
 import { SerialLogs } from './serial.ts'
@@ -54,6 +63,7 @@ const serialTailBytes = 64 * 1024
 // A container answers within a second, a VM may take minutes.
 const [firstBootCheckMs, lastBootCheckMs] = [50, 1_000]
 const cleanupMs = 3600_000
+const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
 /** A cluster that lost its leader cannot be read for about a minute, while its guests run on. */
 const clusterUnreadMs = 180_000
 const membersMs = 7_000
@@ -170,7 +180,12 @@ export class IncusEngine implements Engine {
     await markGone(this.#ctx, vm.id, call)
     // The instance may have been created between the two lines above; a later creation finds the mark.
     const instance = before ?? (await changeInstance(this.#ctx, vm.id, call))
-    if (!instance) return
+    if (!instance) {
+      // An operator removed the instance, but Incus keeps its forward and rules.
+      for (const bridge of await removeLeftForwards(this.#ctx, vm, call.signal))
+        await this.#firewalls.remove({ id: vm.id, bridge }, call.signal)
+      return
+    }
     await powerOff(this.#ctx, vm.id, call)
     const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance.config
     // The agent of the member follows the deletion of the instance.
@@ -217,14 +232,18 @@ export class IncusEngine implements Engine {
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
     await changeExisting(this.#ctx, vm.id, call)
     await this.#disks.place(disk, vm.host, call)
-    const change = { devices: diskDevice(this.#ctx, disk) }
-    await changeExisting(this.#ctx, vm.id, call, (now) => (deviceOfDisk(now, disk.id) ? null : change))
+    const devices = diskDevice(this.#ctx, disk)
+    await changeExisting(this.#ctx, vm.id, call, (now) =>
+      deviceOfDisk(now, disk.id) ? null : { devices, config: withDisk(now, disk.id) },
+    )
   }
 
   async detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void> {
     await changeExisting(this.#ctx, vm.id, call, (now) => {
       const name = deviceOfDisk(now, disk.id)
-      return name === undefined ? null : { devices: { [name]: null } }
+      const isListed = now.config[marks.disks]?.includes(disk.id)
+      if (name === undefined && !isListed) return null
+      return { config: withoutDisk(now, disk.id), ...(name !== undefined && { devices: { [name]: null } }) }
     })
   }
 
@@ -273,11 +292,25 @@ export class IncusEngine implements Engine {
 
   async #awaitBoot(vm: VmRef): Promise<void> {
     const { signal } = this.#closing
+    let rewriteAtMs = performance.now() + firstRewriteMs
     for (let pauseMs = firstBootCheckMs; ; pauseMs = Math.min(pauseMs * 1.5, lastBootCheckMs)) {
       const status = await this.inspectVm(vm, signal).catch(() => null)
       if (status?.power !== 'booting') return
+      if (performance.now() > rewriteAtMs) {
+        rewriteAtMs = performance.now() + nextRewriteMs
+        await this.#rewriteForward(vm, signal).catch(() => {})
+      }
       await sleep(pauseMs, undefined, { signal, ref: false })
     }
+  }
+
+  /** The forward of a guest that does not answer may be in the database of Incus and not in the kernel. */
+  async #rewriteForward(vm: VmRef, signal: AbortSignal): Promise<void> {
+    const instance = await findInstance(this.#ctx, vm.id, signal)
+    const { [marks.bridge]: bridge = '', [marks.publicAddress]: publicAddress = '' } = instance?.config ?? {}
+    if (!instance || !bridge || !publicAddress || isLocalBridge(bridge)) return
+    const privateAddress = instance.devices.eth0?.['ipv4.address'] ?? ''
+    await rewriteForward(this.#ctx, bridge, { ...vm, publicAddress, privateAddress }, signal)
   }
 
   #notify(vmId: string | null): void {

@@ -3,6 +3,7 @@ import { WebSocket } from 'undici'
 import type { IncusClient } from './client.ts'
 
 const reconnectMs = 1_000
+const checkMs = 3_000
 
 /**
  * Follows lifecycle events of instances, with the member that sent each. Incus does not repeat missed events, so `onOpen`
@@ -51,11 +52,24 @@ export class IncusEvents {
 
   /** Returns when the connection ends, with whether it was open. */
   #follow(): Promise<boolean> {
-    const { origin, dispatcher } = this.#client.connection
+    const followed = this.#client.connection
+    const { origin, dispatcher } = followed
     const url = `${origin.replace(/^http/, 'ws')}/1.0/events?type=lifecycle&all-projects=true`
     return new Promise((resolve) => {
       let isOpen = false
       const socket = new WebSocket(url, { dispatcher })
+      const end = () => {
+        clearInterval(check)
+        this.isOpen = false
+        resolve(isOpen)
+      }
+      // A member that hangs closes no connection, but requests have noticed it.
+      const check = setInterval(() => {
+        if (this.#client.connection === followed) return
+        socket.close()
+        end()
+      }, checkMs)
+      check.unref()
       this.#socket = socket
       socket.addEventListener('open', () => {
         isOpen = true
@@ -65,10 +79,7 @@ export class IncusEvents {
       })
       socket.addEventListener('message', ({ data }) => this.#receive(String(data)))
       socket.addEventListener('error', () => {})
-      socket.addEventListener('close', () => {
-        this.isOpen = false
-        resolve(isOpen)
-      })
+      socket.addEventListener('close', end)
       if (this.#stopping.signal.aborted) socket.close()
     })
   }

@@ -5,6 +5,7 @@ import { EngineError } from '../engine.ts'
 import { InOrder } from '../in-order.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { saysMemberDown } from './error-texts.ts'
 
 interface AclRule {
   action: 'allow' | 'drop'
@@ -96,10 +97,6 @@ function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   return { ingress, egress, config }
 }
 
-/** Incus sends a change to every member, and reverts it if it cannot reach one. */
-const isMemberDown = (error: unknown) =>
-  /peer node \S+ is down|failed to (connect to|notify) peer/i.test((error as Error).message)
-
 /**
  * All rules of a bridge are in one ACL, because adding an ACL to a network takes Incus a second. The ACL has the generation
  * of each VM's rules. Incus can accept concurrent writes of one ACL, so each writer reads its result back; rules that are
@@ -140,7 +137,7 @@ export class Firewalls {
       const others = (rules: AclRule[]) => rules.filter(({ description }) => description !== id)
       return { ingress: others(acl.ingress), egress: others(acl.egress), config }
     }).catch((error) => {
-      if (!isMemberDown(error)) throw error
+      if (!saysMemberDown(error)) throw error
     })
   }
 
@@ -167,7 +164,7 @@ export class Firewalls {
           await this.#ctx.client.change('PUT', pathOf(bridge), body, { signal, ifMatch: etag })
         } catch (error) {
           // Every member that answers already has these rules.
-          if (isMemberDown(error) && known === generation) return true
+          if (saysMemberDown(error) && known === generation) return true
           if (!isCode(error, 412)) throw unavailable(error)
         }
       }

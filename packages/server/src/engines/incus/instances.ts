@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Call, EngineError, noSuchVm, staleCall } from '../engine.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { saysBusy } from './error-texts.ts'
 
 /** Our keys in an instance's configuration. */
 export const marks = {
@@ -14,6 +15,8 @@ export const marks = {
   reset: 'user.slipway.reset',
   /** PCI addresses of its GPUs, separated by spaces. */
   gpus: 'user.slipway.gpus',
+  /** Ids of its data disks, separated by spaces. */
+  disks: 'user.slipway.disks',
   bridge: 'user.slipway.bridge',
   publicAddress: 'user.slipway.public-address',
   /** The number of starts after the first. */
@@ -66,6 +69,11 @@ const diskIdOf = ({ source = '' }: Record<string, string>) =>
   source.startsWith('disk-') ? source.slice(5) : undefined
 export const diskIdsOf = ({ devices }: Instance) =>
   Object.values(devices).flatMap((device) => diskIdOf(device) ?? [])
+const withDisks = (ids: string[]) => ({ [marks.disks]: ids.join(' ') })
+export const withDisk = (instance: Instance, id: string) =>
+  withDisks([...new Set([...diskIdsOf(instance), id])])
+export const withoutDisk = (instance: Instance, id: string) =>
+  withDisks(diskIdsOf(instance).filter((one) => one !== id))
 export const deviceOfDisk = ({ devices }: Instance, diskId: string) =>
   Object.keys(devices).find((name) => diskIdOf(devices[name]!) === diskId)
 /** Written before each start. */
@@ -124,8 +132,7 @@ export async function changeInstance(
       return { ...instance, ...written }
     } catch (error) {
       if (isCode(error, 404)) return undefined
-      // Incus allows no change while the instance starts or stops.
-      const isBusy = /is busy running/.test((error as Error).message)
+      const isBusy = saysBusy(error)
       if (!isBusy && !isCode(error, 412)) throw unavailable(error)
       if (isBusy) await sleep(busyMs, undefined, { signal })
     }

@@ -2,16 +2,19 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addressCount, parseCidr } from '@slipway/contract'
 import { cidrsOverlap, numberToAddress } from '../../domain/addresses.ts'
+import { chunksOf } from '../../domain/lists.ts'
 import { EngineError, type VmSpec } from '../engine.ts'
-import type { InOrder } from '../in-order.ts'
+import { InOrder } from '../in-order.ts'
 import { agentReportOf } from './agent/guest-network.ts'
 import { type LocalNetworks, localBridgeOf } from './agent/local-networks.ts'
 import { isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
+import { saysForwardTaken } from './error-texts.ts'
 import { listMembers, memberNames, targeted } from './fleet/members.ts'
 
 const creationMs = 20_000
 const pollMs = 200
+const membersAtOnce = 16
 const pathOf = (network: string) => `/1.0/networks/${network}`
 
 /** An interface name has at most 15 characters, and the tunnel of a bridge adds two. */
@@ -119,13 +122,18 @@ async function createBridge(
   signal: AbortSignal,
 ): Promise<void> {
   const members = await memberNames(ctx, signal)
+  const taken = new Set((await listNetworks(ctx, signal)).map(({ config }) => config?.['tunnel.v.id']))
+  let vni = vniOf(name)
+  while (taken.has(String(vni))) vni = 1 + (vni % 0xfffffe)
   const vxlan = {
-    ...{ 'tunnel.v.protocol': 'vxlan', 'tunnel.v.id': String(vniOf(name)) },
+    ...{ 'tunnel.v.protocol': 'vxlan', 'tunnel.v.id': String(vni) },
     'tunnel.v.group': '239.27.0.1',
   }
   const body = { name, type: 'bridge' }
-  for (const target of members ?? [])
-    await ctx.client.create('/1.0/networks', body, { signal, query: { target } })
+  for (const some of chunksOf(members ?? [], membersAtOnce))
+    await Promise.all(
+      some.map((target) => ctx.client.create('/1.0/networks', body, { signal, query: { target } })),
+    )
   const whole = { ...body, config: { ...config, 'dns.mode': 'none', ...(members && vxlan) } }
   await ctx.client.create('/1.0/networks', whole, { signal, timeoutMs: 60_000 })
 }
@@ -213,25 +221,80 @@ export async function dropUnusedNetworks(ctx: IncusContext, signal: AbortSignal)
 const forwardOptions = async (ctx: IncusContext, network: string, host: string, signal: AbortSignal) =>
   isOvn(network) ? { signal } : targeted(ctx, host, signal)
 
+const forwardWrites = new InOrder()
+
+/**
+ * Incus writes all forwards of a bridge to the kernel with each change, and concurrent changes can leave out one of them.
+ * Therefore the writes for one bridge of one member take turns.
+ */
+const inTurn = <T>(bridge: string, host: string, work: () => Promise<T>) =>
+  forwardWrites.do(`${bridge} ${host}`, work)
+
+interface ForwardedVm {
+  id: string
+  host: string
+  publicAddress: string
+  privateAddress: string
+}
+
 export async function ensureForward(
   ctx: IncusContext,
   bridge: string,
-  vm: { id: string; host: string; publicAddress: string; privateAddress: string },
+  vm: ForwardedVm,
   signal: AbortSignal,
 ): Promise<void> {
   if (vm.publicAddress === '') return
   const options = await forwardOptions(ctx, bridge, vm.host, signal)
   const path = `${pathOf(bridge)}/forwards`
-  const config = { target_address: vm.privateAddress, 'user.slipway.id': vm.id }
-  const body = { listen_address: vm.publicAddress, config, ports: [] }
-  await ctx.client.change('POST', path, body, options).catch(async (error) => {
-    if (!isDuplicate(error) && !/already|overlaps|in use/i.test(error.message)) throw unavailable(error)
+  const body = { listen_address: vm.publicAddress, config: forwardConfig(vm), ports: [] }
+  await inTurn(bridge, vm.host, () => ctx.client.change('POST', path, body, options)).catch(async (error) => {
+    if (!isDuplicate(error) && !saysForwardTaken(error)) throw unavailable(error)
     const known = await ctx.client.find<{ config: Record<string, string> }>(
       `${path}/${vm.publicAddress}`,
       options,
     )
     if (known?.config.target_address !== vm.privateAddress) throw unavailable(error)
   })
+}
+
+const forwardConfig = ({ id, privateAddress }: ForwardedVm) => ({
+  target_address: privateAddress,
+  'user.slipway.id': id,
+})
+
+/** Makes Incus write all forwards of the bridge to the kernel again, for a guest that does not answer. */
+export async function rewriteForward(
+  ctx: IncusContext,
+  bridge: string,
+  vm: ForwardedVm,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = await forwardOptions(ctx, bridge, vm.host, signal)
+  const path = `${pathOf(bridge)}/forwards/${vm.publicAddress}`
+  // Incus ignores a change that changes nothing.
+  const config = { ...forwardConfig(vm), 'user.slipway.written-at': new Date().toISOString() }
+  await inTurn(bridge, vm.host, () => ctx.client.change('PUT', path, { config, ports: [] }, options))
+}
+
+/** Removes the forwards of a VM whose instance is gone, in all our networks of its host. */
+export async function removeLeftForwards(
+  ctx: IncusContext,
+  vm: { id: string; host: string },
+  signal: AbortSignal,
+): Promise<string[]> {
+  const own = (await listNetworks(ctx, signal)).filter(({ config }) => config?.['user.slipway.network'])
+  for (const { name } of own) {
+    const options = await forwardOptions(ctx, name, vm.host, signal)
+    const query = { ...('query' in options ? options.query : {}), recursion: '1' }
+    const forwards = await ctx.client.find<{ listen_address: string; config: Record<string, string> }[]>(
+      `${pathOf(name)}/forwards`,
+      { signal, query },
+    )
+    for (const { listen_address, config } of forwards ?? [])
+      if (config['user.slipway.id'] === vm.id)
+        await removeForward(ctx, name, { host: vm.host, publicAddress: listen_address }, signal)
+  }
+  return own.map(({ name }) => name)
 }
 
 export async function removeForward(
@@ -242,5 +305,6 @@ export async function removeForward(
 ): Promise<void> {
   if (vm.publicAddress === '' || bridge === '') return
   const options = await forwardOptions(ctx, bridge, vm.host, signal)
-  await ctx.client.remove(`${pathOf(bridge)}/forwards/${vm.publicAddress}`, options)
+  const path = `${pathOf(bridge)}/forwards/${vm.publicAddress}`
+  await inTurn(bridge, vm.host, () => ctx.client.remove(path, options))
 }

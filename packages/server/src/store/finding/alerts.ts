@@ -108,6 +108,22 @@ const hostsLost = `
   SELECT 'host_lost', 'host', h.id, h.name, NULL, NULL, r.reported_at, jsonb_build_object('location', h.location)
   FROM hosts h LEFT JOIN host_reports r ON r.host_id = h.id WHERE h.state = 'down' AND h.forgotten_at IS NULL`
 
+// A short failure is no reason for an alert.
+const locationsUnread = `
+  SELECT 'location_unread', 'location', '${zeroUuid}'::uuid, l.name, NULL, NULL, l.engine_answered_at,
+         jsonb_build_object('problem', l.engine_problem)
+  FROM locations l
+  WHERE l.engine_problem <> ''
+    AND coalesce(l.engine_answered_at < slipway_now() - interval '1 minute', true)`
+
+// What an engine finds on a host that an operator has to put right.
+const hostsWithProblems = `
+  SELECT 'host_problem', 'host', h.id, h.name, NULL, NULL, r.reported_at,
+         jsonb_build_object('location', h.location, 'problem', p.text)
+  FROM hosts h LEFT JOIN host_reports r ON r.host_id = h.id
+  CROSS JOIN LATERAL jsonb_array_elements_text(h.capabilities->'problems') p (text)
+  WHERE jsonb_typeof(h.capabilities->'problems') = 'array' AND h.forgotten_at IS NULL`
+
 const gpuColumns = `'gpu_fault', 'gpu', g.id, h.name || ' ' || g.pci_address, NULL::uuid, NULL::uuid`
 const gpusMissing = `
   SELECT ${gpuColumns}, NULL::timestamptz, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
@@ -155,7 +171,9 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     invoicesDue('true'),
     stuckOperations('operations o'),
     clockSteps,
+    locationsUnread,
     hostsLost,
+    hostsWithProblems,
     gpusMissing,
     gpusUnclean,
     reservationsLate,

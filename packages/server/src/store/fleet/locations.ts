@@ -10,6 +10,8 @@ export interface LocationRow {
   storage: 'shared' | 'local'
   /** Null where VMs can have no public address. */
   public_ipv4: string | null
+  /** Why the engine cannot be read; '' if it responds. */
+  engine_problem: string
 }
 
 /** True if the location's engine has recently returned its inventory. */
@@ -29,7 +31,7 @@ interface LocationSettings {
   position: number
 }
 
-const columns = 'name, region, zone, description, engine, storage, public_ipv4::text'
+const columns = 'name, region, zone, description, engine, storage, public_ipv4::text, engine_problem'
 
 export const listLocations = statement<LocationRow>(
   'location_list',
@@ -107,8 +109,14 @@ const unserved = statement<{ name: string }, { locations: string[] }>('location_
 /** Records that the engine has returned its inventory. */
 export const noteEngineAnswer = statement<never, { name: string }>(
   'location_engine_answered',
-  'UPDATE locations SET engine_answered_at = slipway_now() WHERE name = :name',
+  `UPDATE locations SET engine_answered_at = slipway_now(), engine_problem = '' WHERE name = :name`,
 ).runBy('name')
+
+/** Records why the engine could not be read, for operators. */
+export const noteEngineProblem = statement<never, { name: string; problem: string }>(
+  'location_engine_problem',
+  'UPDATE locations SET engine_problem = :problem WHERE name = :name AND engine_problem <> :problem',
+).runBy('name', 'problem')
 
 const answered = statement<{ name: string }, { name: string; ms: number }>(
   'location_engine_answered_within',

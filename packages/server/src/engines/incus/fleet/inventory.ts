@@ -5,11 +5,12 @@ import { isLocalBridge } from '../agent/local-networks.ts'
 import type { IncusContext } from '../context.ts'
 import type { Disks } from '../disks.ts'
 import { type Acl, firewallGeneration, listAcls } from '../firewall.ts'
-import { type Instance, listInstances, marks } from '../instances.ts'
+import { type Instance, instanceName, listInstances, marks } from '../instances.ts'
 import { agentCommand } from '../networks.ts'
 import type { Statuses } from '../status.ts'
 import { isCordoned } from './cordon.ts'
 import { environmentOf, type Member, type MemberList } from './members.ts'
+import { problemsOf } from './problems.ts'
 import { type CardReport, gpusOf, type Resources } from './resources.ts'
 import type { Survey } from './survey.ts'
 
@@ -55,6 +56,13 @@ export async function* inventory(
   }))
   for await (const { member, resources } of described) {
     if (!resources) continue
+    const marked = (objects?.instances ?? []).filter(
+      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
+    )
+    // A copy of an instance has its marks. It is no VM, but it may hold GPUs.
+    const own = marked.filter(({ name, config }) => name === instanceName(config[marks.id]!))
+    if (objects) survey.problems.set(member.name, problemsOf(marked))
+    const problems = survey.problems.get(member.name) ?? []
     const hardware = {
       name: member.name,
       ...(!isAccepting(ctx, member, networking) && { isClosed: true }),
@@ -64,10 +72,8 @@ export async function* inventory(
       ...declaredShare(ctx),
       capabilities: capabilitiesOf(ctx, member, environment.server_version, networking),
     }
-    const own = (objects?.instances ?? []).filter(
-      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
-    )
-    const gpus = cards(ctx, resources).map((card) => gpuReport(card, own))
+    if (problems.length > 0) Object.assign(hardware.capabilities, { problems })
+    const gpus = cards(ctx, resources).map((card) => gpuReport(card, marked))
     if (!objects) {
       yield { ...hardware, isSummary: true, gpus: gpus.map(unknownHolder), vms: [], disks: [] }
       continue

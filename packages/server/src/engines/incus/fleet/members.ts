@@ -1,3 +1,4 @@
+import { EngineError } from '../../engine.ts'
 import type { IncusClient } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 
@@ -26,8 +27,19 @@ export interface ServerInfo {
   }
 }
 
-export const serverInfo = (ctx: IncusContext, signal: AbortSignal) =>
-  ctx.client.get<ServerInfo>('/1.0', { signal })
+/** A client that Incus does not trust gets a response without the environment. */
+export async function serverInfo(ctx: IncusContext, signal: AbortSignal): Promise<ServerInfo> {
+  const info = await ctx.client.get<ServerInfo>('/1.0', { signal })
+  if (info.auth === 'untrusted')
+    throw new EngineError(
+      'unavailable',
+      `Incus does not trust the client certificate: ${trustCommand(ctx.config.clientCertFile)}`,
+    )
+  return info
+}
+
+export const trustCommand = (clientCertFile: string) =>
+  `run incus config trust add-certificate ${clientCertFile}, or slipway-server incus init, on a member`
 
 const environmentMs = 60_000
 const environments = new WeakMap<IncusClient, { read: Promise<ServerInfo['environment']>; atMs: number }>()

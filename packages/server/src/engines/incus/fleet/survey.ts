@@ -16,6 +16,8 @@ export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
   readonly #resources = new Map<string, { resources: Resources; readAtMs: number }>()
+  /** By member, what the last full read found that an operator has to put right. */
+  readonly problems = new Map<string, string[]>()
   readonly #offlineSinceMs = new Map<string, number>()
   #hasNews = true
   #readAtMs = Number.NEGATIVE_INFINITY

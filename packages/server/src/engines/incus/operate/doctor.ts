@@ -1,6 +1,7 @@
-import type { LocationConfig } from '../../../config/index.ts'
+import type { IncusConfig, LocationConfig } from '../../../config/index.ts'
 import { type IncusContext, withIncus } from '../context.ts'
-import type { ServerInfo } from '../fleet/members.ts'
+import { adviceOf } from '../error-texts.ts'
+import { type ServerInfo, trustCommand } from '../fleet/members.ts'
 import { findUplink } from '../networks.ts'
 import { certificateFinding } from './certificate-finding.ts'
 import { type Finding, missing, ok } from './finding.ts'
@@ -19,6 +20,7 @@ import {
 } from './server-findings.ts'
 
 const checkMs = 30_000
+const urlMs = 5_000
 
 export type IncusLocation = Extract<LocationConfig, { engine: 'incus' }>
 
@@ -33,10 +35,29 @@ export async function examine(location: IncusLocation, host: HostFiles): Promise
   const certificate = await certificateFinding(incus, Date.now())
   if (certificate.verdict === 'missing') return [...hostResults, certificate]
   const signal = AbortSignal.timeout(checkMs)
+  const urlResults = await Promise.all(incus.urls.map((url) => urlFinding(incus, url)))
   const serverResults = await withIncus(incus, 'default', (ctx) =>
     serverFindings(ctx, location, isLocal, signal),
   )
-  return [...hostResults, certificate, ...serverResults]
+  return [...hostResults, certificate, ...urlResults, ...serverResults]
+}
+
+/** The service works while one URL answers, so that a dead one would not be noticed. */
+function urlFinding(config: IncusConfig, url: string): Promise<Finding> {
+  return withIncus({ ...config, urls: [url] }, 'default', async ({ client }) => {
+    const signal = AbortSignal.timeout(urlMs)
+    const failed = await client.get<ServerInfo>('/1.0', { signal }).then(
+      () => null,
+      (error: Error) => error,
+    )
+    if (!failed) return ok(`URL ${url}`, 'answers')
+    const { message } = (failed.cause ?? failed) as Error
+    return missing(
+      `URL ${url}`,
+      `does not answer: ${message}`,
+      adviceOf(failed) || 'run systemctl status incus there',
+    )
+  })
 }
 
 async function serverFindings(
@@ -53,7 +74,7 @@ async function serverFindings(
       missing(
         'daemon',
         `Incus at ${address} does not know the client certificate`,
-        `run incus config trust add-certificate ${ctx.config.clientCertFile}, or slipway-server incus init, on a member`,
+        trustCommand(ctx.config.clientCertFile),
       ),
     ]
   const networks = await ctx.client.get<Network[]>('/1.0/networks', { signal, query: { recursion: '1' } })

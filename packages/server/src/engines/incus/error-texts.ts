@@ -1,0 +1,39 @@
+/**
+ * Incus has few codes for its errors, so some decisions depend on their English texts. All of them are here, and
+ * test/engines/incus-error-texts.test.ts has the texts of each supported version.
+ */
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** An object of this name exists, or another process creates it at the same time. */
+export const saysDuplicate = (error: unknown): boolean =>
+  /already (exists|defined|created)|is already defined on member/i.test(textOf(error))
+
+/** Incus sends changes of networks and ACLs to every member, and reverts them if it cannot reach one. */
+export const saysMemberDown = (error: unknown): boolean =>
+  /peer node \S+ is down|failed to (connect to|notify) peer/i.test(textOf(error))
+
+/** Incus allows no change of an instance while it starts or stops. */
+export const saysBusy = (error: unknown): boolean => /is busy running/.test(textOf(error))
+
+/** The driver of the pool cannot grow a volume that is in use. */
+export const saysInUse = (error: unknown): boolean => /^in use$/i.test(textOf(error))
+
+/** The listen address of a forward is in use, perhaps by the same forward. */
+export const saysForwardTaken = (error: unknown): boolean => /already|overlaps|in use/i.test(textOf(error))
+
+/** What an operator can do about a connection that fails, by the code of Node or OpenSSL; '' for other errors. */
+export function adviceOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const { code = '', message = '' } = cause as NodeJS.ErrnoException
+  if (/ALERT_(CERTIFICATE_EXPIRED|BAD_CERTIFICATE|UNKNOWN_CA|CERTIFICATE_UNKNOWN)/.test(code))
+    return 'Incus rejects the client certificate: renew client_cert_file, and register it with incus config trust add-certificate'
+  if (code === 'CERT_HAS_EXPIRED')
+    return 'the certificate of the server has expired: renew it, and copy it to server_cert_file'
+  if (/server_cert_file/.test(message) || /SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/.test(code))
+    return 'the server has another certificate than server_cert_file: copy cluster.crt (or server.crt) of a member there'
+  if (code === 'ECONNREFUSED') return 'nothing listens there: run systemctl status incus on the member'
+  if (/TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(code) || /timeout|does not answer/i.test(message))
+    return 'the machine does not answer: check it, and that port 8443 is open from here'
+  if (code === 'ENOTFOUND') return 'the name is unknown: check urls in slipway.toml'
+  return ''
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import {
+  adviceOf,
+  saysBusy,
+  saysDuplicate,
+  saysForwardTaken,
+  saysInUse,
+  saysMemberDown,
+} from '../../src/engines/incus/error-texts.ts'
+
+/** As in the sources of the versions; those of 6.0 LTS were also seen from a daemon. */
+const texts = {
+  '6.0': [
+    [saysDuplicate, 'The network ACL already exists'],
+    [saysDuplicate, 'The profile already exists'],
+    [saysDuplicate, 'Network "sw0" is already defined on member "m1"'],
+    [saysDuplicate, 'The network is already created'],
+    [saysDuplicate, 'The storage pool already defined on member "m1"'],
+    [saysMemberDown, 'peer node 198.51.100.2:8443 is down'],
+    [saysMemberDown, 'failed to notify peer 198.51.100.2:8443: context deadline exceeded'],
+    [saysMemberDown, 'failed to connect to peer 198.51.100.2:8443: connection refused'],
+    [saysBusy, 'Instance is busy running a "stop" operation'],
+    [saysInUse, 'In use'],
+    [saysForwardTaken, 'A forward for that listen address already exists'],
+  ],
+  '6.15': [
+    [saysDuplicate, 'The network ACL already exists'],
+    [saysDuplicate, 'The profile already exists'],
+    [saysDuplicate, 'Network "sw0" is already defined on member "m1"'],
+    [saysMemberDown, 'peer node 198.51.100.2:8443 is down'],
+    [saysMemberDown, 'failed to notify peer 198.51.100.2:8443: context deadline exceeded'],
+    [saysBusy, 'Instance is busy running a "start" operation'],
+  ],
+} as const
+const checks = [saysDuplicate, saysMemberDown, saysBusy, saysInUse]
+
+test.each(
+  Object.entries(texts).flatMap(([version, list]) => list.map(([check, text]) => ({ version, check, text }))),
+)('Incus $version: $text', ({ check, text }) => {
+  expect(check(new Error(text))).toBe(true)
+  for (const other of checks)
+    if (other !== check && check !== saysForwardTaken) expect(other(new Error(text))).toBe(false)
+})
+
+test.each([
+  ['CERT_HAS_EXPIRED', 'certificate has expired', /of the server has expired/],
+  ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', 'alert unknown ca', /rejects the client certificate/],
+  ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED', 'alert certificate expired', /rejects the client certificate/],
+  ['', 'the server’s certificate (AA) is not the one in server_cert_file', /another certificate/],
+  ['ECONNREFUSED', 'connect ECONNREFUSED', /nothing listens there/],
+  ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error', /port 8443 is open/],
+])('a connection that fails with %s has advice', (code, message, advice) => {
+  const cause = Object.assign(new Error(message), { code })
+  expect(adviceOf(new Error('Incus does not answer', { cause }))).toMatch(advice)
+  expect(adviceOf(cause)).toMatch(advice)
+})
