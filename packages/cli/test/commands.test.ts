@@ -132,6 +132,56 @@ test('vm list and vm show look as they should, in every format', async () => {
   )
 })
 
+test('a group is created from a template, resized, stopped and deleted', async () => {
+  const made = [
+    '--type',
+    'a100.1x',
+    '--location',
+    'us-east1-a',
+    '--image',
+    'ubuntu24.04-nvidia',
+    '--ssh-key',
+    publicKey,
+  ]
+  expect(await slipway('template', 'create', 'node', ...made, '--new-disk', '10GiB')).toMatchObject({
+    code: 0,
+  })
+  expect((await json('template', 'create', 'node', ...made, '--new-version')).version).toBe(2)
+  expect(await json('template', 'list')).toHaveLength(1)
+  expect(await json('template', 'list', '--all-versions')).toHaveLength(2)
+  const created = await slipway(
+    'vm',
+    'create',
+    'from-template',
+    '--template',
+    'node',
+    '--label',
+    'made=so',
+    '-o',
+    'json',
+    '--quiet',
+  )
+  expect(created).toMatchObject({ code: 0, stderr: '' })
+  const vm = JSON.parse(created.stdout)
+  expect(vm).toMatchObject({ type: 'a100.1x', labels: { made: 'so' } })
+  await slipway('vm', 'delete', 'from-template', '--yes')
+  const group = await json('group', 'create', 'trainer', '--count', '2', '--template', 'node')
+  expect(group).toMatchObject({ state: 'HEALTHY', running_instance_count: 2 })
+  await golden(
+    'group.txt',
+    ['group', 'list'],
+    ['group', 'show', 'trainer'],
+    ['group', 'resize', 'trainer', '--count', '1'],
+    ['group', 'stop', 'trainer'],
+    ['template', 'list'],
+    ['template', 'show', 'node'],
+    ['group', 'create', 'huge', '--count', '64', '--template', 'node', '--type', 'a100.8x'],
+  )
+  expect(await slipway('group', 'delete', 'trainer', '--delete-disks', '--yes')).toMatchObject({ code: 0 })
+  expect(await json('group', 'list')).toEqual([])
+  expect(await slipway('template', 'delete', 'node', '--yes')).toMatchObject({ code: 0 })
+})
+
 test('vm create --dry-run shows the price and creates nothing', async () => {
   const dry = await json(
     'vm',

@@ -22,6 +22,8 @@ export type {
   Host,
   HostVm,
   Image,
+  InstanceGroup,
+  InstanceTemplate,
   Invoice,
   Location,
   Member,

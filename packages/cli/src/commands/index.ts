@@ -11,6 +11,7 @@ export const commands: CommandTree = {
   queue: async () => (await import('./queue/index.ts')).queue,
   template: async () => (await import('./template/index.ts')).template,
   reservation: async () => (await import('./reservation/index.ts')).reservation,
+  group: async () => (await import('./group/index.ts')).group,
   disk: async () => (await import('./disk/index.ts')).disk,
   network: async () => (await import('./network/index.ts')).network,
   subnet: async () => (await import('./subnet/index.ts')).subnet,

@@ -3,12 +3,13 @@ import type { Cli } from '../core/cli.ts'
 import { resolveAmong } from '../core/names.ts'
 import { disks } from './disk/resource.ts'
 import { firewallRules } from './firewall/resource.ts'
+import { groups } from './group/resource.ts'
 import { networks } from './network/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { vms } from './vm/resource.ts'
 
 /** What events and operations are mostly about. */
-const kinds = [vms, disks, firewallRules, networks, subnets]
+const kinds = [vms, groups, disks, firewallRules, networks, subnets]
 
 async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: string }[]> {
   const lists = await Promise.all(

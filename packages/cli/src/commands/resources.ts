@@ -4,6 +4,7 @@ import { hosts } from './admin/host/resource.ts'
 import { users } from './admin/user/resource.ts'
 import { disks } from './disk/resource.ts'
 import { firewallRules } from './firewall/resource.ts'
+import { groups } from './group/resource.ts'
 import { images } from './image/resource.ts'
 import { accessKeys } from './key/resource.ts'
 import { locations } from './location/resource.ts'
@@ -24,6 +25,7 @@ import { webhooks } from './webhook/resource.ts'
 export const resources: Record<ResourceNoun, Resolvable<object>> = {
   vm: vms,
   template: templates,
+  group: groups,
   disk: disks,
   network: networks,
   subnet: subnets,

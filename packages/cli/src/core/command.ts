@@ -4,6 +4,7 @@ import type { Cli } from './cli.ts'
 export type ResourceNoun =
   | 'vm'
   | 'template'
+  | 'group'
   | 'disk'
   | 'network'
   | 'subnet'

@@ -193,6 +193,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'instance_group.updating': group('Members of a group are being added, removed, started or stopped.', {
     ...began('UPDATE'),
     desired_count: 8,
+    replaced: ['trainer-2'],
   }),
   'instance_template.created': template('An instance template or a version of it was created.'),
   'instance_template.deleted': template('A version of an instance template was deleted.'),

@@ -97,6 +97,7 @@ export const operationsSection = {
   lease_ms: field(integer(100, 3_600_000), 10_000),
   renew_ms: field(integer(10, 3_600_000), 3000),
   vm_deadline_s: field(integer(1, 86_400), 900),
+  unreachable_s: field(integer(1, 86_400), 600),
   concurrency: field(integer(1, 10_000), 128),
   restored: field(flag, false),
 }

@@ -1,4 +1,5 @@
 import { openSshPrivateKey } from '../domain/guest/host-key.ts'
+import { groupEnvironment, groupHosts, groupKnownHosts } from '../domain/guest/rendezvous.ts'
 import { isCloudConfig, runnableScript } from '../domain/guest/scripts.ts'
 import type { VmSpec } from './engine.ts'
 
@@ -69,8 +70,10 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
     }),
     // cloud-init treats changed user data as a new machine, and would generate new host keys.
     ...(sshHostKey?.privateKey === '' && { ssh_deletekeys: false }),
+    ...(spec.group && { bootcmd: [groupCommand] }),
     write_files: [
-      ...(startup ? [file('/var/lib/cloud/scripts/per-boot/slipway-startup', startup, '0700')] : []),
+      ...groupFiles(spec),
+      ...(startup ? startupFiles(startup, Boolean(spec.group)) : []),
       ...(shutdown
         ? [
             file('/usr/local/lib/slipway-shutdown', shutdown, '0700'),
@@ -78,8 +81,36 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
           ]
         : []),
     ],
-    runcmd: shutdown ? [['systemctl', 'enable', '--now', 'slipway-shutdown.service']] : [],
+    runcmd: [
+      ...(spec.group ? [groupCommand] : []),
+      ...(shutdown ? [['systemctl', 'enable', '--now', 'slipway-shutdown.service']] : []),
+    ],
   }
+}
+
+/** Runs at each boot, because `/run` is empty then, and may run twice in the first one, which writes the files late. */
+const groupBoot =
+  '[ -s /etc/slipway/group.env ] || exit 0; mkdir -p /run/slipway; cp /etc/slipway/group.env /run/slipway/group.env; ' +
+  "sed -i '/# slipway-group$/d' /etc/hosts; sed 's/$/ # slipway-group/' /etc/slipway/group-hosts >>/etc/hosts"
+const groupCommand = ['sh', '-c', groupBoot]
+
+/** What a member of a group knows about the others. */
+const groupFiles = ({ group }: VmSpec) =>
+  !group
+    ? []
+    : [
+        file('/etc/slipway/group.env', groupEnvironment(group), '0644'),
+        file('/etc/slipway/group-hosts', groupHosts(group), '0644'),
+        file('/etc/ssh/ssh_known_hosts', groupKnownHosts(group), '0644'),
+      ]
+
+/** The startup script of a member has the variables of its group in its environment. */
+function startupFiles(script: string, isMember: boolean) {
+  const path = '/var/lib/cloud/scripts/per-boot/slipway-startup'
+  if (!isMember) return [file(path, script, '0700')]
+  const own = '/usr/local/lib/slipway-startup'
+  const wrapper = `#!/bin/sh\n(${groupBoot})\nset -a\n. /run/slipway/group.env\nset +a\nexec ${own}\n`
+  return [file(own, script, '0700'), file(path, wrapper, '0700')]
 }
 
 const file = (path: string, content: string, permissions: string) => ({

@@ -1,5 +1,6 @@
 import type { CompiledRule } from '../domain/firewall.ts'
 import type { HostKey } from '../domain/guest/host-key.ts'
+import type { Rendezvous } from '../domain/guest/rendezvous.ts'
 
 /**
  * The interface to whatever runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can be called
@@ -89,6 +90,8 @@ export interface VmSpec extends VmRef {
   sshHostKey: HostKey | null
   startupScript: string
   shutdownScript: string
+  /** What a member of an instance group knows about the others at its start; null for other VMs. */
+  group: Rendezvous | null
   network: {
     networkId: string
     macAddress: string

@@ -8,6 +8,7 @@ import { firewallRuleUpdate } from './firewall/update.ts'
 import { groupCreate } from './group/create.ts'
 import { groupDelete } from './group/delete.ts'
 import { groupStart, groupStop } from './group/power.ts'
+import { groupReplace } from './group/replace.ts'
 import { groupGrow, groupShrink } from './group/update.ts'
 import { vmAttachDisks } from './vm/attach-disks.ts'
 import { vmCreate } from './vm/create.ts'
@@ -39,6 +40,7 @@ export const definitions: Definition[] = [
   groupShrink,
   groupStart,
   groupStop,
+  groupReplace,
   groupDelete,
 ]
 

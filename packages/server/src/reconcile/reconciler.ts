@@ -8,6 +8,7 @@ import { CapacityQueue } from './capacity.ts'
 import { ClockGuard } from './clock.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
+import { repairGroups } from './groups.ts'
 import { Hints } from './hints.ts'
 import { Inventory } from './inventory.ts'
 import { announceMaintenance } from './maintenance.ts'
@@ -20,6 +21,7 @@ const reportMs = 2_000
 /** A process at rest makes at most two commits a second, and this is a quarter of them. */
 const clockMs = 2_000
 const pruneMs = 300_000
+const groupMs = 30_000
 /**
  * The pause between two inventories of a simulated location, whose hosts change only by our own calls. With the time between
  * two reads of due work it stays below the silence after which a location counts as unserved.
@@ -85,6 +87,7 @@ export class Reconciler {
       (call) => this.#services.signals.on('capacity', call),
       () => this.capacity(),
     )
+    this.#inTurn({}, { name: 'groups', everyMs: groupMs, rest }, () => this.groups())
     this.#inTurn({}, { name: 'retention', everyMs: pruneMs, rest }, (signal) =>
       pruneOld(this.#services, signal),
     )
@@ -111,6 +114,7 @@ export class Reconciler {
     await this.suspension()
     await this.maintenance()
     await this.capacity()
+    await this.groups()
     await this.prune()
   }
 
@@ -145,6 +149,11 @@ export class Reconciler {
   /** Serves the waiting list. Nothing is granted or ended because of a backup. */
   async capacity(): Promise<void> {
     if (!this.#isRestored) await this.#capacity.serve()
+  }
+
+  /** A backup may show members as unreachable that are not. */
+  async groups(): Promise<void> {
+    if (!this.#isRestored) await repairGroups(this.#services)
   }
 
   stamp(): Promise<void> {

@@ -3,6 +3,7 @@ import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Rendezvous } from '../../src/domain/guest/rendezvous.ts'
 
 /** Eight hosts with eight GPUs each; a whole-host VM takes one of them. */
 const hostCount = 8
@@ -318,6 +319,81 @@ test('a deletion while members boot ends the creation, and can take the new disk
   expect((await service.ok('diskList')).items).toHaveLength(2)
   await removed(group.id, { delete_disks: true })
   expect((await service.ok('diskList')).items).toEqual([])
+})
+
+test('a member that is lost with its host is replaced under its name, with another address', async () => {
+  const group = await newGroup(3, { on_member_loss: 'replace', placement_policy: 'spread' })
+  const [host] = await service.sql<{ name: string }>(
+    'SELECT h.name FROM hosts h JOIN vms v ON v.host_id = h.id WHERE v.id = $1',
+    [group.instances[1]!],
+  )
+  await service.simulator().setHostLost(host!.name, true)
+  const pass = async (interval: string) => {
+    await service.clock.advance(interval)
+    await service.server.reconciler.reports()
+    await service.server.reconciler.groups()
+  }
+  await eventually(async () => {
+    await pass('30 seconds')
+    return (await get(group.id)).state === 'UNHEALTHY'
+  })
+  await pass('300 seconds')
+  expect((await get(group.id)).instances).toEqual(group.instances)
+  await pass('300 seconds')
+  await eventually(async () => {
+    await hasten()
+    const { state, generation } = await get(group.id)
+    return state === 'HEALTHY' && generation > group.generation
+  })
+  const replaced = await get(group.id)
+  expect(replaced.members.map(({ name }) => name)).toEqual(group.members.map(({ name }) => name))
+  expect([replaced.instances[0], replaced.instances[2]]).toEqual([group.instances[0], group.instances[2]])
+  expect(replaced.instances[1]).not.toBe(group.instances[1])
+  expect(replaced.members[1]!.private_address).not.toBe(group.members[1]!.private_address)
+  const { items } = await service.ok('instanceGroupOperationList')
+  expect(items[0]).toMatchObject({ state: 'SUCCEEDED', metadata: { operation_name: 'REPLACE' } })
+  await service.simulator().setHostLost(host!.name, false)
+  await eventually(async () => {
+    await pass('30 seconds')
+    return (await service.sql('SELECT FROM vms WHERE deleted_at IS NOT NULL')).length === 0
+  })
+})
+
+test('each member is told the names, addresses and ranks of all members', async () => {
+  const group = await newGroup(3)
+  const specs = await service.sql<{ id: string; group: Rendezvous }>(
+    `SELECT id, spec -> 'group' AS group FROM simulated_vms WHERE NOT is_removed`,
+  )
+  for (const { vm_id, rank } of group.members)
+    expect(specs.find(({ id }) => id === vm_id)!.group).toEqual({
+      ...{ id: group.id, name: group.name, generation: 1, rank },
+      members: group.members.map(({ name, private_address }) => ({
+        name,
+        address: private_address,
+        hostKey: '',
+      })),
+    })
+})
+
+test('the fourth failure of a day makes the wait for members cost money', async () => {
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
+  for (let failure = 0; failure < 3; failure++) {
+    const { operation_id } = await begun(groupBody(1))
+    expect(await service.endedSoon(operation_id)).toMatchObject({ state: 'FAILED' })
+  }
+  await service.simulator().clearFaults()
+  const { id, operation_id, names } = await slowGroup(2)
+  await respond(names.slice(0, 1))
+  await eventually(async () => {
+    await hasten()
+    const meters = await service.sql('SELECT FROM vms WHERE group_id = $1 AND metered_since IS NOT NULL', [
+      id,
+    ])
+    return meters.length === 1
+  })
+  await respond(names)
+  expect(await service.ended(operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  await service.clock.advance('2 days')
 })
 
 test('a group is protected from deletion, and so is a group with a protected member', async () => {

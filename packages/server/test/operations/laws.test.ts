@@ -4,11 +4,14 @@ import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
+import { admitGroupReplace } from '../../src/operations/group/replace.ts'
 import { definitions } from '../../src/operations/index.ts'
 import type { Tx } from '../../src/postgres/database.ts'
 import type { Definition, Step, Work } from '../../src/runner/operation.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
+import { findGroup } from '../../src/store/compute/instance-groups.ts'
+import { system } from '../../src/store/events/events.ts'
 
 let service: TestService
 let networkId: string
@@ -147,6 +150,16 @@ const scenarios: Record<
   'instance-group-stop': async () => {
     const instance_group_id = await newGroup()
     return () => service.ok('instanceGroupStop', { params: { instance_group_id } })
+  },
+  'instance-group-replace': async () => {
+    const group = (await findGroup(service.database, service.credentials.project_id, await newGroup()))!
+    const by = { ...system, projectId: group.project_id }
+    return async () => {
+      const { id } = await service.database.transaction((tx) =>
+        admitGroupReplace(tx, by, group, group.members.slice(0, 1)),
+      )
+      return { operation: { operation_id: id, metadata: { id: group.id } } }
+    }
   },
   'instance-group-delete': async () => {
     const instance_group_id = await newGroup()

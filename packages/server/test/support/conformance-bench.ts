@@ -61,6 +61,7 @@ export class ConformanceBench {
       image: subject.image,
       sshPublicKeys: [subject.sshPublicKey ?? sshKey],
       sshHostKey: null,
+      group: null,
       startupScript: '#!/bin/sh\necho started\n',
       shutdownScript: '',
       network: {

@@ -13,6 +13,7 @@ export function specOf(bench: QemuBench, host: string, changes: Partial<VmSpec> 
     ...{ cpuCores: 12, memoryGb: 120, gpus: [], image: bench.image, osDiskGib: 128, scratchGb: 0 },
     sshPublicKeys: [bench.sshPublicKey],
     sshHostKey: null,
+    group: null,
     startupScript: `#!/bin/sh\necho startup script of ${name}\necho yes > /root/made-by-startup\n`,
     shutdownScript: `#!/bin/sh\necho shutdown script of ${name}\n`,
     network: {

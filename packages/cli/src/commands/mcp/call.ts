@@ -17,6 +17,7 @@ interface ToolResult {
 const nounOfParam: Record<string, ResourceNoun> = {
   vm_id: 'vm',
   instance_template_id: 'template',
+  instance_group_id: 'group',
   disk_id: 'disk',
   network_id: 'network',
   subnet_id: 'subnet',
@@ -34,7 +35,7 @@ export const waitTool = {
   name: 'operation_wait',
   title: 'Wait for an operation',
   description:
-    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks and firewall rules return an operation; call this tool before you use the resource.',
+    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks, firewall rules and instance groups return an operation; call this tool before you use the resource.',
   inputSchema: {
     type: 'object',
     properties: {

@@ -3,7 +3,7 @@ import { asMember, Failure, invalidField, nameTaken, outOfStock } from '../../do
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { listGangRoom } from '../../store/compute/group-hosts.ts'
-import { type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
+import { disksOfGroup, type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
 import { findInstanceTemplate, type InstanceTemplateRow } from '../../store/compute/instance-templates.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { type QuotaAmounts, readQuotas } from '../../store/compute/quotas.ts'
@@ -25,6 +25,14 @@ import { placeMembers } from './place.ts'
 export type GroupShape = Pick<GroupRow, 'id' | 'name' | 'template_id' | 'vm' | 'placement_policy'>
 
 export const memberName = (group: { name: string }, number: number) => `${group.name}-${number}`
+
+/** Returns the lowest numbers that no member has. */
+export function lowestFree({ members }: Pick<GroupRow, 'members'>, count: number): number[] {
+  const used = new Set(members.map(({ number }) => number))
+  const free: number[] = []
+  for (let number = 1; free.length < count; number++) if (!used.has(number)) free.push(number)
+  return free
+}
 
 /** Throws a 400 if the project has no such template version. */
 export async function requireTemplate(
@@ -89,7 +97,8 @@ async function admit(
   const body = { ...(await memberBody(tx, by, group, numbers[0]!)), location: group.location }
   const first = await planVm(tx, catalogue, by, body)
   const { type, location, subnet } = first
-  const plans = numbers.map((number) => planOf(first, group, number))
+  const kept = new Set((await disksOfGroup(tx, group.id)).map(({ name }) => name))
+  const plans = numbers.map((number) => planOf(first, group, number, kept))
 
   // Lock what limits the choice of hosts.
   await lockGang(tx, location.name, type.family)
@@ -152,9 +161,9 @@ async function admit(
   return begun
 }
 
-function planOf(first: VmPlan, group: GroupShape, number: number): VmPlan {
+function planOf(first: VmPlan, group: GroupShape, number: number, kept: ReadonlySet<string>): VmPlan {
   const body = { ...first.body, name: memberName(group, number) }
-  const disks = newDisksOf(first.by.projectId, body, first.type, first.location.name)
+  const disks = newDisksOf(first.by.projectId, body, first.type, first.location.name, kept)
   const newDisks = disks.map((disk) => ({ ...disk, groupId: group.id }))
   const member = { groupId: group.id, number }
   return { ...first, id: uuid(), body, member, newDisks }

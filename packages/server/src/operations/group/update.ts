@@ -21,7 +21,7 @@ import { barrierLimits, passBarrier, removeNewMembers } from './barrier.ts'
 import { childrenStep } from './children.ts'
 import { hasFreeBarrier } from './create.ts'
 import { settleGroup } from './group.ts'
-import { admitMembers, requireTemplate } from './members.ts'
+import { admitMembers, lowestFree, requireTemplate } from './members.ts'
 
 /** Throws a 409 while another operation changes the group. */
 export async function requireIdleGroup(tx: Tx, group: GroupRow): Promise<void> {
@@ -67,13 +67,6 @@ async function grow(
     eventType: 'instance_group.updating',
     eventData: { desired_count: count },
   })
-}
-
-function lowestFree({ members }: GroupRow, count: number): number[] {
-  const used = new Set(members.map(({ number }) => number))
-  const free: number[] = []
-  for (let number = 1; free.length < count; number++) if (!used.has(number)) free.push(number)
-  return free
 }
 
 async function shrink(

@@ -1,7 +1,6 @@
 import { vmStateTable, vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
-import type { HostKey } from '../../domain/guest/host-key.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
@@ -10,12 +9,17 @@ import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
 import { judgeGroupOf } from '../group/health.ts'
+import { rendezvousOf } from '../group/rendezvous.ts'
 import { hostKeyOf } from './host-key.ts'
 import { createNewDisks, finishNewDisks } from './new-disks.ts'
 import { startVm } from './state.ts'
 import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
-function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): VmSpec {
+function vmSpec(
+  vm: VmEngineRow,
+  isNew: boolean,
+  { sshHostKey, group }: Pick<VmSpec, 'sshHostKey' | 'group'>,
+): VmSpec {
   const type = vmType(vm.type)!
   return {
     ...refOf(vm),
@@ -33,6 +37,7 @@ function vmSpec(vm: VmEngineRow, isNew: boolean, sshHostKey: HostKey | null): Vm
     sshHostKey,
     startupScript: vm.startup_script,
     shutdownScript: vm.shutdown_script,
+    group,
     network: {
       networkId: vm.network_id,
       macAddress: vm.mac_address,
@@ -76,7 +81,9 @@ export async function bootVm(work: Work): Promise<Outcome> {
 async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
   await createNewDisks(work, vm)
   const rules = compile(vm.firewall, vm)
-  const spec = vmSpec(vm, work.operation.name === 'CREATE', await hostKeyOf(work, vm))
+  const group = await rendezvousOf(work, vm)
+  const sshHostKey = await hostKeyOf(work, vm)
+  const spec = vmSpec(vm, work.operation.name === 'CREATE', { sshHostKey, group })
   const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
   return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {
     throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error

@@ -25,19 +25,31 @@ import { diskNameOrConflict, diskQuota, diskSpec, meterDisk, requireSize } from 
 import { engineAt } from '../engine-work.ts'
 import type { VmBody } from './template.ts'
 
-/** Returns the disks of `new_disks`, with the VM's labels; throws the 400s. */
-export function newDisksOf(projectId: string, body: VmBody, type: VmType, location: string): NewDisk[] {
+/**
+ * Returns the disks of `new_disks`, with the VM's labels; throws the 400s. The numbers of names in `kept` are passed over: these
+ * are disks of an earlier member of the group that had the same name.
+ */
+export function newDisksOf(
+  projectId: string,
+  body: VmBody,
+  type: VmType,
+  location: string,
+  kept: ReadonlySet<string> = new Set(),
+): NewDisk[] {
   const { name, new_disks: wanted = [], labels = {} } = body
   const shared = wanted.filter((disk) => disk.type === 'shared-volume')
   if (shared.length > maxDisksPerVm['shared-volume'])
     throw invalidField('new_disks', `a VM can have at most ${maxDisksPerVm['shared-volume']} shared volumes`)
+  let number = 0
   return wanted.map(({ size, type: diskType = 'persistent-ssd', block_size }, index) => {
     const problem = diskSizeProblem(diskType, size)
     if (problem) throw invalidField(`new_disks/${index}/size`, problem)
     if (diskType === 'shared-volume' && !type.isWholeHost)
       throw invalidField(`new_disks/${index}/type`, 'only whole-host types can have shared volumes')
     const id = uuid()
-    const diskName = `${name}-disk-${index + 1}`
+    do number++
+    while (kept.has(`${name}-disk-${number}`))
+    const diskName = `${name}-disk-${number}`
     if (!isResourceName(diskName))
       throw invalidField('name', `is too long for the names of its disks, such as ${diskName}`)
     return {

@@ -22,6 +22,8 @@ export interface MemberRow {
   is_protected: boolean
   ssh_host_key: string
   booted_at: string | null
+  /** How long it has been unreachable, in seconds; null if it is not. */
+  unreachable_s: number | null
   booted_ssh_destination: string
   firewall_applied: number
 }
@@ -51,6 +53,8 @@ const selectGroup = `SELECT g.*, coalesce((
      SELECT json_agg(json_build_object('id', v.id, 'number', v.group_number, 'name', v.name, 'state', v.state,
               'private_address', host(v.private_address), 'host_id', v.host_id, 'is_protected', v.is_protected,
               'ssh_host_key', v.ssh_host_key, 'booted_at', v.booted_at,
+              'unreachable_s', CASE v.state WHEN 'STATE_UNREACHABLE'
+                               THEN extract(epoch FROM slipway_now() - v.state_since)::int END,
               'booted_ssh_destination', v.booted_ssh_destination, 'firewall_applied', v.firewall_applied)
             ORDER BY v.group_number)
      FROM vms v WHERE v.group_id = g.id AND v.deleted_at IS NULL), '[]') AS members
@@ -174,9 +178,25 @@ const failures = statement<{ count: number }, { organizationId: string }>(
    WHERE p.organization_id = :organizationId`,
 )
 
-export const disksOfGroup = statement<{ id: string }, { groupId: string }, Tx>(
+/** Groups with members that have been unreachable for this long, protected ones apart, or that lack members for as long. */
+const toRepair = `SELECT g.id, g.project_id FROM instance_groups g
+   WHERE g.on_member_loss = 'replace' AND g.state = 'UNHEALTHY'
+     AND (EXISTS (SELECT FROM vms v WHERE v.group_id = g.id AND v.deleted_at IS NULL AND NOT v.is_protected
+                    AND v.state = 'STATE_UNREACHABLE'
+                    AND v.state_since <= slipway_now() - :unreachableS::int * interval '1 second')
+          OR g.updated_at <= slipway_now() - :unreachableS::int * interval '1 second'
+             AND (SELECT count(*) FROM vms v WHERE v.group_id = g.id AND v.deleted_at IS NULL) < g.desired_count)
+   ORDER BY g.updated_at`
+
+export const listGroupsToRepair = statement<
+  { id: string; project_id: string },
+  { unreachableS: number; most: number }
+>('instance_group_to_repair', `${toRepair} LIMIT :most`).allBy('unreachableS', 'most')
+
+/** The disks that were created with members of the group, also with former ones. */
+export const disksOfGroup = statement<{ id: string; name: string }, { groupId: string }, Tx>(
   'instance_group_disks',
-  'SELECT id FROM disks WHERE group_id = :groupId ORDER BY id',
+  'SELECT id, name FROM disks WHERE group_id = :groupId ORDER BY id',
 ).allBy('groupId')
 
 export const keepDisksOfGroup = statement<never, { groupId: string }, Tx>(

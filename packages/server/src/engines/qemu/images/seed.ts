@@ -1,4 +1,5 @@
 import { dropbearPrivateKey } from '../../../domain/guest/host-key.ts'
+import { groupEnvironment, groupHosts, groupKnownHosts } from '../../../domain/guest/rendezvous.ts'
 import { runnableScript } from '../../../domain/guest/scripts.ts'
 import { hostnameOf, userData } from '../../cloud-init.ts'
 import type { VmSpec } from '../../engine.ts'
@@ -18,6 +19,9 @@ export function seedImage(spec: VmSpec, egress: 'none' | 'user'): Buffer {
     'slipway-env': environment(spec, egress),
     'authorized-keys': spec.sshPublicKeys.map((key) => `${key}\n`).join(''),
     'host-key': spec.sshHostKey?.privateKey ? dropbearPrivateKey(spec.sshHostKey) : '',
+    'group-env': spec.group ? groupEnvironment(spec.group) : '',
+    'group-hosts': spec.group ? groupHosts(spec.group) : '',
+    'group-known-hosts': spec.group ? groupKnownHosts(spec.group) : '',
     'startup-script': runnableScript(spec.startupScript),
     'shutdown-script': runnableScript(spec.shutdownScript),
   })

@@ -75,6 +75,10 @@ done
 hostname "$GUEST_HOSTNAME"
 echo "$GUEST_HOSTNAME" >/etc/hostname
 echo "127.0.0.1 localhost $GUEST_HOSTNAME" >/etc/hosts
+if [ -s /run/seed/group-env ]; then
+  cat /run/seed/group-env >/run/slipway/group.env
+  cat /run/seed/group-hosts >>/etc/hosts
+fi
 ip link set lo up
 for file in /sys/class/net/*/address; do
   read -r mac <"$file"
@@ -89,6 +93,7 @@ done
 umask 077
 mkdir -p /root/.ssh
 cat /run/seed/authorized-keys >/root/.ssh/authorized_keys
+[ -s /run/seed/group-known-hosts ] && cat /run/seed/group-known-hosts >/root/.ssh/known_hosts
 if [ ! -s /etc/dropbear/host_ed25519 ]; then
   if [ -s /run/seed/host-key ]; then cat /run/seed/host-key >/etc/dropbear/host_ed25519
   else dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1; fi
@@ -102,6 +107,9 @@ echo "${miniGuestUp} ($GUEST_HOSTNAME)" >/dev/console
 [ -s /run/seed/startup-script ] || exit 0
 cp /run/seed/startup-script /run/slipway/startup-script
 chmod 700 /run/slipway/startup-script
+set -a
+[ -s /run/slipway/group.env ] && . /run/slipway/group.env
+set +a
 cd /root && HOME=/root /run/slipway/startup-script >/dev/console 2>&1 </dev/null
 `,
   },

@@ -1,0 +1,79 @@
+import { memberLossPolicies, placementPolicies } from '@slipway/contract/states'
+import type { RouteBody } from '@slipway/sdk'
+import { command, oneOf } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
+import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
+import { idOf } from '../../core/resource.ts'
+import { printOne } from '../../output/print.ts'
+import { templates } from '../template/resource.ts'
+import { membersOf, typeOption, type VmInput, vmOptions } from '../vm/given.ts'
+import { groups } from './resource.ts'
+
+type Body = RouteBody<'instanceGroupCreate'>
+
+interface GroupCreateInput extends VmInput, WaitFlags {
+  name: string
+  count: number
+  template?: string
+  location?: string
+  placement?: NonNullable<Body['placement_policy']>
+  onMemberLoss?: NonNullable<Body['on_member_loss']>
+}
+
+export const groupCreate = command<GroupCreateInput>({
+  name: 'create',
+  summary: 'create an instance group: all of its VMs, or none',
+  details:
+    'The members are named NAME-1, NAME-2 and so on. They run, and are billed, from the moment when the last of them ' +
+    'responds. Each member finds the others in /etc/hosts and in /run/slipway/group.env.',
+  arguments: [{ syntax: '<name>', description: 'name of the group' }],
+  options: [
+    {
+      flags: '--count <number>',
+      description: 'number of members, from 1 to 64',
+      required: true,
+      parse: parseNumber,
+    },
+    {
+      flags: '--template <template>',
+      description: 'instance template; other options replace its values',
+      complete: 'template',
+    },
+    typeOption,
+    {
+      flags: '--location <location>',
+      description: 'location of all members; `any` means the first one where all fit',
+      complete: 'location',
+      also: ['any'],
+    },
+    ...vmOptions,
+    { flags: '--placement <policy>', ...oneOf(placementPolicies) },
+    {
+      flags: '--on-member-loss <action>',
+      description: 'what to do when a member is lost with its host: none or replace',
+      values: memberLossPolicies,
+    },
+    ...waitOptions,
+  ],
+  examples: [
+    'slipway group create trainer --count 4 --template trainer',
+    'slipway group create trainer --count 2 --type a100.8x --location any --image ubuntu24.04-nvidia --ssh-key laptop --placement spread',
+  ],
+  async run(cli, { name, count, template, location, placement, onMemberLoss, ...input }) {
+    const { labels, ...vm } = await membersOf(cli, input)
+    const { operation } = await cli.client.instanceGroupCreate(
+      { project_id: await cli.project() },
+      {
+        name,
+        desired_count: count,
+        ...(template && { template_id: await idOf(cli, templates, template) }),
+        vm: { ...vm, ...(location && { location }), ...(labels && { labels }) },
+        ...(labels && { labels }),
+        ...(placement && { placement_policy: placement }),
+        ...(onMemberLoss && { on_member_loss: onMemberLoss }),
+      },
+    )
+    const finished = await follow(cli, `Creating ${name}`, operation, input)
+    if (finished) await printOne(cli, finished.result, groups.fields)
+  },
+})
