@@ -81,7 +81,7 @@ test('projects bring their networks, subnets and rules, which count as well', as
 })
 
 const groupMember = () => {
-  const { name: _, ...vm } = vmBody({ type: 'a40.1x', location: 'us-west1-a', public_ip: 'none' })
+  const { name: _, ...vm } = vmBody({ public_ip: 'none' })
   return vm
 }
 
