@@ -5,7 +5,7 @@ import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
-/** Requests of different tenants share a transaction: none is refused, delayed or lost because of another. */
+/** Requests of different tenants share a transaction. None is refused, delayed or lost because of another. */
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -52,7 +52,8 @@ const create = async ({ project_id, token }: Tenant, changes: Record<string, unk
 }
 
 /**
- * Sends the requests while a creation of another tenant is in progress, so that they form a batch, and runs `meanwhile` before it ends.
+ * Sends the requests while the creation of another tenant is in progress, so that they form a batch, and runs
+ * `meanwhile` before that creation ends.
  */
 async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () => {}): Promise<T[]> {
   const first = await addTenant()
@@ -78,7 +79,7 @@ async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () =>
 
 const demo = (): Tenant => ({ ...service.credentials, token: service.credentials.access_key })
 
-test('the last GPU goes to a request that may have it, if another one of the batch is refused for its quota', async () => {
+test('the last GPU goes to a request that may have it if another request of the batch exceeds its quota', async () => {
   const [poor, good] = [await addTenant(), await addTenant()]
   await service.ok('adminQuotaSet', {
     token: service.credentials.operator_key,
@@ -93,7 +94,7 @@ test('the last GPU goes to a request that may have it, if another one of the bat
   await service.ok('vmDelete', { token: good.token, params: { ...params, vm_id: vm!.id } })
 })
 
-test('each of many creations at once is refused for its own reason, and the others are admitted', async () => {
+test('concurrent creations are each refused for their own reason, and the others are admitted', async () => {
   const [good, poor, broke] = [await addTenant(), await addTenant(), await addTenant()]
   const operator = service.credentials.operator_key
   await service.ok('adminQuotaSet', {
@@ -131,7 +132,7 @@ test('each of many creations at once is refused for its own reason, and the othe
     create(poor),
     create(poor),
   ])
-  // In which order those of one caller come is not said.
+  // The order of concurrent requests from one caller is not defined.
   expect([...answers.slice(0, -3), ...answers.slice(-3).sort()]).toEqual([
     'admitted',
     'quota_exceeded',
@@ -157,7 +158,7 @@ test('each of many creations at once is refused for its own reason, and the othe
   expect(rows).toEqual([{ vms: 5, operations: 5, kept: 0 }])
 })
 
-test('whoever loses the right while a list gathers is refused, and nobody else', async () => {
+test('a caller who loses access while a batch forms is refused, and the other requests are admitted', async () => {
   const [good, suspended, unpaid, revoked] = [
     await addTenant(),
     await addTenant(),
@@ -178,7 +179,7 @@ test('whoever loses the right while a list gathers is refused, and nobody else',
       create(good),
     ],
     async () => {
-      // All of them are past their first check when they stand in line.
+      // Each request has passed its first check when it joins the batch.
       const arrived = () =>
         service.sql<{ n: number }>(
           `SELECT count(*)::int AS n FROM access_keys WHERE last_used_at IS NOT NULL AND id = $1`,
@@ -195,7 +196,7 @@ test('whoever loses the right while a list gathers is refused, and nobody else',
   expect(answers).toEqual(['admitted', 'suspended', 'payment_method_required', 'unauthenticated', 'admitted'])
 })
 
-test('deletions at once end each for itself, with those that find nothing among them', async () => {
+test('concurrent deletions have independent results, including those of VMs that do not exist', async () => {
   const [one, two] = [await addTenant(), await addTenant()]
   const made = async ({ project_id, token }: Tenant) =>
     (await service.ok('vmCreate', { params: { project_id }, token, body: vmBody() })).operation.metadata.id
@@ -204,7 +205,7 @@ test('deletions at once end each for itself, with those that find nothing among 
     const { status, body } = await service.call('vmDelete', { params: { project_id, vm_id }, token })
     return status === 200 ? body.operation.operation_id : (body as unknown as { code: string }).code
   }
-  // None can end before the last of them has come.
+  // No deletion can finish before the last one has arrived.
   await service.simulator().addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
   const answers = await Promise.all([
     remove(one, first),

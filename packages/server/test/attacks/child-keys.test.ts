@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isBlockInside } from '../../src/domain/address-blocks.ts'
 
-/** A key that a key creates is never wider than its parent, and ends with it. */
+/** A key created by another key never has more rights than its parent, and is revoked with it. */
 
 let service: TestService
 let owner: string
@@ -46,7 +46,7 @@ const operatorKey: Create = (token, more = {}) =>
 const works = async (secret: string) =>
   (await service.call('rootGet', { token: secret, headers: fromOffice })).status === 200
 
-/** Each kind of parent with the kind of child that it can create. */
+/** Each kind of parent key, with the kind of child key that it can create. */
 const families: Record<string, { parent: Create; maker: () => string; child: Create }> = {
   'an organization’s key and its child in the organization': {
     parent: organizationKey('admin'),
@@ -66,7 +66,7 @@ const families: Record<string, { parent: Create; maker: () => string; child: Cre
 }
 
 for (const [name, { parent: createParent, maker, child: createChild }] of Object.entries(families))
-  test(`${name}: the child gets the limits of its parent, and at most those`, async () => {
+  test(`${name}: the child key gets the limits of its parent and cannot exceed them`, async () => {
     const parent = (await createParent(maker(), limits)).body
     const child = (await createChild(parent.secret)).body
     expect(child).toMatchObject({ ...limits, parent_id: parent.id, created_by: parent.created_by })
@@ -84,14 +84,14 @@ for (const [name, { parent: createParent, maker, child: createChild }] of Object
     }
   })
 
-test('the child of a key cannot have a higher role than its parent', async () => {
+test('a child key cannot have a higher role than its parent', async () => {
   const parent = (await organizationKey('admin')(owner)).body
   const { status, body } = await organizationKey('owner')(parent.secret)
   expect([status, body.details?.[0]?.field]).toEqual([400, '/role'])
   expect((await organizationKey('viewer')(parent.secret)).status).toBe(200)
 })
 
-test('a key of one organization creates no key in another', async () => {
+test('a key of one organization cannot create a key in another', async () => {
   const elsewhere = await addOrganization(service.database, 'Elsewhere')
   const theirs = await tokenOf(
     service.database,
@@ -109,12 +109,12 @@ test('a key of one organization creates no key in another', async () => {
   expect([inProject.status, inOrganization.status]).toEqual([404, 404])
 })
 
-test('a key that a signed-in user creates has no parent and no inherited limit', async () => {
+test('a key created by a signed-in user has no parent and no inherited limits', async () => {
   const { body } = await projectKey(owner)
   expect(body).toMatchObject({ parent_id: '', expires_at: '', allowed_cidrs: [] })
 })
 
-/** A key, its child, and the child's children: one of the organization, one of a project. */
+/** A key, its child, and two children of the child: one for the organization, one for a project. */
 async function makeGenerations() {
   const create = organizationKey('owner')
   const parent = (await create(owner)).body
@@ -127,7 +127,7 @@ const revoke = (key_id: string, query = {}) =>
   service.ok('organizationKeyDelete', { token: owner, params: { key_id }, query })
 const worksEach = async (keys: { secret: string }[]) => Promise.all(keys.map(({ secret }) => works(secret)))
 
-test('revoking a key revokes all its descendants, and the response and the log name them', async () => {
+test('revoking a key revokes all its descendants, and the response and the audit log list them', async () => {
   const { parent, child, grandchild, ofProject } = await makeGenerations()
   const other = (await organizationKey('owner')(owner)).body
   const { revoked_descendants } = await revoke(parent.id)
@@ -144,7 +144,7 @@ test('revoking a key revokes all its descendants, and the response and the log n
   expect(items.map(({ resource_id }) => resource_id)).toEqual(expect.arrayContaining([parent.id, ...ids]))
 })
 
-test('descendants can be kept, and end later with an ancestor, also through a revoked key', async () => {
+test('descendants can be kept when a key is revoked, and are still revoked later with a higher ancestor', async () => {
   const { parent, child, grandchild, ofProject } = await makeGenerations()
   expect(await revoke(child.id, { revoke_descendants: false })).toEqual({ revoked_descendants: [] })
   expect(await worksEach([parent, child, grandchild, ofProject])).toEqual([true, false, true, true])
@@ -153,7 +153,7 @@ test('descendants can be kept, and end later with an ancestor, also through a re
   expect(await worksEach([grandchild, ofProject])).toEqual([false, false])
 })
 
-test('a child that is created while its parent is revoked ends with it', async () => {
+test('a child key that is created while its parent is being revoked is revoked too', async () => {
   const parent = (await organizationKey('admin')(owner)).body
   const isWaiting = (text: string) =>
     eventually(async () => {
@@ -164,7 +164,7 @@ test('a child that is created while its parent is revoked ends with it', async (
       )
       return found.length > 0
     })
-  // The creation cannot commit while another transaction has locked the table of events.
+  // The creation cannot commit while another transaction holds a lock on the events table.
   const blocker = new pg.Client({ connectionString: service.databaseUrl })
   await blocker.connect()
   await blocker.query('BEGIN')
@@ -179,7 +179,7 @@ test('a child that is created while its parent is revoked ends with it', async (
   expect(await works(child.secret)).toBe(false)
 })
 
-test('an admin can neither create nor revoke a key with the role owner, by session or by key', async () => {
+test('an admin can neither create nor revoke a key with the owner role, with a session or with a key', async () => {
   const { organization_id } = service.credentials
   const user = await addUser(service.database, { memberOf: { [organization_id]: 'admin' } })
   const admin = await tokenOf(service.database, user)
@@ -199,7 +199,7 @@ test('an admin can neither create nor revoke a key with the role owner, by sessi
   expect(own.status).toBe(200)
 })
 
-test('a block is inside another if all its addresses are, in the form of either family', () => {
+test('a block is inside another if all its addresses are, whichever address family either is written in', () => {
   for (const [inner, outer, isInside] of [
     ['10.1.0.0/16', '10.0.0.0/8', true],
     ['10.0.0.0/8', '10.1.0.0/16', false],

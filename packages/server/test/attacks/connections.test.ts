@@ -7,7 +7,10 @@ import { Launcher, readyLine, serverProgram } from '@slipway/testing/launcher.ts
 import { useService } from '@slipway/testing/service.ts'
 import { expect, onTestFinished, test } from 'vitest'
 
-/** Opens a connection from a loopback address. Resolves when the server has answered a request, or closed it. */
+/**
+ * Opens a connection from a loopback address. Resolves when the server has responded to a request or closed the
+ * connection.
+ */
 async function openIdle(url: string, localAddress: string): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), localAddress })
   socket.on('error', () => {})
@@ -25,7 +28,10 @@ interface Answer {
   headers: Record<string, unknown>
 }
 
-/** One request on a connection of its own, from a loopback address; without a status if the server closed it. */
+/**
+ * Sends one request on a new connection from a loopback address. The status is missing if the server closed the
+ * connection.
+ */
 const ask = (url: string, path: string, localAddress: string): Promise<Answer> =>
   new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false })
@@ -36,7 +42,7 @@ const ask = (url: string, path: string, localAddress: string): Promise<Answer> =
     request.on('error', () => resolve({ status: undefined, headers: {} }))
   })
 
-test('an address has a limit of connections, above which only health checks are served', async () => {
+test('connections per address are limited, and above the limit only health checks are served', async () => {
   const service = await useService((config) => {
     config.limits.connectionsPerAddress = 5
     config.server.trustedProxies = ['127.0.0.9']
@@ -49,7 +55,7 @@ test('an address has a limit of connections, above which only health checks are 
   expect((await ask(url, '/v0.1', '127.0.0.3')).status).toBe(401)
   first!.destroy()
   await eventually(async () => (await ask(url, '/v0.1', '127.0.0.2')).status === 401)
-  // Far above the limit there is no response.
+  // Far above the limit the server does not respond at all.
   await openMany(url, '127.0.0.4', 5)
   const idle = Array.from({ length: 16 }, () =>
     connect({ host: '127.0.0.1', port: Number(new URL(url).port), localAddress: '127.0.0.4' }),
@@ -62,7 +68,7 @@ test('an address has a limit of connections, above which only health checks are 
   expect((await ask(url, '/v0.1', '127.0.0.9')).status).toBe(401)
 })
 
-test('idle connections do not use up the file descriptors of the process', async () => {
+test('idle connections do not exhaust the file descriptors of the process', async () => {
   const database = await createDatabase()
   const launcher = new Launcher()
   onTestFinished(async () => {

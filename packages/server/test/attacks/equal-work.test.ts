@@ -3,15 +3,15 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Queue } from '../../src/domain/sign-in/queue.ts'
 
-/** Neither the response nor the amount of work shows whether an e-mail has an account. */
+/** Neither the response nor the amount of work reveals whether an e-mail address has an account. */
 
-/** Every hashing of a password stands in this queue. */
+/** Every password hash passes through this queue. */
 const hashings = vi.spyOn(Queue.prototype, 'inTurn')
 
 let service: TestService
 beforeAll(async () => {
   service = await startService()
-  // The hash that stands in where there is none is made at its first use.
+  // The placeholder hash for accounts without a password is computed on first use.
   await signIn(someEmail(), 'warm up')
 })
 afterAll(async () => {
@@ -29,7 +29,7 @@ async function workOf(request: () => Promise<{ status: number; body: unknown }>)
   return { status, answer, hashings: hashings.mock.calls.length }
 }
 
-test('a wrong password costs one hash and gets the same response, whether or not the e-mail has an account', async () => {
+test('a wrong password costs one hash and gets the same response, whether or not the e-mail address has an account', async () => {
   const known = await addUser(service.database)
   const suspended = await addUser(service.database)
   await service.sql('UPDATE users SET suspended_at = slipway_now() WHERE id = $1', [suspended.id])
@@ -43,7 +43,7 @@ test('a wrong password costs one hash and gets the same response, whether or not
   expect(await workOf(() => signIn(suspended.email, password))).toEqual(expected)
 })
 
-test('asking for a reset costs no hashing and gets one answer, whether the e-mail is known or not', async () => {
+test('requesting a password reset computes no hash and gets the same response, whether or not the e-mail address has an account', async () => {
   const { email } = await addUser(service.database)
   const forgot = (address: string) =>
     workOf(() => service.call('authForgot', { token: null, body: { email: address } }))

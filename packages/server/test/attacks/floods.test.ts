@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Counts credentials that are looked up in the database until it is stopped. */
+/** Counts the credentials that are looked up in the database until counting is stopped. */
 function noteLookUps({ database: { pool } }: TestService) {
   const { query } = pool
   let count = 0
@@ -25,14 +25,14 @@ const manyMembers = (count: number) =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])))
 
 test.each(['/v0.1/auth/token', '/v0.1/auth/accept', '/v0.1/auth/setup'])(
-  'without a credential nobody has a large body read at %s',
+  'a large body without a credential is not read at %s',
   async (path) => {
     const { status, body } = await service.request('POST', path, { token: null, body: manyMembers(2_000) })
     expect([status, body]).toEqual([413, expect.objectContaining({ code: 'request_too_large' })])
   },
 )
 
-test('a console session is not opened with a large body either', async () => {
+test('a console session cannot be opened with a large body', async () => {
   const headers = { origin: service.url }
   const body = manyMembers(2_000)
   expect((await service.request('POST', '/_console/session', { token: null, body, headers })).status).toBe(
@@ -40,7 +40,7 @@ test('a console session is not opened with a large body either', async () => {
   )
 })
 
-test('an object with too many fields is refused before its fields are compared', async () => {
+test('an object with too many fields is rejected before its fields are compared', async () => {
   const path = `/v0.1/projects/${service.credentials.project_id}/disks`
   const { status, body } = await service.request('POST', path, { body: manyMembers(1_001) })
   expect([status, body]).toEqual([
@@ -53,7 +53,7 @@ test('an object with too many fields is refused before its fields are compared',
   })
 })
 
-test('guessed credentials are limited per client before they reach the database', async () => {
+test('guessed credentials are rate-limited per client before they reach the database', async () => {
   const wary = await useService((config) => {
     config.limits.unknownBearersPerSecond = 1
   })
@@ -67,15 +67,15 @@ test('guessed credentials are limited per client before they reach the database'
   const refused = statuses.filter((status) => status === 429).length
   expect(refused).toBeGreaterThan(0)
   expect(lookUps).toBe(statuses.filter((status) => status === 401).length)
-  // One that was good a moment ago is no guess, wherever it comes from.
+  // A credential that was valid a moment ago does not count as a guess, whatever its address.
   expect((await wary.request('GET', path)).status).toBe(200)
 })
 
 test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(
-  '%s counts against the address',
+  'requests to %s count against the rate limit of the address',
   async (path) => {
     const few = await useService((config) => {
-      // However slow the machine is, none comes back while the test lasts.
+      // The rate is low enough that no request is regained during the test, even on a slow machine.
       config.limits.requestsPerSecond = 0.001
       config.limits.burst = 5
     })
@@ -88,7 +88,7 @@ test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(
   },
 )
 
-test('a proxy that nobody declared is named in the log, once', async () => {
+test('an undeclared proxy is logged once', async () => {
   const headers = { 'x-forwarded-for': '203.0.113.7' }
   for (let count = 0; count < 3; count++) await service.request('GET', '/v0.1', { headers })
   const warnings = service.logLines.filter((line) => line.includes('X-Forwarded-For'))

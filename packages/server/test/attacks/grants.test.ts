@@ -2,7 +2,7 @@ import { addOrganization, addProject, addUser, someEmail, tokenOf } from '@slipw
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** Every way in which a right ends, for every kind of grant: a grant is judged when it is used. */
+/** Every way of losing a right, tested with every kind of grant. A grant is checked when it is used. */
 
 let service: TestService
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-/** An owner who is also an operator gives everything that can be given: in a session, with keys, and with their children. */
+/** An owner who is also an operator creates every kind of grant: in a session, with keys, and with child keys. */
 async function giveAll() {
   const { database } = service
   const organization_id = await addOrganization(database)
@@ -18,7 +18,7 @@ async function giveAll() {
   const session = await tokenOf(database, person)
   const project_id = await addProject(service, session, organization_id, 'first')
   const params = { organization_id, project_id }
-  // The child keys get this limit from their parents.
+  // The child keys inherit this limit from their parents.
   const expires_at = new Date(Date.now() + 3600_000).toISOString()
 
   const organizationKey = (token: string, role: 'owner' | 'viewer', more = {}) =>
@@ -58,9 +58,10 @@ async function giveAll() {
 }
 type Given = Awaited<ReturnType<typeof giveAll>>
 
-/** Uses a grant for what it was given for. Each use returns whether it is allowed, and changes nothing. */
+/** Uses a grant for its purpose. Each use returns whether it is allowed, and changes nothing. */
 function uses({ session, params, keys, invitations }: Given) {
-  // Access is checked before the request, so that a wrong request shows whether an owner's right is there.
+  // Access is checked before the request is validated, so an invalid request shows whether the caller has the owner's
+  // rights.
   const asOwner = (token: string) => async () => {
     const path = `/v0.1/organizations/${params.organization_id}/members?not_a_parameter=1`
     return (await service.request('POST', path, { token, body: '{}' })).status === 400
@@ -132,7 +133,7 @@ const organizationKeyRevocation =
       params: { ...params, key_id: keys.organizationKey.id },
       query,
     })
-/** The cache of callers follows the clock of the process, so it is emptied. */
+/** The cache of callers uses the clock of the process, so it is cleared here. */
 const passing = (interval: string) => async () => {
   await service.clock.advance(interval)
   service.server.services.signals.send('access')
@@ -212,7 +213,7 @@ const endings: Record<string, { end(given: Given): Promise<unknown>; ends: Grant
 }
 
 for (const [name, { end, ends }] of Object.entries(endings))
-  test(`${name} ends ${ends.length} of ${everything.length} grants, and no other`, async () => {
+  test(`${name} ends ${ends.length} of ${everything.length} grants and leaves the others valid`, async () => {
     await service.clock.reset()
     // Codes that no longer work count as failed sign-ins.
     await service.sql('DELETE FROM password_failures')

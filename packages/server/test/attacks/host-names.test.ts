@@ -33,12 +33,12 @@ test.each([
   'cloud.example.com',
   'CLOUD.example.com.:443',
   'api.internal',
-])('a request for the name %s is served', async (host) => {
+])('a request for the host name %s is served', async (host) => {
   expect(await send('GET /healthz', `Host: ${host}`)).toContain('HTTP/1.1 200')
 })
 
 test.each(['/healthz', '/metrics', '/', '/organizations', '/nothing'])(
-  'a request to %s for the name of another site is refused (DNS rebinding)',
+  'a request to %s with the host name of another site is refused (DNS rebinding)',
   async (path) => {
     for (const host of [
       'evil.example',
@@ -58,7 +58,7 @@ test('a request with two Host headers is refused', async () => {
   expect(await send('GET /healthz', 'Host: localhost', 'Host: localhost')).toContain('HTTP/1.1 400')
 })
 
-test('a billing form is accepted only from pages of this service, also without Sec-Fetch-Site', async () => {
+test('a billing form is accepted only from pages of this service, even without Sec-Fetch-Site', async () => {
   const post = (...headers: string[]) =>
     send('POST /billing/unknown/card', 'Host: localhost', 'Content-Length: 0', ...headers)
   for (const headers of [['Origin: https://evil.example'], ['Origin: null'], ['Sec-Fetch-Site: cross-site']])

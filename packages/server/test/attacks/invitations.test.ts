@@ -2,7 +2,7 @@ import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-/** An invitation is worth as much as the right of its maker, at the moment in which it is redeemed. */
+/** An invitation grants at most the rights that its creator has when it is redeemed. */
 
 let service: TestService
 let organization_id: string
@@ -34,7 +34,7 @@ async function person(of: Parameters<typeof addUser>[1]): Promise<Person> {
 
 const codeOf = (inviteUrl: string) => new URLSearchParams(new URL(inviteUrl).hash.slice(1)).get('code')!
 
-/** Four links: two by people in a session, two by their keys. Each gives the highest right there is. */
+/** Creates four links: two by people in a session, two with their keys. Each grants the highest possible right. */
 async function makeLinks() {
   const params = { organization_id }
   const soon = new Date(Date.now() + 3600_000).toISOString()
@@ -77,7 +77,7 @@ async function makeLinks() {
 type Links = Awaited<ReturnType<typeof makeLinks>>
 type Maker = keyof Links['codes']
 
-/** What each ending of a right does, and whose links it ends. */
+/** Each way in which the creator of a link can lose rights, and whose links stop working. */
 const endings: Record<string, { end(links: Links): Promise<unknown>; ends: Maker[] }> = {
   'nothing happens': { end: async () => {}, ends: [] },
   'the owner is removed': {
@@ -143,7 +143,7 @@ const endings: Record<string, { end(links: Links): Promise<unknown>; ends: Maker
 }
 
 for (const [name, { end, ends }] of Object.entries(endings))
-  test(`${name}: ${ends.length === 0 ? 'every link works' : `links of ${ends.join(' and ')} end`}`, async () => {
+  test(`${name}: ${ends.length === 0 ? 'every link works' : `links of ${ends.join(' and ')} stop working`}`, async () => {
     // The last owner and the last operator cannot leave.
     await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
     const links = await makeLinks()
@@ -159,7 +159,7 @@ for (const [name, { end, ends }] of Object.entries(endings))
     await service.clock.reset()
   })
 
-test('a removed owner, and an unmarked operator, do not come back by a link of their own', async () => {
+test('a removed owner or operator cannot return with an invitation link they created', async () => {
   await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
   const { codes } = await makeLinks()
   await endings['the owner is removed']!.end({} as Links)
@@ -175,7 +175,7 @@ test('a removed owner, and an unmarked operator, do not come back by a link of t
   expect(await service.call('adminUserList', { token: operator.token })).toMatchObject({ status: 403 })
 })
 
-test('an open invitation leaves the list of members with its maker’s right, and the log says why', async () => {
+test('an open invitation disappears from the member list when its creator loses the right to invite, and the audit log says why', async () => {
   const second = await person({ memberOf: { [organization_id]: 'owner' } })
   const params = { organization_id }
   const email = someEmail('guest')
@@ -203,7 +203,7 @@ test('an open invitation leaves the list of members with its maker’s right, an
   ])
 })
 
-test('a right that ends in one organization leaves invitations to another as they are', async () => {
+test('losing rights in one organization does not affect invitations to another', async () => {
   const elsewhere = await addOrganization(service.database)
   await service.sql(`INSERT INTO memberships (organization_id, user_id, role) VALUES ($1, $2, 'owner')`, [
     elsewhere,
@@ -220,7 +220,7 @@ test('a right that ends in one organization leaves invitations to another as the
   expect(await service.call('authAccept', { token: null, body })).toMatchObject({ status: 200 })
 })
 
-test('another owner who invites again makes the link their own', async () => {
+test('another owner who repeats an invitation becomes its creator', async () => {
   const second = await person({ memberOf: { [organization_id]: 'owner' } })
   const params = { organization_id }
   const { user_id } = await service.ok('memberCreate', {
@@ -237,7 +237,7 @@ test('another owner who invites again makes the link their own', async () => {
   expect(await service.call('authAccept', { token: null, body })).toMatchObject({ status: 200 })
 })
 
-test('a link says only of the invited address whether it has an account, and each question counts', async () => {
+test('an invitation link reveals only for the invited address whether it has an account, and each lookup is rate-limited', async () => {
   const stranger = await addUser(service.database)
   const invited = await addUser(service.database)
   const { invite_url } = await service.ok('memberCreate', {
@@ -255,7 +255,7 @@ test('a link says only of the invited address whether it has an account, and eac
   expect(await accept(stranger.email)).toEqual([400, 'invalid_grant'])
   const failures = await service.sql('SELECT FROM password_failures WHERE email = $1', [stranger.email])
   expect(failures).toHaveLength(1)
-  // With a limit of ten a minute for an address and an e-mail, the eleventh question gets no answer.
+  // The limit is ten per minute for a client address and an e-mail address, so the eleventh lookup is refused.
   for (let i = 0; i < 9; i++) await accept(stranger.email)
   expect(await accept(stranger.email)).toEqual([429, 'rate_limited'])
   expect(await accept(someEmail())).toEqual([200, undefined])

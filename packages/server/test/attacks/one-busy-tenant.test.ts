@@ -7,7 +7,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createAccessKey } from '../../src/accounts/credentials.ts'
 
-/** A tenant beside the demo's: the options for its calls. */
+/** Creates a tenant other than the demo's and returns the options for its calls. */
 async function addTenant(service: TestService) {
   const organization_id = await addOrganization(service.database)
   const owner = await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
@@ -17,7 +17,7 @@ async function addTenant(service: TestService) {
   return { token: secret, params: { project_id, organization_id } }
 }
 
-/** Read keys of the demo's project, which no request has used. */
+/** Creates read keys of the demo's project that no request has used yet. */
 async function addSecrets(service: TestService, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, async (_, i) => {
     const scope = { projectId: service.credentials.project_id, organizationId: null }
@@ -27,7 +27,7 @@ async function addSecrets(service: TestService, count: number): Promise<string[]
   return Promise.all(keys)
 }
 
-/** Statements that read the table wait until the returned function is called. */
+/** Makes statements that read the table wait until the returned function is called. */
 async function holdTable(service: TestService, table: string): Promise<() => Promise<void>> {
   const holder = new pg.Client({ connectionString: service.databaseUrl })
   await holder.connect()
@@ -36,7 +36,7 @@ async function holdTable(service: TestService, table: string): Promise<() => Pro
   return async () => void (await holder.query('COMMIT'))
 }
 
-test('an organization has a limit of requests at once, and the requests of others are served meanwhile', async () => {
+test('concurrent requests are limited per organization, and requests of other organizations are still served', async () => {
   const service = await useService((config) => {
     config.limits.organizationInFlight = 2
     config.limits.organizationQueue = 1
@@ -57,7 +57,7 @@ test('an organization has a limit of requests at once, and the requests of other
   expect((await service.call('vmList')).status).toBe(429)
   expect((await service.call('vmList', tenant)).status).toBe(200)
   expect((await service.call('adminVmList', { token: operator_key })).status).toBe(200)
-  // Waits and streams do not count.
+  // Long polls and streams do not count.
   const params = { operation_id: operation.operation_id }
   expect((await service.call('operationGet', { params, query: { wait: 1 } })).status).toBe(200)
   expect((await openStream(service.url, project_id, { token: access_key })).isClosed).toBe(false)
@@ -81,7 +81,7 @@ test('an organization has a limit of requests at once, and the requests of other
   expect((await service.call('vmList')).status).toBe(200)
 })
 
-test('organizations get database connections in turn, however many requests one of them sends', async () => {
+test('organizations take turns for database connections, even if one of them sends many more requests', async () => {
   const service = await useService((config) => {
     config.server.role = 'api'
     config.database.poolSize = 1
@@ -109,7 +109,7 @@ test('organizations get database connections in turn, however many requests one 
   expect(served.indexOf('one')).toBeLessThan(6)
 })
 
-test('the keys of an organization together have a limit of requests, and those of others are served', async () => {
+test('all keys of an organization share one rate limit, and the keys of other organizations are still served', async () => {
   const service = await useService((config) => {
     config.limits.organizationRequestsPerSecond = 0.001
     config.limits.organizationBurst = 5
@@ -123,13 +123,13 @@ test('the keys of an organization together have a limit of requests, and those o
   expect(answers[5]!.body).toMatchObject({ message: expect.stringContaining('of the organization') })
   expect(Number(answers[5]!.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
   expect(answers[5]!.headers.get('ratelimit-remaining')).toBe('0')
-  // A request that is refused for another reason counts as well.
+  // A request that is refused for another reason counts too.
   expect((await service.request('GET', '/v0.1/admin/hosts', { token: secrets[0]! })).status).toBe(429)
   expect((await service.call('vmList', tenant)).status).toBe(200)
   expect((await service.call('adminHostList', { token: service.credentials.operator_key })).status).toBe(200)
 })
 
-test('the keys of an organization together have a limit of streams and of waits', async () => {
+test('all keys of an organization share one limit for streams and one for long polls', async () => {
   const service = await useService((config) => {
     config.server.role = 'api'
     config.limits.organizationStreams = 3
@@ -144,7 +144,7 @@ test('the keys of an organization together have a limit of streams and of waits'
   streams[0]!.close()
   await eventually(() => open(secrets[1]!).catch(() => null))
 
-  // No worker runs, so the operation does not end.
+  // No worker runs, so the operation stays pending.
   const { operation } = await resourcesOf(service).createDisk()
   const hangUp = new AbortController()
   onTestFinished(() => hangUp.abort())
@@ -160,7 +160,7 @@ test('the keys of an organization together have a limit of streams and of waits'
   })
 })
 
-describe('a page of a list', () => {
+describe('a list page', () => {
   const pageBytes = 4096
   let service: TestService
   let operationId: string
@@ -183,7 +183,7 @@ describe('a page of a list', () => {
     ['operationList', {}],
     ['eventList', {}],
   ] as const)(
-    'ends after its bytes, and the pages of %s %j together have every item once',
+    'ends at the byte limit, and the pages of %s %j together contain every item once',
     async (id, query) => {
       const sizes: number[] = []
       const ids: string[] = []
@@ -209,7 +209,7 @@ describe('a page of a list', () => {
     },
   )
 
-  test('of operations has no scripts; a single operation has them, and operators never do', async () => {
+  test('of operations contains no scripts; a single operation contains them, but never for operators', async () => {
     const isThis = (item: { operation_id: string }) => item.operation_id === operationId
     const listed = (await service.ok('vmOperationList')).items.find(isThis)!
     expect(listed.metadata.request).toMatchObject({ type: 'a100.1x' })
@@ -225,7 +225,7 @@ describe('a page of a list', () => {
     })
   })
 
-  test('has at least one item, however large the item is', async () => {
+  test('contains at least one item, even if the item is larger than the limit', async () => {
     const [disk] = (await service.ok('diskList', { query: { limit: 1 } })).items
     const labels = Object.fromEntries(
       Array.from({ length: 32 }, (_, i) => [`${'k'.repeat(60)}${i}`, 'v'.repeat(63)]),

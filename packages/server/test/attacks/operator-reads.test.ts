@@ -6,11 +6,14 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** What an operator sees of a tenant is put on record: once for each tenant and request, by what the response contains. */
+/**
+ * An operator's access to tenant data is recorded in the audit log: once per tenant and request, based on what the
+ * response contains.
+ */
 
 let service: TestService
 let operator: string
-/** Two tenants with a VM each, called alike; the third has nothing. */
+/** Creates two tenants that have a VM of the same name, and a third without resources. */
 const tenants: { organization_id: string; project_id: string; token: string }[] = []
 const script = '#!/bin/sh\nexport API_TOKEN=hunter2-of-the-tenant\n'
 
@@ -46,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-/** The organizations that a request put on record, in the order of `tenants`. */
+/** Returns the organizations for which a request was recorded, in the order of `tenants`. */
 async function recordedBy(request: (id: string) => Promise<unknown>): Promise<string[]> {
   const id = `reads-${crypto.randomUUID()}`
   await request(id)
@@ -74,7 +77,7 @@ const read = (id: RouteId, request: object) => (requestId: string) =>
 
 const organizations = (...indices: number[]) => indices.map((index) => tenants[index]!.organization_id)
 
-test('lists without a filter record every tenant that they show, and no other', async () => {
+test('an unfiltered list records every tenant that it shows, and no other', async () => {
   for (const id of ['adminVmList', 'adminOperationList'] as const)
     expect(await recordedBy(read(id, {})), id).toEqual(organizations(0, 1))
   expect(await recordedBy(read('adminSearch', { query: { q: 'findable' } }))).toEqual(organizations(0, 1))
@@ -83,7 +86,7 @@ test('lists without a filter record every tenant that they show, and no other', 
   )
 })
 
-test('a filter records the tenants that are left, whatever the filter is', async () => {
+test('a filtered list records only the tenants that it shows, for every filter', async () => {
   const { organization_id, project_id } = tenants[1]!
   const [vm] = (await service.ok('adminVmList', { token: operator, query: { organization_id } })).items
   for (const [id, query] of [
@@ -99,7 +102,7 @@ test('a filter records the tenants that are left, whatever the filter is', async
   expect(await recordedBy(read('adminOrganizationQuotaList', { params }))).toEqual(organizations(1))
 })
 
-test('a response that shows nothing of a tenant records nothing', async () => {
+test('a response without tenant data records nothing', async () => {
   const { organization_id } = tenants[2]!
   for (const [id, query] of [
     ['adminVmList', { organization_id }],
@@ -111,7 +114,7 @@ test('a response that shows nothing of a tenant records nothing', async () => {
     expect(await recordedBy(read(id, { query })), id).toEqual([])
 })
 
-test('an operator’s stream records each tenant once, when it first shows something of it', async () => {
+test('an operator’s stream records each tenant once, when it first shows an event of that tenant', async () => {
   const id = `stream-${crypto.randomUUID()}`
   const headers = { authorization: `Bearer ${operator}`, accept: 'text/event-stream', 'x-request-id': id }
   const abort = new AbortController()
@@ -157,7 +160,7 @@ const operatorReads = routeIds.filter((id) => {
   return route.access === 'operator' && route.method === 'GET'
 })
 
-test('every operator route whose answer names tenants records them, but for the inventory', () => {
+test('every operator route whose response names tenants records them, except the inventory', () => {
   const naming = operatorReads.filter((id) =>
     /"(project_id|organization_id)"/.test(JSON.stringify(routeOf(id).answer)),
   )

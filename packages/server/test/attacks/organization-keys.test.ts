@@ -4,7 +4,7 @@ import { addKey, addProject, addUser, ownerToken, tokenOf } from '@slipway/testi
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** Keys of an organization: what they open, and what ends with the one who made them. */
+/** Organization keys: what they give access to, and when they are revoked together with their creator's rights. */
 
 let service: TestService
 let owner: string
@@ -26,7 +26,7 @@ const createKey = (token: string, role: Role, more = {}) =>
 const keyOf = async (token: string, role: Role) => (await createKey(token, role)).body
 const works = async (secret: string) => (await service.call('rootGet', { token: secret })).status === 200
 
-test('the list of an organization’s keys tells prefix, last use and end of each, and no secret', async () => {
+test('the list of organization keys shows prefix, last use and expiry of each key, but no secret', async () => {
   const expires_at = '2099-01-01T00:00:00.000Z'
   const { id, secret, prefix } = (
     await createKey(owner, 'viewer', { expires_at, allowed_cidrs: ['127.0.0.0/8'] })
@@ -45,7 +45,7 @@ test('the list of an organization’s keys tells prefix, last use and end of eac
   await eventually(async () => (await listed()).last_used_at !== '')
 })
 
-test('a key of an organization opens every project of it, as far as its role goes', async () => {
+test('an organization key gives access to every project of the organization, within its role', async () => {
   const { organization_id } = service.credentials
   const project_id = await addProject(service, owner, organization_id, 'second')
   const statuses = async (role: Role) => {
@@ -78,7 +78,7 @@ test('a key of an organization opens every project of it, as far as its role goe
   expect((await service.call('adminUserList', { token })).status).toBe(403)
 })
 
-test('no user and no key can create a key with more rights than its own', async () => {
+test('neither a user nor a key can create a key with more rights than its own', async () => {
   const admin = await member('admin')
   expect((await createKey(admin.token, 'owner')).status).toBe(403)
   const { secret } = await keyOf(admin.token, 'admin')
@@ -87,7 +87,7 @@ test('no user and no key can create a key with more rights than its own', async 
   expect((await createKey(service.credentials.access_key, 'viewer')).status).toBe(403)
 })
 
-test('demotion ends a member’s keys of the organization above the role that is left', async () => {
+test('demoting a member revokes the member’s organization keys above the new role', async () => {
   const other = await member('owner')
   const keys = { owner: await keyOf(other.token, 'owner'), viewer: await keyOf(other.token, 'viewer') }
   await service.ok('memberUpdate', { token: owner, params: { user_id: other.id }, body: { role: 'member' } })
@@ -95,7 +95,7 @@ test('demotion ends a member’s keys of the organization above the role that is
   expect(await works(keys.viewer.secret)).toBe(true)
 })
 
-test('removal ends a member’s keys of the organization and tells which of its projects stay', async () => {
+test('removing a member revokes the member’s organization keys and lists the project keys that stay valid', async () => {
   const other = await member('admin')
   const ofOrganization = await keyOf(other.token, 'viewer')
   const left = await addKey(service, other.token, service.credentials.project_id, 'read')
@@ -118,7 +118,7 @@ test('removal ends a member’s keys of the organization and tells which of its 
   expect(items).toHaveLength(1)
 })
 
-test('demotion lists the project keys that a member made, and revokes them if asked', async () => {
+test('demoting a member lists the project keys that the member created, and revokes them on request', async () => {
   const demote = (user_id: string, role: Role, query = {}) =>
     service.ok('memberUpdate', { token: owner, params: { user_id }, query, body: { role } })
   const other = await member('admin')
@@ -127,7 +127,7 @@ test('demotion lists the project keys that a member made, and revokes them if as
   expect(demoted).toMatchObject({ role: 'viewer', access_keys: [{ id: left.id, created_by: other.id }] })
   expect(JSON.stringify(demoted)).not.toContain(left.secret)
   expect(await works(left.secret)).toBe(true)
-  // What is no demotion touches no key.
+  // A change of role that is not a demotion revokes no key.
   expect((await demote(other.id, 'viewer', { revoke_keys: true })).access_keys).toEqual([])
   expect((await demote(other.id, 'admin', { revoke_keys: true })).access_keys).toEqual([])
   expect(await works(left.secret)).toBe(true)
@@ -140,7 +140,7 @@ test('demotion lists the project keys that a member made, and revokes them if as
   expect(items).toHaveLength(1)
 })
 
-test('a key works from its allowed addresses, and is refused as unknown from all others', async () => {
+test('a key works from its allowed addresses, and is treated as unknown from all others', async () => {
   const body = {
     name: 'office',
     role: 'read',
@@ -160,7 +160,7 @@ test('a key works from its allowed addresses, and is refused as unknown from all
   expect((await service.call('adminUserList', { token: operator.secret })).status).toBe(401)
 })
 
-test('an address block that is none is refused with its place', async () => {
+test('an invalid address block is rejected with its index', async () => {
   for (const block of ['10.0.0.1/8', '010.0.0.1', 'fe80::1%eth0', '2001:db8::/129', 'localhost', '']) {
     const body = { name: 'odd', role: 'read', allowed_cidrs: ['10.0.0.0/8', block] }
     const { status, body: error } = await service.call('accessKeyCreate', { token: owner, body })

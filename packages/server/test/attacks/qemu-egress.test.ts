@@ -9,7 +9,7 @@ import { Egress, mayReach } from '../../src/engines/qemu/forwarder/egress.ts'
 import { GuestLink } from '../../src/engines/qemu/forwarder/guest-link.ts'
 import { readIpv4, readTcp, tcpFlags, tcpFrame } from '../../src/engines/qemu/forwarder/packets.ts'
 
-/** A hostile guest, frame by frame: the test is at the place of QEMU. */
+/** A hostile guest, simulated frame by frame: the test takes the place of QEMU. */
 const guestMac = '0a:00:00:00:00:01'
 const gateway = '100.127.255.2'
 const everywhere: CompiledRule = {
@@ -56,7 +56,7 @@ test('a guest cannot reach private, link-local or loopback addresses of the host
   await expect.poll(() => accepted).toBe(1)
 })
 
-test('a guest whose rules allow no egress reaches nothing, and neither does one without egress', async () => {
+test('a guest whose rules allow no egress reaches nothing, and neither does a guest without egress', async () => {
   const { port } = secretService.address() as AddressInfo
   const deny = { ...everywhere, ruleId: 'no', action: 'deny' as const }
   for (const rules of [[], [{ ...everywhere, peers: ['198.51.100.0/24'] }], [deny, everywhere]]) {
@@ -67,7 +67,7 @@ test('a guest whose rules allow no egress reaches nothing, and neither does one 
   expect(await knock(gateway, port)).toBe('refused')
 })
 
-test('a guest reaches public addresses only, and not those that the host itself has', () => {
+test('a guest reaches only public addresses, except those of the host itself', () => {
   expect(mayReach('9.9.9.9', [])).toBe(true)
   const special = ['0.0.0.0', '100.100.100.200', '192.0.0.192', '198.18.0.1', '224.0.0.1', '255.255.255.255']
   for (const address of special) expect([address, mayReach(address, [])]).toEqual([address, false])
@@ -77,7 +77,7 @@ test('a guest reaches public addresses only, and not those that the host itself 
   expect(mayReach('10.2.2.3', ['10.1.0.0/16'])).toBe(false)
 })
 
-test('a guest cannot send from an address other than its own', async () => {
+test('a guest cannot send packets with a source address other than its own', async () => {
   egress.update(['127.0.0.1/32'], [everywhere])
   const { port } = secretService.address() as AddressInfo
   const before = accepted
@@ -89,7 +89,7 @@ test('a guest cannot send from an address other than its own', async () => {
 
 let nextPort = 42_000
 
-/** What becomes of a connection that the guest begins. */
+/** Returns the outcome of a connection that the guest opens. */
 async function knock(address: string, port: number): Promise<'open' | 'refused'> {
   const guestPort = nextPort++
   const answered = new Promise<'open' | 'refused'>((resolve) => {

@@ -37,7 +37,7 @@ afterAll(async () => {
 const create = (body: object) =>
   service.call('adminImageCreate', { token: service.credentials.operator_key, body })
 
-test('an image that an operator names by a path, a link or at will is refused by the API', async () => {
+test('the API rejects images with a path, an unregistered file or an invalid source', async () => {
   const sources = [
     { kind: 'disk', file: '../../../../etc/shadow', format: 'raw', sha256: '0'.repeat(64) },
     { kind: 'disk', file: '/etc/shadow' },
@@ -53,7 +53,7 @@ test('an image that an operator names by a path, a link or at will is refused by
   }
 })
 
-test('an unregistered image does not come in by way of another location', async () => {
+test('an unregistered image cannot be added through another location', async () => {
   for (const source of [{ kind: 'disk', file: 'shadow.img' }, {}]) {
     const name = `detour-${Object.keys(source).length}:latest`
     const detour = await create({ name, locations: ['us-east1-a'], source })
@@ -68,7 +68,7 @@ test('an unregistered image does not come in by way of another location', async 
   }
 })
 
-test('a registered image gets a second name by a member of its source, and keeps the rest of it', async () => {
+test('a registered image can get a second name with only its file, and the alias keeps the full source', async () => {
   const source = { kind: 'disk', file: `${'a'.repeat(64)}.img`, sha256: 'a'.repeat(64), format: 'qcow2' }
   await service.sql(`UPDATE images SET source = $1, is_registered = true WHERE name = 'debian12:latest'`, [
     source,
@@ -79,7 +79,7 @@ test('a registered image gets a second name by a member of its source, and keeps
   expect(row).toEqual({ source })
 })
 
-test('a row that names a file outside the images folder opens no file of the host', async () => {
+test('an image row that names a file outside the images folder opens no file of the host', async () => {
   await symlink(secretFile, join(images, `${await sha256(secretFile)}.img`))
   await symlink(dataDir, join(images, 'mini-link'))
   const sums = { kernelSha256: '', initrdSha256: '', osSha256: '' }
@@ -101,7 +101,7 @@ test('a row that names a file outside the images folder opens no file of the hos
     })
 })
 
-test('a crafted image that refers to a file of the host is refused at import and before every use', async () => {
+test('a crafted image that refers to a file of the host is rejected at import and before every use', async () => {
   const pointing = {
     backing: await crafted('backing.qcow2', '-b', secretFile, '-F', 'raw'),
     json: await jsonBacking(),
@@ -117,7 +117,7 @@ test('a crafted image that refers to a file of the host is refused at import and
   }
 })
 
-test('a disk whose QEMU was made to write another header is not opened with the rights of the server', async () => {
+test('a disk whose header was rewritten by a compromised QEMU is not opened with the rights of the server', async () => {
   const disk = await crafted('disk.qcow2', '-o', `data_file=${join(dataDir, 'elsewhere.raw')}`)
   await expect(growImage(disk, 2, signal)).rejects.toThrow('refers to another file')
   await symlink(secretFile, join(dataDir, 'linked.qcow2'))
@@ -125,7 +125,7 @@ test('a disk whose QEMU was made to write another header is not opened with the 
   expect(await readFile(secretFile, 'utf8')).toBe(secret)
 })
 
-test('an image is never guessed to be of another format than its first bytes say', async () => {
+test('the format of an image is read only from its first bytes', async () => {
   const raw = join(dataDir, 'raw.img')
   await writeFile(raw, Buffer.alloc(1024 ** 2))
   expect(await describeFile(raw)).toEqual({ format: 'raw', virtualSizeGib: 1 })
@@ -140,7 +140,7 @@ async function crafted(name: string, ...options: string[]): Promise<string> {
   return file
 }
 
-/** A backing file in QEMU's own notation, which no check of paths would notice. */
+/** A backing file in QEMU's own notation, which a path check would not notice. */
 async function jsonBacking(): Promise<string> {
   const file = await crafted('json.qcow2')
   const name = `json:{"driver":"raw","file":{"driver":"file","filename":"${secretFile}"}}`

@@ -42,14 +42,14 @@ afterAll(async () => {
   delete process.env.SLIPWAY_TEST_SECRET
 }, 60_000)
 
-/** The one group that a VM needs, where /dev/kvm is not open to all. */
+/** The only group that a VM needs, if /dev/kvm is not accessible to all users. */
 async function kvmGroup(): Promise<string> {
   const { mode, gid } = await stat('/dev/kvm').catch(() => ({ mode: 0, gid: 0 }))
   const isForGroup = (mode & 0o006) !== 0o006 && (mode & 0o060) === 0o060
   return isForGroup && gid !== 0 ? String(gid) : ''
 }
 
-test('a VM runs under its own unprivileged user, or the host record says that it does not', async () => {
+test('a VM runs as its own unprivileged user, or the host record says that it does not', async () => {
   const uids = [await statusOf(victim), await statusOf(hostile)].map((status) => status.Uid!.split('\t'))
   for (const uid of uids) expect(new Set(uid).size).toBe(1)
   if (!isRoot) {
@@ -66,7 +66,7 @@ test('a VM runs under its own unprivileged user, or the host record says that it
   })
 })
 
-test('a VM has its own limits and namespaces where the host record says so, and nothing else is claimed', async () => {
+test('a VM has its own limits and namespaces exactly where the host record says so', async () => {
   const { own_cgroup, own_namespaces } = host.capabilities.isolation as {
     own_cgroup: boolean
     own_namespaces: string[]
@@ -83,7 +83,7 @@ test('a VM has its own limits and namespaces where the host record says so, and 
   expect(notIsolated.some((line) => line.startsWith('network: '))).toBe(!own_namespaces.includes('net'))
 })
 
-test('what serves a shared volume to a VM is limited with it where the host record says so', async () => {
+test('the process that serves a shared volume has the limits of its VM where the host record says so', async () => {
   const volume = diskOf(host.name, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
   await engine.ensureDisk(volume, call())
   await engine.attachDisk(victim, volume, call())
@@ -111,16 +111,17 @@ test('a VM opens no port on the host through which a local user could bypass the
   expect([mode & 0o777, uid]).toEqual([0o700, process.getuid?.()])
 })
 
-test('a VM is told nothing of the server by its environment', async () => {
+test('the environment of a VM process reveals nothing about the server', async () => {
   const environment = await readFile(`/proc/${await pidOf(victim)}/environ`, 'utf8')
   expect(environment).not.toContain('sk_live_secret')
 })
 
-test('a QEMU that was taken over reaches no other VM, and lays no link where the server reads', async () => {
+test('a compromised QEMU process cannot access other VMs or create links in folders that the server reads', async () => {
   const uid = Number((await statusOf(hostile)).Uid!.split('\t')[0])
   const as = (script: string) =>
     spawnSync('/bin/sh', ['-c', script], { cwd: folderOf(hostile), ...(isRoot && { uid, gid: uid }) }).status
-  // Without users of their own VMs are only as apart as the record says, and this is what it warns of.
+  // Without separate users, VMs are isolated only as far as the record says. This is the risk that the record warns
+  // about.
   const expected = isRoot ? expect.not.toSatisfy((status) => status === 0) : 0
   expect(as('cat os.qcow2 >/dev/null')).toBe(0)
   expect(as(`cat '${folderOf(victim)}/os.qcow2' >/dev/null`)).toEqual(expected)
@@ -132,7 +133,7 @@ test('a QEMU that was taken over reaches no other VM, and lays no link where the
   expect(as('ls sockets/qmp.sock')).toEqual(expected)
 })
 
-test('a server that is not root says which walls are missing', async () => {
+test('a server without root reports which isolation measures are missing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-nobody-'))
   try {
     const program = join(folder, 'find.mjs')

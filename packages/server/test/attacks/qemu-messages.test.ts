@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { lastWords, run } from '../../src/engines/qemu/command.ts'
 import { withQmp } from '../../src/engines/qemu/process/qmp.ts'
 
-test('what a program of the host says reaches a tenant without the places of its files', () => {
+test('output of host programs is shown to tenants without the folders of its files', () => {
   const said = `qemu-system-x86_64: -blockdev {"filename":"/srv/slipway/qemu/a/vms/1/os.qcow2"}: Could not open '/srv/slipway/qemu/images/ab.img': No such file`
   expect(lastWords(said)).toBe(
     `qemu-system-x86_64: -blockdev {"filename":"os.qcow2"}: Could not open 'ab.img': No such file`,
@@ -13,7 +13,7 @@ test('what a program of the host says reaches a tenant without the places of its
   expect(lastWords('7/8 of 10/s at 1/2')).toBe('7/8 of 10/s at 1/2')
 })
 
-test('error messages of the qemu engine contain no path of the host', async () => {
+test('error messages of the qemu engine contain no host paths', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-messages-'))
   const file = join(folder, 'text.qcow2')
   await writeFile(file, 'no image')

@@ -4,7 +4,7 @@ import { type ApiResponse, startService, type TestService } from '@slipway/testi
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** An organization whose owner tries to get more than its quotas. */
+/** The owner of an organization tries to exceed its quotas. */
 let service: TestService
 let organization_id: string
 let owner: string
@@ -55,7 +55,7 @@ test('if several projects request the last GPU of their organization at once, ex
   expect(items.find(({ name }) => name === 'a40_gpus')!.available).toBe(0)
 })
 
-test('projects end where the quota of the organization says, however many ask at once, and go on when one is deleted', async () => {
+test('concurrent project creations stop at the organization quota, and work again after a project is deleted', async () => {
   await limit({ projects: 5 })
   const create = (index: number) =>
     service.call('projectCreate', { token: owner, body: { name: `more-${index}`, organization_id } })
@@ -67,7 +67,7 @@ test('projects end where the quota of the organization says, however many ask at
   expect((await create(9)).status).toBe(200)
 })
 
-test('projects bring their networks, subnets and rules, which count as well', async () => {
+test('the networks, subnets and rules that come with a project count towards the quotas', async () => {
   await limit({ projects: 100 })
   for (const name of ['networks', 'subnets', 'firewall_rules']) {
     const { used, max } = (await quota(name))!
@@ -85,7 +85,7 @@ const groupMember = () => {
   return vm
 }
 
-test('networks, subnets, keys, SSH keys, members and webhooks end at the quota of the organization', async () => {
+test('networks, subnets, keys, SSH keys, members and webhooks are limited by the organization quota', async () => {
   const [project_id, other] = [
     await addProject(service, owner, organization_id, 'full'),
     await addProject(service, owner, organization_id, 'other'),
@@ -165,7 +165,7 @@ test('networks, subnets, keys, SSH keys, members and webhooks end at the quota o
   }
 })
 
-test('a new organization has the quotas of the configuration', async () => {
+test('a new organization gets the quotas of the configuration', async () => {
   const { operator_key: token } = service.credentials
   const { id } = await service.ok('adminOrganizationCreate', { token, body: { name: 'Fresh' } })
   const params = { organization_id: id }

@@ -61,7 +61,7 @@ test('a key that is revoked while its request body is being sent changes nothing
   expect(await service.sql('SELECT FROM disks WHERE name = $1', [name])).toEqual([])
 })
 
-test('a key that is revoked while its request waits gets no data', async () => {
+test('a key that is revoked during a long poll gets no data', async () => {
   const { secret, revoke } = await newKey()
   const { operation } = await resources.createDisk()
   const answer = service.call('operationGet', {
@@ -69,7 +69,7 @@ test('a key that is revoked while its request waits gets no data', async () => {
     params: { operation_id: operation.operation_id },
     query: { wait: 60 },
   })
-  // The wait starts before the key is revoked: a later request would be refused at once.
+  // The long poll starts before the key is revoked, because a later request would be refused immediately.
   await service.request('GET', '/v0.1')
   await revoke()
   await service.another((config) => {

@@ -28,7 +28,7 @@ const failureOf = ({ status, body }: { status: number; body: unknown }) => {
   const { code, error_description } = body as { code: string; error_description: string }
   return [status, code, error_description]
 }
-/** The authenticator's code at the service's time. */
+/** Returns the authenticator's code at the service's time. */
 const codeAt = async (uri: string) =>
   URI.parse(uri).generate({ timestamp: (await pingDatabase(service.database)).getTime() } as never)
 
@@ -37,12 +37,12 @@ async function enrol(person: Person) {
   const { otpauth_uri } = await service.ok('authTotpCreate', { token, body: { current_password: password } })
   const code = await codeAt(otpauth_uri)
   const { recovery_codes } = await service.ok('authTotpConfirm', { token, body: { code } })
-  // The code that confirmed is spent: the next one counts.
+  // The code that confirmed the set-up is already used, so the next code is needed.
   await service.clock.advance('31 seconds')
   return { uri: otpauth_uri, recoveryCodes: recovery_codes, spent: code }
 }
 
-test('a second factor is asked for after the right password alone, and a code works once', async () => {
+test('a second factor is requested only after the correct password, and each code works once', async () => {
   const person = await newPerson()
   const { uri, spent } = await enrol(person)
   expect(failureOf(await signIn(person.email))).toEqual([400, 'invalid_grant', 'totp_required'])
@@ -58,7 +58,7 @@ test('a second factor is asked for after the right password alone, and a code wo
   expect(failureOf(await signIn(person.email, { totp_code }))[1]).toBe('invalid_grant')
 })
 
-test('the caller learns whether a second factor is set up, which a begun one is not', async () => {
+test('the caller can see whether a second factor is set up, and an unconfirmed one does not count', async () => {
   const person = await newPerson()
   const hasTotp = async () => (await service.ok('rootGet', { token: person.token })).caller.has_totp
   expect(await hasTotp()).toBe(false)
@@ -71,7 +71,7 @@ test('the caller learns whether a second factor is set up, which a begun one is 
   expect((await service.ok('rootGet')).caller.has_totp).toBe(false)
 })
 
-test('one code opens one of many sign-ins at the same time', async () => {
+test('one code completes only one of several concurrent sign-ins', async () => {
   const person = await newPerson()
   const { uri } = await enrol(person)
   const totp_code = await codeAt(uri)
@@ -79,7 +79,7 @@ test('one code opens one of many sign-ins at the same time', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
 })
 
-test('recovery codes stand in once each, however they are typed', async () => {
+test('each recovery code replaces a second-factor code once, in any spelling', async () => {
   const person = await newPerson()
   const { recoveryCodes } = await enrol(person)
   expect(recoveryCodes).toHaveLength(10)
@@ -107,7 +107,7 @@ test('wrong second-factor codes are counted together, and a correct password doe
   expect((await service.call('authTotpRemove', { token, body: { code: '000000' } })).status).toBe(429)
 })
 
-test('a second factor needs the password to begin and a code to end, and is encrypted at rest', async () => {
+test('setting up a second factor needs the password, removing it needs a code, and its secret is encrypted at rest', async () => {
   const person = await newPerson()
   const { token } = person
   const wrong = { token, body: { current_password: 'not this one' } }
@@ -127,7 +127,7 @@ test('a second factor needs the password to begin and a code to end, and is encr
   expect((await signIn(person.email)).status).toBe(200)
 })
 
-test('an operator removes a lost second factor, which ends the sessions of the user', async () => {
+test('an operator can remove a lost second factor, which ends the sessions of the user', async () => {
   const person = await newPerson()
   await enrol(person)
   const target = { token: service.credentials.operator_key, params: { user_id: person.id } }
@@ -137,7 +137,7 @@ test('an operator removes a lost second factor, which ends the sessions of the u
   expect((await service.call('adminUserTotpDelete', target)).status).toBe(409)
 })
 
-test('an organization that demands a second factor keeps sessions without one out, and keys in', async () => {
+test('an organization that requires a second factor refuses sessions without one, but still accepts keys', async () => {
   const organization_id = await addOrganization(service.database)
   const params = { organization_id }
   const owner = await newPerson({ [organization_id]: 'owner' })

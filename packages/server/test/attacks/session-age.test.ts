@@ -2,7 +2,7 @@ import { addUser, password } from '@slipway/testing/people.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-/** A session ends after its longest age, however often it is refreshed. */
+/** A session ends at its maximum age, even if it is refreshed. */
 
 let service: TestService
 let email: string
@@ -20,7 +20,7 @@ const signIn = () =>
 const refresh = (refresh_token: string) =>
   service.call('authToken', { token: null, body: { grant_type: 'refresh_token', refresh_token } })
 
-test('a session that is refreshed every week ends after 30 days, with its last tokens', async () => {
+test('a session that is refreshed every week ends after 30 days, and so do its latest tokens', async () => {
   let { refresh_token } = await signIn()
   for (let week = 1; week <= 4; week++) {
     await service.clock.advance('7 days')
@@ -38,13 +38,13 @@ test('a session that is refreshed every week ends after 30 days, with its last t
   expect(items).toHaveLength(1)
   expect(Date.parse(items[0]!.expires_at) - Date.parse(items[0]!.created_at)).toBe(30 * 86_400_000)
   await service.clock.advance('11 minutes')
-  // Empties the cache of callers, which follows the clock of the process.
+  // Clears the cache of callers, which uses the clock of the process.
   service.server.services.signals.send('access')
   expect((await service.call('rootGet', { token })).status).toBe(401)
   expect(await refresh(last.refresh_token)).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
 })
 
-test('the operator chooses the longest age', async () => {
+test('the operator can configure the maximum session age', async () => {
   const { signIn: config } = service.server.services.config
   config.sessionDays = 2
   const { refresh_token } = await signIn()

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-test('a user has at most 100 sessions, and a further one ends the session that was used least recently', async () => {
+test('a user has at most 100 sessions, and a new one replaces the least recently used session', async () => {
   const user = await addUser(service.database)
   const tokens: string[] = []
   for (let i = 0; i < 101; i++) tokens.push(await tokenOf(service.database, user))

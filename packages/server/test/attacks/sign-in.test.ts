@@ -4,7 +4,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createSetupCode } from '../../src/accounts/credentials.ts'
 
-/** Fewer than by default, in the same proportion: each costs the time of a password. */
+/** Lower limits than the defaults, in the same proportion, because each attempt costs a password hash. */
 const limits = { passwordFailuresPerMinute: 3, passwordFailuresPerAddress: 6, passwordFailuresPerEmail: 9 }
 let service: TestService
 beforeAll(async () => {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 let addresses = 0
-/** An address that is unique in this file. */
+/** Returns an address that is unique in this file. */
 const newAddress = () => `198.18.${Math.floor(++addresses / 250)}.${addresses % 250}`
 
 const from = (address: string, path: string, body: object, token: string | null = null) =>
@@ -29,7 +29,7 @@ const signIn = async (address: string, email: string, word = password) =>
   (await from(address, 'token', { grant_type: 'password', email, password: word })).status
 const guess = (address: string, email: string) => signIn(address, email, `guess ${randomUUID()}`)
 
-test('a flood of random e-mails from one address refuses nobody else', async () => {
+test('a flood of random e-mail addresses from one client address does not block other clients', async () => {
   const users = await Promise.all(Array.from({ length: 25 }, () => addUser(service.database)))
   const attacker = newAddress()
   const flood = Promise.all(Array.from({ length: 300 }, () => guess(attacker, someEmail('random'))))
@@ -40,7 +40,7 @@ test('a flood of random e-mails from one address refuses nobody else', async () 
   expect(statuses.filter((status) => status === 429)).toHaveLength(300 - limits.passwordFailuresPerAddress)
 })
 
-test('e-mails sprayed from one address are limited for a minute, by its /64 under IPv6, and in all processes', async () => {
+test('e-mail addresses tried from one client address are limited for a minute, per /64 for IPv6, and across all processes', async () => {
   const second = await service.another()
   for (const address of [() => '198.19.0.1', () => `2001:db8:7:8:${(++addresses).toString(16)}::1`]) {
     for (let index = 0; index < limits.passwordFailuresPerAddress; index++)
@@ -58,7 +58,7 @@ test('e-mails sprayed from one address are limited for a minute, by its /64 unde
   }
 })
 
-test('the right sign-ins of an attacker do not clear what was sprayed from the same address', async () => {
+test('successful sign-ins of an attacker do not reset the failure count of the client address', async () => {
   const own = await addUser(service.database)
   const address = newAddress()
   for (let index = 0; index < limits.passwordFailuresPerAddress - 1; index++) {
@@ -71,7 +71,7 @@ test('the right sign-ins of an attacker do not clear what was sprayed from the s
 })
 
 test.each(['known', 'unknown'])(
-  'guesses at one %s e-mail from many addresses meet pauses that double',
+  'guesses at one %s e-mail address from many client addresses are delayed, and the delay doubles',
   async (kind) => {
     const email = kind === 'known' ? (await addUser(service.database)).email : someEmail('nobody')
     for (let index = 0; index < limits.passwordFailuresPerEmail; index++)
@@ -88,7 +88,7 @@ test.each(['known', 'unknown'])(
   },
 )
 
-test('nobody is locked out where they signed in within 30 days', async () => {
+test('a user is never locked out at an address where they signed in within the last 30 days', async () => {
   const user = await addUser(service.database)
   const [home, former] = [newAddress(), newAddress()]
   expect(await signIn(former, user.email)).toBe(200)
@@ -123,7 +123,7 @@ test.each([
   expect((await from(newAddress(), 'setup', { code, email: someEmail(), password })).status).toBe(200)
 })
 
-test('codes guessed by many lock nobody out, and a right code clears no guess', async () => {
+test('codes guessed from many client addresses lock no user out, and a correct code does not reset the count', async () => {
   for (let index = 0; index < limits.passwordFailuresPerEmail + 1; index++)
     expect((await from(newAddress(), 'reset', { code: 'guess', password })).status).toBe(400)
   const { user_id } = await service.ok('memberCreate', {

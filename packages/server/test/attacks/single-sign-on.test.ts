@@ -3,7 +3,7 @@ import { addOrganization, addUser, password, someEmail, tokenOf } from '@slipway
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
-/** A provider's token is valid for its subject, for this service and for now, but proves no e-mail address. */
+/** A provider's token is valid for its subject, for this service and for now, but does not prove an e-mail address. */
 
 let service: TestService
 let stand: OidcStand
@@ -42,7 +42,7 @@ beforeEach(() => {
 
 type Jar = Map<string, string>
 
-/** Follows redirects as a browser would, with cookies, up to a page of the console. */
+/** Follows redirects with cookies, as a browser would, until a console page. */
 async function visit(start: string, jar: Jar = new Map()): Promise<{ path: string; jar: Jar }> {
   for (let url = new URL(start), hops = 0; hops < 15; hops++) {
     if (url.origin === service.url && !url.pathname.startsWith('/v0.1/'))
@@ -66,7 +66,7 @@ const keepCookies = (jar: Jar, answer: Response) => {
   }
 }
 
-/** Refreshes the console session that a visit brought, as each page does. */
+/** Refreshes the console session of a visit, as each page does. */
 async function refreshIn(jar: Jar): Promise<{ status: number; token: string }> {
   const answer = await fetch(`${service.url}/_console/session`, {
     method: 'POST',
@@ -85,7 +85,7 @@ async function signIn() {
 }
 const refused = async () => expect((await visit(begin())).path).toBe('/sign-in?sso=refused')
 
-test('a subject signs in to an account of its own, the same one each time', async () => {
+test('a provider subject gets its own account, the same one at each sign-in', async () => {
   const first = await signIn()
   expect(first.caller).toMatchObject({ kind: 'user', email: stand.account.email, is_operator: false })
   stand.account.email = 'renamed@example.com'
@@ -118,7 +118,7 @@ const link = async (token: string) => {
 const unlink = (token: string, provider = 'company') =>
   service.call('authOidcUnlink', { token, params: { provider } })
 
-test('a signed-in user links an identity, which nobody else can link then', async () => {
+test('a signed-in user can link an identity, which no other user can link afterwards', async () => {
   const user = await addUser(service.database)
   expect((await link(await tokenOf(service.database, user))).path).toBe('/account')
   expect((await signIn()).caller.id).toBe(user.id)
@@ -127,7 +127,7 @@ test('a signed-in user links an identity, which nobody else can link then', asyn
   expect((await signIn()).caller.id).toBe(user.id)
 })
 
-test('a user takes a linked identity off, which then opens another account', async () => {
+test('a user can unlink an identity, which then signs in to a separate account', async () => {
   const user = await addUser(service.database)
   const token = await tokenOf(service.database, user)
   expect((await unlink(token)).status).toBe(404)
@@ -149,14 +149,14 @@ test('a user takes a linked identity off, which then opens another account', asy
   expect([...events, ...pending]).toHaveLength(1)
 })
 
-test('an account without a password keeps its only identity', async () => {
+test('an account without a password cannot unlink its only identity', async () => {
   const { token } = await signIn()
   const refusal = await unlink(token)
   expect([refusal.status, refusal.body]).toMatchObject([409, { code: 'conflict' }])
   expect((await service.ok('authIdentityList', { token })).items).toHaveLength(1)
 })
 
-test('what claims gave ends when the identity is taken off', async () => {
+test('roles from claims end when the identity is unlinked', async () => {
   const organizationId = await addOrganization(service.database, 'Company')
   const user = await addUser(service.database)
   const own = await tokenOf(service.database, user)
@@ -171,7 +171,7 @@ test('what claims gave ends when the identity is taken off', async () => {
   await service.sql('UPDATE organizations SET name = $1 WHERE id = $2', ['Company of before', organizationId])
 })
 
-test('tokens that are not for this sign-in are refused: nonce, audience, issuer, age', async () => {
+test('tokens that are not for this sign-in are rejected: nonce, audience, issuer, age', async () => {
   const now = Math.floor(Date.now() / 1000)
   for (const claims of [
     { nonce: 'of another sign-in' },
@@ -186,7 +186,7 @@ test('tokens that are not for this sign-in are refused: nonce, audience, issuer,
   await signIn()
 })
 
-test('an unverified address, or one of another domain, is refused where domains are named', async () => {
+test('an unverified address or one of another domain is refused if allowed domains are configured', async () => {
   stand.account.email_verified = false
   await refused()
   stand.account = { ...stand.account, email: 'ada@elsewhere.example', email_verified: true }
@@ -195,13 +195,13 @@ test('an unverified address, or one of another domain, is refused where domains 
   await refused()
 })
 
-test('a key that the provider rotated a moment ago is known at once', async () => {
+test('a key that the provider has just rotated is accepted immediately', async () => {
   const before = await signIn()
   await stand.rotateKey()
   expect((await signIn()).caller.id).toBe(before.caller.id)
 })
 
-test('a code that another browser brings, or a state that was changed, opens nothing', async () => {
+test('a code from another browser or a modified state is rejected', async () => {
   const started = await fetch(begin(), { redirect: 'manual' })
   const cookie = started.headers.getSetCookie()[0]!
   expect(cookie).toMatch(/; Path=\/v0.1\/auth\/oidc; HttpOnly; SameSite=Lax$/)
@@ -217,7 +217,7 @@ test('a code that another browser brings, or a state that was changed, opens not
   expect((await visit(provider, garbled)).path).toBe('/sign-in?sso=refused')
 })
 
-test('an owner whose claim is lost does not come back by an invitation made before', async () => {
+test('an owner who lost the claim cannot return with an invitation created before', async () => {
   const organization_id = await addOrganization(service.database, 'Company')
   await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
   stand.account.groups = ['founders']
@@ -236,7 +236,7 @@ test('an owner whose claim is lost does not come back by an invitation made befo
   await service.sql(`UPDATE organizations SET name = 'Former company' WHERE id = $1`, [organization_id])
 })
 
-test('a role follows its claim at each sign-in and goes with it, and what a link gave stays', async () => {
+test('a role follows its claim at each sign-in and ends with it, and a role from an invitation stays', async () => {
   const organization_id = await addOrganization(service.database, 'Company')
   const params = { organization_id }
   stand.account.groups = ['ml', 'gpu-admins', 'unknown']
@@ -280,7 +280,7 @@ test('a role follows its claim at each sign-in and goes with it, and what a link
   expect(rename.status).toBe(409)
 })
 
-test('a second factor at the provider counts where an organization demands one', async () => {
+test('a second factor at the provider counts where an organization requires one', async () => {
   const organization_id = await addOrganization(service.database, 'Careful')
   await service.sql('UPDATE organizations SET require_totp = true WHERE id = $1', [organization_id])
   const plain = await signIn()
@@ -295,7 +295,7 @@ test('a second factor at the provider counts where an organization demands one',
   expect((await read((await signIn()).token)).status).toBe(200)
 })
 
-test('a suspended account does not sign in, and a provider that is not there is not found', async () => {
+test('a suspended account cannot sign in, and an unknown provider returns 404', async () => {
   const { caller } = await signIn()
   const params = { user_id: caller.id }
   const token = service.credentials.operator_key
@@ -307,7 +307,7 @@ test('a suspended account does not sign in, and a provider that is not there is 
 
 /** Runs with an organization in which claims give roles. */
 async function inCompany(work: (organization_id: string) => Promise<void>) {
-  // The name must be unique for claims to give roles in it.
+  // Claims give roles only if the organization's name is unique.
   await service.sql(`UPDATE organizations SET name = 'Former company' WHERE name = 'Company'`)
   const organization_id = await addOrganization(service.database, 'Company')
   await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
@@ -318,7 +318,7 @@ const createProject = async (token: string, organization_id: string) =>
     .status
 
 for (const givesRefreshTokens of [false, true])
-  test(`a role ends at the next refresh after its claim, ${givesRefreshTokens ? 'with a refresh token' : 'by userinfo'}`, async () => {
+  test(`a role ends at the first refresh after its claim is removed, ${givesRefreshTokens ? 'with a refresh token' : 'with userinfo'}`, async () => {
     await inCompany(async (organization_id) => {
       stand.givesRefreshTokens = givesRefreshTokens
       stand.account.groups = ['gpu-admins']
@@ -329,17 +329,17 @@ for (const givesRefreshTokens of [false, true])
       stand.account.groups = ['ml']
       const demoted = await refreshIn(jar)
       expect(await createProject(demoted.token, organization_id)).toBe(403)
-      // The token from before is of the same session and user.
+      // The earlier token belongs to the same session and user.
       expect(await createProject(token, organization_id)).toBe(403)
       stand.account.groups = []
       expect(await createProject((await refreshIn(jar)).token, organization_id)).toBe(404)
-      // The sign-in refreshes the session, too.
+      // Signing in refreshes the session, too.
       expect(stand.refreshes).toBe(givesRefreshTokens ? 4 : 0)
     })
   })
 
 for (const givesRefreshTokens of [false, true])
-  test(`a session ends when the provider no longer confirms its user, ${givesRefreshTokens ? 'with a refresh token' : 'by userinfo'}`, async () => {
+  test(`a session ends when the provider no longer confirms its user, ${givesRefreshTokens ? 'with a refresh token' : 'with userinfo'}`, async () => {
     await inCompany(async (organization_id) => {
       stand.givesRefreshTokens = givesRefreshTokens
       stand.account.groups = ['gpu-admins']
@@ -350,7 +350,7 @@ for (const givesRefreshTokens of [false, true])
     })
   })
 
-test('while the provider is down a session goes on until its longest age, and no refresh makes it longer', async () => {
+test('while the provider is down, a session continues until its maximum age, and refreshing does not extend it', async () => {
   await inCompany(async (organization_id) => {
     stand.givesRefreshTokens = true
     stand.account.groups = ['gpu-admins']
@@ -367,7 +367,7 @@ test('while the provider is down a session goes on until its longest age, and no
   })
 })
 
-test('a role that claims gave has no effect after the longest age, in no session and for no invitation', async () => {
+test('a role from claims has no effect after the maximum age, in any session or for any invitation', async () => {
   await inCompany(async (organization_id) => {
     const user = await addUser(service.database)
     const withPassword = await tokenOf(service.database, user)
@@ -386,7 +386,7 @@ test('a role that claims gave has no effect after the longest age, in no session
     expect(await createProject(await later(), organization_id)).toBe(404)
     const accept = () => service.call('authAccept', { token: null, body: { code, password } })
     expect(await accept()).toMatchObject({ status: 400, body: { code: 'invalid_grant' } })
-    // The next sign-in at the provider gives the role again.
+    // The next sign-in at the provider grants the role again.
     expect(await createProject((await signIn()).token, organization_id)).toBe(200)
   })
 })

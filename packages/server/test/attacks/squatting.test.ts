@@ -10,7 +10,7 @@ import { send } from '@slipway/testing/requests.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** An attacker who registers the address of another person gains no rights that are granted to it later. */
+/** An attacker who registers another person's e-mail address gains no rights that are granted to the address later. */
 
 let service: TestService
 let squatterOrganization: string
@@ -34,7 +34,7 @@ const codeOf = ({ body }: { body: { invite_url: string } }) =>
 const inviteTo = (organizationId: string, token: string, email: string) =>
   call('POST', `/organizations/${organizationId}/members`, { token, body: { email, role: 'admin' } })
 
-/** The account that the squatter makes under an address that is not hers. */
+/** The account that the attacker creates with an address that she does not own. */
 async function squat(email: string): Promise<string> {
   const invited = await inviteTo(squatterOrganization, squatter, email)
   const accepted = await call('POST', '/auth/accept', { body: { code: codeOf(invited), password } })
@@ -42,14 +42,14 @@ async function squat(email: string): Promise<string> {
   return accepted.body.access_token
 }
 
-test('an account that registered an invited address gets no membership without the link', async () => {
+test('an account with an invited address gets no membership without the link', async () => {
   const email = someEmail('cfo')
   const token = await squat(email)
   const invited = await inviteTo(victimOrganization, victimOwner, email)
   expect(invited.body).toMatchObject({ state: 'invited', email })
   expect((await call('GET', '/organizations', { token })).body).toHaveLength(1)
   expect((await call('GET', `/organizations/${victimOrganization}`, { token })).status).toBe(404)
-  // The one who holds the link is the member, under whatever address the account has.
+  // The person who holds the link becomes the member, with whatever address the account has.
   const victim = await addUser(service.database)
   const own = await tokenOf(service.database, victim)
   await call('POST', '/auth/accept', { token: own, body: { code: codeOf(invited) } })
@@ -57,7 +57,7 @@ test('an account that registered an invited address gets no membership without t
   expect(members.body.items[0]).toMatchObject({ user_id: victim.id, email: victim.email, state: 'active' })
 })
 
-test('an operator’s mark goes to whoever redeems its link, not to the account of that address', async () => {
+test('the operator role goes to the user who redeems the link, not to the account with the invited address', async () => {
   const email = someEmail('chief')
   const token = await squat(email)
   const operator = service.credentials.operator_key
@@ -65,7 +65,7 @@ test('an operator’s mark goes to whoever redeems its link, not to the account 
   expect(marked.body).toMatchObject({ state: 'invited', is_operator: true })
   expect((await call('GET', '', { token })).body.caller.is_operator).toBe(false)
   expect((await call('GET', '/admin/users', { token })).status).toBe(403)
-  // An owner who invites the same address gets a link of her own, which opens her organization and no more.
+  // An owner who invites the same address gets a separate link, which grants only membership in her organization.
   const lesser = await inviteTo(squatterOrganization, squatter, someEmail('other'))
   const shown = await call('POST', '/auth/invitation', { body: { code: codeOf(lesser) } })
   expect(shown.body.is_operator).toBe(false)
@@ -74,7 +74,7 @@ test('an operator’s mark goes to whoever redeems its link, not to the account 
   expect((await call('GET', '', { token: chief })).body.caller.is_operator).toBe(true)
 })
 
-test('an owner who renews an invitation of the operator’s gets the membership’s link without the mark', async () => {
+test('an owner who renews an operator’s invitation gets a link to the membership without the operator role', async () => {
   const email = someEmail('both')
   const body = { email, organization_id: squatterOrganization, role: 'viewer', is_operator: true }
   const both = await call('POST', '/admin/users', { token: service.credentials.operator_key, body })
@@ -99,7 +99,7 @@ test('an invitation does not reveal whether an address has an account', async ()
   expect(answers[0]!.body.user_id).not.toBe(known.id)
 })
 
-test('a link never sets the password of an account that exists, and such tries count as failed sign-ins', async () => {
+test('a link never sets the password of an existing account, and such attempts count as failed sign-ins', async () => {
   const known = await addUser(service.database)
   const code = codeOf(await inviteTo(squatterOrganization, squatter, known.email))
   const take = () => call('POST', '/auth/accept', { body: { code, password: 'another password' } })
@@ -111,13 +111,13 @@ test('a link never sets the password of an account that exists, and such tries c
   const limit = service.config.limits.passwordFailuresPerMinute
   for (let i = 0; i < limit; i++) await take()
   expect((await take()).body.code).toBe('rate_limited')
-  // Under another address, the same link makes an account.
+  // With another address, the same link creates an account.
   const email = someEmail('mine')
   const mine = await call('POST', '/auth/accept', { body: { code, password, email } })
   expect((await call('GET', '', { token: mine.body.access_token })).body.caller.email).toBe(email)
 })
 
-test('of many who redeem one link at once one joins', async () => {
+test('if many users redeem one link at once, exactly one joins', async () => {
   const code = codeOf(await inviteTo(victimOrganization, victimOwner, someEmail('race')))
   const tokens = await Promise.all(Array.from({ length: 8 }, () => tokenOfNew(service.database, {})))
   const answers = await Promise.all(
@@ -126,7 +126,7 @@ test('of many who redeem one link at once one joins', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(400)])
 })
 
-test('a key or a stranger’s token accepts nothing', async () => {
+test('a key or an invalid token cannot accept an invitation', async () => {
   const code = codeOf(await inviteTo(victimOrganization, victimOwner, someEmail('key')))
   const accept = (token?: string) => call('POST', '/auth/accept', { ...(token && { token }), body: { code } })
   expect((await accept(service.credentials.access_key)).status).toBe(403)

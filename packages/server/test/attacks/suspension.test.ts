@@ -13,7 +13,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { startReceiver } from '@slipway/testing/webhook-receiver.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
-/** What an operator has stopped stays stopped, and operators can reach whatever a tenant runs. */
+/** Whatever an operator has stopped stays stopped, and operators can reach everything that a tenant runs. */
 
 let service: TestService
 let owner: string
@@ -78,7 +78,7 @@ test('members and keys of a suspended organization can only read it and pay', as
   expect((await service.call('vmList')).status).toBe(200)
 })
 
-test('a suspension that stops VMs stops what runs and what comes up later, and is on record', async () => {
+test('a suspension that stops VMs stops those that run and those that start later, and is recorded in the audit log', async () => {
   const running = await resources().newVm()
   const { operation } = await resources().createVm()
   await suspend({ suspended: true, stop_vms: true })
@@ -110,7 +110,7 @@ test('a suspension that stops VMs stops what runs and what comes up later, and i
   expect(await resources().stateOf(running)).toBe('STATE_RUNNING')
 })
 
-test('webhooks of a suspended organization wait, and deliver what was missed on its release', async () => {
+test('webhooks of a suspended organization pause, and deliver the missed events when it is released', async () => {
   const receiver = await startReceiver()
   const body = { url: `${receiver.url}/hook`, event_types: ['disk.*'] }
   await service.ok('webhookCreate', { token: owner, body })
@@ -139,7 +139,7 @@ test('webhooks of a suspended organization wait, and deliver what was missed on 
   await service.clock.reset()
 })
 
-test('operators list, stop and delete any tenant’s VM, without seeing what is in it', async () => {
+test('operators can list, stop and delete any tenant’s VM without seeing its contents', async () => {
   const vm_id = await resources().newVm({ startup_script: '#!/bin/sh\necho secret' })
   const { items } = await service.ok('adminVmList', {
     token: operator,
@@ -168,7 +168,7 @@ test('operators list, stop and delete any tenant’s VM, without seeing what is 
   expect((await service.call('adminVmStop', { token: operator, params })).status).toBe(404)
 })
 
-test('the keys of a suspended user stop with their maker, and work again on release', async () => {
+test('the keys of a suspended user stop working, and work again when the user is released', async () => {
   const { organization_id, project_id } = service.credentials
   const maker = await addUser(service.database, {
     memberOf: { [organization_id]: 'admin' },
@@ -200,7 +200,7 @@ test('the keys of a suspended user stop with their maker, and work again on rele
   expect(await statuses()).toEqual([200, 200, 200, 200])
 })
 
-test('losing the operator’s mark ends the operator keys of that user, and the last operator keeps it', async () => {
+test('losing the operator role ends the user’s operator keys, and the last operator cannot lose it', async () => {
   const [first, second] = [
     await addUser(service.database, { isOperator: true }),
     await addUser(service.database, { isOperator: true }),

@@ -5,7 +5,7 @@ import { type Receiver, startReceiver } from '@slipway/testing/webhook-receiver.
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 let service: TestService
-/** Projects of two organizations that mean no good, and of one that only wants to hear its events. */
+/** Projects of two hostile organizations, and of an honest one that only wants to receive its events. */
 let hostile: string[]
 let honest: string
 let token: string
@@ -39,7 +39,7 @@ const happen = (project: string, resource: string, count = 1) =>
   )
 const heard = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)
 
-/** One that takes every connection and answers none until the test is over. */
+/** A receiver that accepts every connection but does not respond until the test is over. */
 async function startSilent(): Promise<Receiver> {
   const receiver = await startReceiver()
   let release = () => {}
@@ -51,7 +51,7 @@ async function startSilent(): Promise<Receiver> {
   return receiver
 }
 
-test('receivers that never answer, of many projects, keep nobody else from hearing', async () => {
+test('receivers that never respond, in many projects, do not block deliveries of other tenants', async () => {
   const [silent, quick, unknown] = [await startSilent(), await startReceiver(), await startReceiver()]
   await create(honest, quick)
   await happen(honest, 'first')
@@ -62,13 +62,13 @@ test('receivers that never answer, of many projects, keep nobody else from heari
       await happen(project, 'stuck', 5)
     }
   }
-  // A quarter of all slots is the most that an organization gets.
+  // An organization gets at most a quarter of all slots.
   await stick(hostile.filter((_, n) => n % 2 === 0))
   await eventually(() => silent.received.length >= 16)
   await create(honest, unknown)
   await happen(honest, 'second', 3)
   await eventually(() => unknown.received.length === 3 && quick.received.length === 4)
-  // Half of all is the most that slow receivers get together.
+  // Slow receivers together get at most half of all slots.
   await stick(hostile.filter((_, n) => n % 2 === 1))
   await eventually(() => silent.received.length >= 32)
   await happen(honest, 'third')
@@ -76,7 +76,7 @@ test('receivers that never answer, of many projects, keep nobody else from heari
   expect(heard(quick).sort()).toEqual(['first1', 'second1', 'second2', 'second3', 'third1'])
 })
 
-test('a project with thousands due does not delay another', async () => {
+test('a project with thousands of due deliveries does not delay another project', async () => {
   const [flooded, quick] = [await startReceiver(), await startReceiver()]
   await create(hostile[0]!, flooded)
   await create(honest, quick)
@@ -90,7 +90,7 @@ test('a project with thousands due does not delay another', async () => {
   expect(left!.count).toBeGreaterThan(1_000)
 })
 
-test('a receiver that does not answer rests before anything else is tried there, and no attempt is counted', async () => {
+test('after a receiver fails to respond, its other deliveries wait, and no attempt is counted for them', async () => {
   const away = await startReceiver()
   await away.close()
   await service.clock.freeze(new Date().toISOString())
@@ -114,7 +114,7 @@ test('a receiver that does not answer rests before anything else is tried there,
   expect(await attempts()).toEqual([0, 1])
   await service.clock.advance('5 seconds')
   await serve()
-  // One slot: the first failure sends both to wait, for twice as long.
+  // There is one slot. The first failure delays both deliveries, for twice as long.
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(2)
   await service.clock.advance('9 seconds')
   await serve()
@@ -124,7 +124,7 @@ test('a receiver that does not answer rests before anything else is tried there,
   expect((await attempts()).reduce((sum, each) => sum + each)).toBe(3)
 })
 
-test('a webhook can be tested and replayed ten times a minute, and then says when again', async () => {
+test('a webhook can be tested and replayed ten times a minute, and a refusal says when to try again', async () => {
   const receiver = await startReceiver()
   await service.clock.freeze(new Date().toISOString())
   const { id: webhook_id } = await create(honest, receiver)
@@ -143,7 +143,7 @@ test('a webhook can be tested and replayed ten times a minute, and then says whe
   expect((await ask()).status).toBe(429)
 })
 
-test('lines that lose their head to retention go on with the next', async () => {
+test('a delivery queue continues with the next delivery when retention removes its first', async () => {
   const receiver = await startReceiver()
   await create(honest, receiver)
   await service.sql(`UPDATE organizations SET suspended_at = slipway_now() WHERE name = 'three'`)

@@ -25,10 +25,10 @@ const eventsOf = (type: string) =>
     [type],
   )
 
-/** The demo's prices hold from its start on, which is now; this test lives in a November of its own. */
+/** The demo's prices are valid from its start, which is now. This test sets its own clock, in November. */
 const backdatePrices = () => service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)
 
-test('costs are nothing before anything runs', async () => {
+test('costs are zero before anything runs', async () => {
   await backdatePrices()
   expect(await service.ok('projectCosts')).toEqual({
     usd_per_hour: 0,
@@ -43,7 +43,7 @@ test('costs are nothing before anything runs', async () => {
   expect(invoices).toEqual({ items: [], next_page_token: '' })
 })
 
-test('costs follow what runs, live, for the project and its organization', async () => {
+test('costs follow running resources live, for the project and its organization', async () => {
   const vm_id = await create()
   const disk = await service.ok('diskCreate', {
     body: { name: 'data', size: '1TiB', location: 'us-east1-a' },
@@ -74,7 +74,7 @@ test('costs follow what runs, live, for the project and its organization', async
     month_to_date_usd: expected.month_to_date_usd,
   })
 
-  // Closing days changes where the numbers come from, not what they are.
+  // Closing days changes the source of the numbers, not their values.
   await service.clock.freeze('2026-11-12T00:05:00Z')
   const live = await service.ok('projectCosts')
   await service.server.billing.once()
@@ -88,7 +88,7 @@ test('costs follow what runs, live, for the project and its organization', async
   expect(await service.ok('projectCosts')).toMatchObject({ usd_per_hour: 0.13312 })
 })
 
-test('costs show as the open invoice, which has its id before it is issued', async () => {
+test('costs appear as the open invoice, which has its id before it is issued', async () => {
   const open = await service.ok('organizationInvoices', { token: owner })
   expect(open.items).toMatchObject([
     {
@@ -105,7 +105,7 @@ test('costs show as the open invoice, which has its id before it is issued', asy
   await service.clock.freeze('2026-12-01T00:05:00Z')
   await service.server.billing.once()
   const issued = await service.ok('organizationInvoices', { token: owner })
-  // The disk has run on: 23.9917 hours of the 12th to the end of November more.
+  // The disk has continued to run: 23.9917 hours of the 12th and the days until the end of November are added.
   expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
     [expect.any(String), 'open'],
     [open.items[0]!.id, 'paid'],
@@ -126,7 +126,7 @@ test('costs show as the open invoice, which has its id before it is issued', asy
 
 const estimate = (body: unknown) => service.ok('estimateCreate', { body })
 
-test('a cost estimate says what a VM or a disk would cost, before anything is created', async () => {
+test('a cost estimate shows the price of a VM or a disk before anything is created', async () => {
   expect(await estimate({ vm: vmBody({ type: 'a100.8x' }) })).toEqual({
     items: [{ product_name: 'a100.8x', quantity: 1, unit: 'vm_hour', usd_per_hour: 11.6 }],
     usd_per_hour: 11.6,
@@ -136,7 +136,7 @@ test('a cost estimate says what a VM or a disk would cost, before anything is cr
   expect(await estimate({ disk })).toMatchObject({ usd_per_hour: 0.13312, usd_per_month: 97.1776 })
 })
 
-test('a cost estimate has no amount where no price is set, and refuses what could not be created', async () => {
+test('a cost estimate has no amount where no price is set, and rejects what could not be created', async () => {
   await service.sql(`DELETE FROM prices WHERE product_name = 'a40.1x'`)
   expect(await estimate({ vm: vmBody({ type: 'a40.1x' }) })).toMatchObject({
     items: [{ usd_per_hour: null }],
@@ -153,7 +153,7 @@ test('a cost estimate has no amount where no price is set, and refuses what coul
 
 const set = (body: unknown) => service.ok('budgetSet', { token: owner, body })
 
-test('a budget is none until it is set, by an admin', async () => {
+test('a project has no budget until an admin sets one', async () => {
   expect(await service.ok('budgetGet')).toMatchObject({ monthly_usd: null, hard_stop: false })
   expect((await service.call('budgetSet', { body: { monthly_usd: 5 } })).status).toBe(403)
   for (const body of [{}, { monthly_usd: -1 }, { monthly_usd: '5' }, { monthly_usd: 5, currency: 'EUR' }])
@@ -163,7 +163,7 @@ test('a budget is none until it is set, by an admin', async () => {
   expect(await set({ monthly_usd: null })).toMatchObject({ monthly_usd: null })
 })
 
-test('a budget tells of 50, 80 and 100 per cent once a month, however often and wherever it is looked at', async () => {
+test('a budget notifies at 50, 80 and 100 per cent once a month, even if it is checked often and by several processes', async () => {
   // A disk of 1 TiB costs 3.19488 USD a day.
   await service.clock.freeze('2027-01-01T00:10:00Z')
   await set({ monthly_usd: 10 })
@@ -199,7 +199,7 @@ test('a budget can be sent back as it was read', async () => {
   ).toBe(400)
 })
 
-test('a budget only warns without a hard stop, and with one refuses VMs, starts, disks and growth, naming itself', async () => {
+test('a budget without a hard stop only warns; with one it refuses VMs, starts, disks and growth and is named in the error', async () => {
   await set({ monthly_usd: 10 })
   expect((await service.ok('budgetGet')).spent_usd).toBeGreaterThan(10)
   const vm_id = await create()
@@ -237,7 +237,7 @@ test('a budget only warns without a hard stop, and with one refuses VMs, starts,
   }
 })
 
-test('an invoice without a line is listed like the others', async () => {
+test('an invoice without lines is listed like the others', async () => {
   const { organization_id } = service.credentials
   await service.sql(
     `INSERT INTO invoices (id, organization_id, month, state, usd_cents)
@@ -248,7 +248,7 @@ test('an invoice without a line is listed like the others', async () => {
   expect(items.at(-1)).toMatchObject({ period_start: '2026-01-01T00:00:00.000Z', usd: 0, lines: [] })
 })
 
-test('what a VM cost can be read of it after it was deleted, in its own project alone', async () => {
+test('the cost of a VM can be read after it was deleted, but only in its own project', async () => {
   const vm_id = await create({ name: 'short-lived' })
   await service.clock.advance('90 minutes')
   const { cost_usd } = await service.ok('vmGet', { params: { vm_id } })

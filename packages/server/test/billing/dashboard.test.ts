@@ -36,7 +36,7 @@ const setState = async (state: string) => {
 }
 const card = (number: string, expiry = '12/30') => ({ number, expiry })
 
-test('the link to the billing dashboard is for owners and write keys, new each time, and opens a page that runs no script and is not kept', async () => {
+test('owners and write keys get a new billing link each time, which opens a page that runs no script and is not cached', async () => {
   const reader = (await addKey(service, owner, service.credentials.project_id, 'read')).secret
   expect((await service.call('organizationBilling', { token: reader })).status).toBe(403)
   const [first, second] = [await link(), await link()]
@@ -49,7 +49,7 @@ test('the link to the billing dashboard is for owners and write keys, new each t
   expect(policy).not.toContain('script-src')
   expect(policy).not.toContain('unsafe-inline')
   expect(response.headers.get('cache-control')).toBe('no-store')
-  // Other sites do not learn the link; our own forms tell their origin.
+  // Other sites do not learn the link; our own forms still send their origin.
   expect(response.headers.get('referrer-policy')).toBe('same-origin')
   const page = await response.text()
   expect(page).not.toMatch(/<script|style=|onclick/)
@@ -60,7 +60,7 @@ test('the link to the billing dashboard is for owners and write keys, new each t
   expect((await open(typeface)).headers.get('content-type')).toBe('font/woff2')
 })
 
-test('owners read the payment method as far as it may be known, and nobody else does', async () => {
+test('only owners can read the payment method, and only its brand, last four digits and expiry', async () => {
   const { access_key: token } = service.credentials
   expect((await service.call('organizationPaymentMethod', { token })).status).toBe(403)
   expect(await service.ok('organizationPaymentMethod', { token: owner })).toEqual({
@@ -71,7 +71,7 @@ test('owners read the payment method as far as it may be known, and nobody else 
   })
 })
 
-test('the link to the billing dashboard works for 15 minutes and is useless afterwards', async () => {
+test('the billing link works for 15 minutes and is useless afterwards', async () => {
   const path = await link()
   expect(await (await open(path)).text()).toContain('This link works for 15 more minutes')
   await service.clock.advance('14 minutes 59 seconds')
@@ -89,7 +89,7 @@ test('the link to the billing dashboard works for 15 minutes and is useless afte
   expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)
 })
 
-test('the link to the billing dashboard ends with the rights of the owner who got it', async () => {
+test('the billing link stops working when the owner who requested it loses the role', async () => {
   const path = await link()
   await service.sql(`UPDATE memberships SET role = 'admin'`)
   expect((await open(path)).status).toBe(404)
@@ -97,7 +97,7 @@ test('the link to the billing dashboard ends with the rights of the owner who go
   expect((await open(path)).status).toBe(200)
 })
 
-test('the link to the billing dashboard is stored only as a hash and never logged, however it is spelled', async () => {
+test('the billing link is stored only as a hash and never logged, in any spelling', async () => {
   const path = await link()
   const token = path.split('/').at(-1)!
   await open(path)
@@ -116,13 +116,13 @@ test('the link to the billing dashboard is stored only as a hash and never logge
   expect(row!.all).not.toContain(token)
 })
 
-test('the link to the billing dashboard takes no form that another site sent', async () => {
+test('the billing dashboard rejects forms that are submitted from another site', async () => {
   const path = await link()
   const crossSite = await post(`${path}/card`, card('4242424242424242'), { 'sec-fetch-site': 'cross-site' })
   expect(crossSite.status).toBe(403)
 })
 
-test('the link to the billing dashboard ends when the owner who got it signs out', async () => {
+test('the billing link stops working when the owner who requested it signs out', async () => {
   const { email, password } = service.credentials
   const grant = { grant_type: 'password', email, password }
   const session = await service.ok('authToken', { token: null, body: grant })
@@ -134,7 +134,7 @@ test('the link to the billing dashboard ends when the owner who got it signs out
   expect((await post(`${path}/card`, card('4242424242424242'))).status).toBe(404)
 })
 
-/** The link that a key gets, and the key. */
+/** Returns the path of the billing link that the key gets. */
 async function keyLink(token = service.credentials.access_key) {
   return new URL((await service.ok('organizationBilling', { token })).url).pathname
 }
@@ -142,7 +142,7 @@ async function keyLink(token = service.credentials.access_key) {
 test('a write key’s billing link shows its project and nothing else of the organization', async () => {
   const { organization_id } = service.credentials
   const sibling = await addProject(service, owner, organization_id, 'sibling')
-  // Ten minutes of the day that is not over: a roll-up would keep what is taken back below.
+  // The usage is of the current day, because a roll-up would keep usage that is deleted at the end of this test.
   await service.sql(
     `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, product_name, quantity, period)
      SELECT p.id, 'us-east1-a', 'vm', gen_random_uuid(), t, 144, tstzrange('2026-11-10T00:00Z', '2026-11-10T00:10Z')
@@ -170,7 +170,7 @@ test('a write key’s billing link shows its project and nothing else of the org
   await service.sql('DELETE FROM usage_intervals')
 })
 
-test('a write key’s billing link adds a payment method while none is active, and never replaces or removes one', async () => {
+test('a write key’s billing link can add a payment method while none is active, but never replace or remove one', async () => {
   const path = await keyLink()
   expect(noticeOf(await post(`${path}/card`, card('4000000000000341')))).toBe('active')
   expect((await post(`${path}/card/remove`)).status).toBe(403)
@@ -187,7 +187,7 @@ test('a write key’s billing link adds a payment method while none is active, a
   expect(event!.actor).toMatch(/^access_key:/)
 })
 
-test('a write key’s billing link ends with the key, however it ends, and when the operator wants no such links', async () => {
+test('a write key’s billing link stops working when the key is revoked or expires, and when the operator disables such links', async () => {
   const { project_id } = service.credentials
   const [revoked, expired] = [
     await addKey(service, owner, project_id, 'write'),
@@ -218,7 +218,7 @@ test('a write key’s billing link ends with the key, however it ends, and when 
 const get = () => service.call('vmList')
 const create = () => service.call('vmCreate', { body: vmBody() })
 
-test('the payment method opens the API when the first one is set, in every process at once', async () => {
+test('setting the first payment method enables the API in every process at once', async () => {
   const other = await service.another((config) => {
     config.server.role = 'api'
   })
@@ -255,7 +255,7 @@ test('the payment method opens the API when the first one is set, in every proce
   expect(organization!.payment_customer_id).not.toBe('')
 })
 
-test('the payment method never has its number stored', async () => {
+test('the card number is never stored or logged', async () => {
   const [row] = await service.sql<{ all: string }>(
     `SELECT string_agg(t::text, ' ') AS all FROM (SELECT m::text FROM payment_methods m UNION ALL SELECT e::text FROM events_written e) t`,
   )
@@ -263,7 +263,7 @@ test('the payment method never has its number stored', async () => {
   expect(service.logLines.join('')).not.toMatch(/4242 ?4242/)
 })
 
-test('the payment method is removed only when nothing runs; then what exists can still be seen, and nothing new made', async () => {
+test('the payment method can be removed only when nothing is running; afterwards resources can be read and deleted, but not created or started', async () => {
   const path = await link()
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   await service.ended(operation.operation_id)
@@ -289,7 +289,7 @@ test('the payment method is removed only when nothing runs; then what exists can
   expect(await (await open(path)).text()).toContain('No payment method.')
 })
 
-test('the payment method is declined when an invoice is due that the card does not pay, and a better card pays it', async () => {
+test('the payment method becomes declined when the charge for an invoice fails, and a new card pays the invoice', async () => {
   let path = await link()
   await post(`${path}/card`, card('4000000000000341'))
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
@@ -316,7 +316,7 @@ test('the payment method stops working when the month on the card has passed', a
   expect(await paymentState()).toBe('declined')
 })
 
-test('the billing dashboard shows month to date, a bar for each day and product, and invoices that print', async () => {
+test('the billing dashboard shows month to date, a bar for each day and product, and printable invoices', async () => {
   await service.sql(`UPDATE projects SET name = $1 WHERE name = 'default'`, ['<b>Fish & "Chips"</b>'])
   const path = await link()
   const page = await (await open(`${path}?month=2026-11`)).text()
@@ -344,7 +344,7 @@ test('the billing dashboard shows nothing of another organization', async () => 
   expect((await open(`${path}/invoices/${invoice!.id}`)).status).toBe(404)
 })
 
-test('the billing dashboard puts no words on the page that an address brings', async () => {
+test('the billing dashboard does not echo text from the URL', async () => {
   const page = await (await open(`${await link()}?notice=toString&month=<script>`)).text()
   expect(page).not.toContain('<script')
   expect(page).not.toContain('role="status"')

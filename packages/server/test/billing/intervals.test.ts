@@ -45,7 +45,7 @@ const createDisk = async (size: string, changes = {}) => {
 const refuse = (method: 'ensureVm' | 'ensureDisk' | 'growDisk') =>
   service.simulator().addFault({ method, kind: 'reject', times: 1000 })
 
-test('the usage intervals of a VM run from running to deletion', async () => {
+test('the usage interval of a VM starts when it runs and ends when it is deleted', async () => {
   const vm = await createVm()
   expect(await intervals(vm)).toEqual([
     { product_name: 'a100.1x', quantity: 1, opened: '08:00', closed: null },
@@ -57,7 +57,7 @@ test('the usage intervals of a VM run from running to deletion', async () => {
   ])
 })
 
-test('the usage intervals of a VM have a gap while it is shut off, and go on under the new type', async () => {
+test('the usage of a VM pauses while it is shut off, and continues with the new type', async () => {
   const vm = await createVm()
   await service.clock.freeze('2026-03-10T09:00:00Z')
   await act(vm, { action: 'STOP' })
@@ -74,7 +74,7 @@ test('the usage intervals of a VM have a gap while it is shut off, and go on und
   await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
 })
 
-test('the usage intervals of a VM go on while it is crashed: its GPUs are kept', async () => {
+test('the usage of a VM continues while it is crashed, because it keeps its GPUs', async () => {
   const vm = await createVm()
   await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [vm])
   await eventually(async () => {
@@ -85,7 +85,7 @@ test('the usage intervals of a VM go on while it is crashed: its GPUs are kept',
   await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
 })
 
-test('the usage intervals of a VM stop while its host is away, and go on when it is back', async () => {
+test('the usage of a VM stops while its host is unreachable, and continues when the host is back', async () => {
   const vm = await createVm()
   const [host] = await service.sql<{ host: string }>('SELECT host FROM simulated_vms WHERE id = $1', [vm])
   const lose = (isLost: boolean) => service.simulator().setHostLost(host!.host, isLost)
@@ -94,7 +94,7 @@ test('the usage intervals of a VM stop while its host is away, and go on when it
       await service.server.reconciler.reports()
       return (await service.ok('vmGet', { params: { vm_id: vm } })).state === state
     })
-  // The clock of the test before stood later: a report of this morning, before the host falls silent.
+  // The clock of the previous test was later than this. The host sends a report this morning, before it falls silent.
   await service.server.reconciler.reports()
   await lose(true)
   await service.clock.freeze('2026-03-10T09:00:00Z')
@@ -109,7 +109,7 @@ test('the usage intervals of a VM stop while its host is away, and go on when it
   await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
 })
 
-test('the usage intervals of a VM never begin when creation fails', async () => {
+test('a VM whose creation fails has no usage interval', async () => {
   await refuse('ensureVm')
   const operation = await ended(await service.ok('vmCreate', { body: vmBody() }))
   await service.simulator().clearFaults()
@@ -117,7 +117,7 @@ test('the usage intervals of a VM never begin when creation fails', async () => 
   expect(await intervals(operation.metadata.id)).toEqual([])
 })
 
-test('the usage intervals of a VM never overlap, whoever writes them', async () => {
+test('the usage intervals of a VM never overlap, even with concurrent writers', async () => {
   const vm = await createVm()
   await service.clock.freeze('2026-03-10T09:00:00Z')
   const again = service.sql(
@@ -130,7 +130,7 @@ test('the usage intervals of a VM never overlap, whoever writes them', async () 
   await ended(await service.ok('vmDelete', { params: { vm_id: vm } }))
 })
 
-test('the usage intervals of a disk are one for each size, 1 TiB counting as 1024 GB', async () => {
+test('a disk has one usage interval for each size, and 1 TiB counts as 1024 GB', async () => {
   const disk = await createDisk('100GiB')
   await service.clock.freeze('2026-03-10T09:00:00Z')
   await ended(await service.ok('diskUpdate', { params: { disk_id: disk }, body: { size: '1TiB' } }))
@@ -142,7 +142,7 @@ test('the usage intervals of a disk are one for each size, 1 TiB counting as 102
   ])
 })
 
-test('the usage intervals of a disk keep the old size when growth fails, and none is left of a failed creation', async () => {
+test('a disk keeps the usage interval of its old size if growing fails, and a failed creation leaves none', async () => {
   const disk = await createDisk('100GiB')
   await refuse('growDisk')
   await service.clock.freeze('2026-03-10T09:00:00Z')
@@ -162,7 +162,7 @@ test('the usage intervals of a disk keep the old size when growth fails, and non
   expect(await intervals(failed.metadata.id)).toEqual([])
 })
 
-test('the usage intervals of a disk go on beside a VM that is shut off', async () => {
+test('the usage of a disk continues while its VM is shut off', async () => {
   const disk_id = await createDisk('10GiB')
   const vm = await createVm({ disks: [{ disk_id, mode: 'read-write' }] })
   await service.clock.freeze('2026-03-10T09:00:00Z')

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
 /**
- * February 2028, a leap month, of four organizations. One lives through the API on a turned clock, and what it owes is
- * worked out from its audit log; the others have the history of thousands of VMs and disks, written in bulk. Nothing
- * here uses the arithmetic of the service.
+ * February 2028, a leap month, of four organizations. One is driven through the API with a moved clock, and its
+ * expected costs are computed from its audit log. The others have the history of thousands of VMs and disks, written in
+ * bulk. Nothing here uses the arithmetic of the service.
  */
 const monthStart = Date.parse('2028-02-01T00:00:00Z')
 const monthEnd = Date.parse('2028-03-01T00:00:00Z')
@@ -24,7 +24,7 @@ interface Span {
   to: number
 }
 
-/** In units of 10^-8 USD, by the time from which they hold; before the first there is none. */
+/** Prices in units of 10^-8 USD, by the time from which they are valid. There is no price before the first. */
 const prices: Record<string, [from: number, e8: bigint][]> = {
   ...Object.fromEntries(vmTypes.map(({ name, gpuCount }) => [name, [[0, BigInt(gpuCount) * 145_000_000n]]])),
   'a100.1x': [
@@ -62,7 +62,7 @@ const random = (seed: number) => () => {
   return seed / 2_147_483_647
 }
 
-/** What a span costs, in 10^-8 USD-milliseconds per hour. */
+/** Returns the cost of a span, in 10^-8 USD-milliseconds per hour. */
 function costOf({ product, quantity, from, to }: Span): bigint {
   const versions = prices[product] ?? []
   return versions.reduce((sum, [since, e8], index) => {
@@ -72,7 +72,7 @@ function costOf({ product, quantity, from, to }: Span): bigint {
   }, 0n)
 }
 
-/** Lines by project and product, rounded to cents once each, half a cent upwards. */
+/** Lines by project and product, each rounded once to cents, with half a cent rounded up. */
 function invoicesOf(spans: Span[]) {
   const lines = new Map<string, { organization: string; cost: bigint; quantityMs: bigint }>()
   for (const span of spans) {
@@ -101,7 +101,7 @@ const issued = async (organization_id: string) => {
   return items.find(({ period_start }) => period_start === '2028-02-01T00:00:00.000Z')!
 }
 
-/** Thousands of VMs and disks that came and went, some from before the month, some beyond it. */
+/** Thousands of VMs and disks. Some started before the month, and some continue after it. */
 async function writeHistory(organizationCount: number, spanCount: number): Promise<Span[]> {
   const next = random(20_280_201)
   const spans: (Span & { resource: string })[] = []
@@ -130,7 +130,8 @@ async function writeHistory(organizationCount: number, spanCount: number): Promi
       : vmTypes[Math.floor(next() * vmTypes.length)]!.name
     const resource = uuid()
     let from = Math.floor(monthStart - 3 * dayMs + next() * 33 * dayMs)
-    // Stopped and started again, or grown: several spans of one resource that never overlap.
+    // A VM that was stopped and started again, or a disk that was grown: several spans of one resource that never
+    // overlap.
     for (let part = 0; part < 1 + Math.floor(next() * 3); part++) {
       const to = from + 1 + Math.floor(next() ** 3 * 12 * dayMs)
       const quantity = isDisk ? BigInt(1 + Math.floor(next() * 10_240)) : 1n
@@ -158,7 +159,7 @@ async function writeHistory(organizationCount: number, spanCount: number): Promi
   return spans
 }
 
-/** What the audit log of a project says it had, and when. */
+/** Returns the resources of a project and their times, according to its audit log. */
 async function spansOfLog(): Promise<Span[]> {
   const { organization_id: organization, project_id: project } = service.credentials
   const events = await service.sql<{
@@ -255,7 +256,7 @@ async function live(): Promise<void> {
   }
 }
 
-test('a month of changes gives the invoices that an independent calculation gives, to the cent', async () => {
+test('the invoices for a month of changes equal an independent calculation, to the cent', async () => {
   const history = await writeHistory(3, 4000)
   await live()
   await service.clock.freeze('2028-03-01T00:05:00Z')
@@ -281,7 +282,7 @@ test('a month of changes gives the invoices that an independent calculation give
   }
 })
 
-test('a month of changes has usage for each of its 29 days that adds up to the same hours', async () => {
+test('the daily usage for a month of changes covers all 29 days and adds up to the same hours', async () => {
   const { organization_id } = service.credentials
   const query = { start_date: '2028-02-01', end_date: '2028-02-29' }
   const { items } = await service.ok('organizationUsage', { token: owner, query })

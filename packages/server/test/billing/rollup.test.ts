@@ -34,7 +34,7 @@ const count = async (table: string) => {
   const [row] = await service.sql<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table}`)
   return row!.n
 }
-/** The process that writes a matching row dies there. */
+/** The process that writes a matching row is killed at that point. */
 const breakAt = async (table: string, condition: string) => {
   await service.sql(
     `CREATE OR REPLACE FUNCTION break_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'broken'; END $$`,
@@ -45,7 +45,7 @@ const breakAt = async (table: string, condition: string) => {
 }
 const mend = (table: string) => service.sql(`DROP TRIGGER broken ON ${table}`)
 
-test('a roll-up that breaks off anywhere goes on where it was, and writes what an unbroken one writes', async () => {
+test('a roll-up that is interrupted anywhere resumes there, and writes the same rows as an uninterrupted one', async () => {
   await service.server.billing.once()
   const whole = await written()
   expect(whole.usage).toHaveLength(4400)
@@ -58,7 +58,7 @@ test('a roll-up that breaks off anywhere goes on where it was, and writes what a
   const projects = await service.sql<{ id: string }>(`SELECT id FROM projects ORDER BY id`)
   await breakAt('usage_days', `NEW.project_id = '${projects[600]!.id}' AND NEW.day = '2026-12-31'`)
   await service.server.billing.once()
-  // The first of three shards of the second day is kept, and does not show yet.
+  // The first of three shards of the second day is kept, but not visible yet.
   expect(await service.sql('SELECT day::text FROM usage_days_closed')).toEqual([{ day: '2026-12-30' }])
   const usage = await count('usage_days')
   expect(usage).toBeGreaterThan(2200)

@@ -56,7 +56,7 @@ const changePrice = (product_name: string, usd: string) =>
     setPrices(tx, [{ product_name, unit: product_name === 'a100.1x' ? 'vm_hour' : 'gb_hour', usd }]),
   )
 
-/** The running total of each project is what its intervals come to, exactly. */
+/** The running total of each project equals the sum of its intervals exactly. */
 async function expectAgreement(): Promise<void> {
   for (const projectId of projects) {
     const { spent_usd_ms } = (await findBudgets(database, [projectId]))[0]!
@@ -94,14 +94,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
 )
-/** Often the shortest time, mostly hours, now and then over the end of a month. */
+/** Often the shortest time, mostly hours, sometimes past the end of a month. */
 const pauseMs = fc.oneof(
   fc.constant(1),
   fc.integer({ min: 1, max: 86_400_000 }),
   fc.integer({ min: 1, max: 45 * 86_400_000 }),
 )
 
-test('the running total of a project is what its intervals come to, whatever opens, closes, grows or changes its price', async () => {
+test('the running total of a project equals the sum of its intervals when meters open, close or grow and prices change', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(pauseMs, step), { minLength: 1, maxLength: 14 }), async (steps) => {
       await database.query({ text: 'TRUNCATE usage_intervals, project_spending, prices' })
@@ -145,7 +145,7 @@ test('the running total of a project is what its intervals come to, whatever ope
   )
 })
 
-test('the running total of a project is exact when meters and prices change at once', async () => {
+test('the running total of a project is exact when meters and prices change at the same time', async () => {
   await changePrice('a100.1x', '1.45')
   const ids = Array.from({ length: 40 }, () => uuid())
   await Promise.all([

@@ -73,7 +73,7 @@ const send = async (payload: string, signature?: string) => {
 }
 const tell = (told: Told) => send(payloadOf(told))
 
-test('the customer at Stripe is made on first need, once, and kept', async () => {
+test('the Stripe customer is created once, when it is first needed, and kept', async () => {
   const path = await link()
   expect(provider.customers.size).toBe(0)
   provider.fault = 'away'
@@ -90,7 +90,7 @@ test('the customer at Stripe is made on first need, once, and kept', async () =>
   expect((await service.ok('organizationGet', { token: owner })).payment_customer_id).toBe('cus_1')
 })
 
-test('the customer at Stripe is sent to a set-up session first, with links back that hold no secret', async () => {
+test('a new Stripe customer is sent to a set-up session first, with return links that contain no secret', async () => {
   const [first] = provider.sessions
   expect(first).toMatchObject({ kind: 'checkout', fields: { mode: 'setup', customer: 'cus_1' } })
   expect(JSON.stringify(provider.sessions)).not.toContain('slpb_')
@@ -106,7 +106,7 @@ test('a write key is sent to a set-up session while no method is active, and nev
   expect((await post(`${path}/provider`)).headers.get('location')).toMatch(
     /^https:\/\/checkout\.stripe\.com\//,
   )
-  // A method that was declined is still on record; its holder would be sent to the portal.
+  // A declined method is still on record, so an owner would be sent to the portal.
   await service.sql(`UPDATE organizations SET payment_state = 'declined'`)
   await service.sql(
     `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)
@@ -130,7 +130,7 @@ const attached = () => ({
   object: { object: 'payment_method', customer: 'cus_1' },
 })
 
-test('a Stripe event counts only with a signature that fits the bytes', async () => {
+test('a Stripe event is accepted only if its signature matches the received bytes', async () => {
   const payload = payloadOf(attached())
   const header = Stripe.webhooks.generateTestHeaderString({ payload, secret })
   const old = Stripe.webhooks.generateTestHeaderString({
@@ -147,7 +147,7 @@ test('a Stripe event counts only with a signature that fits the bytes', async ()
   expect(await send(payload, header)).toBe(200)
 })
 
-test('a Stripe event opens the API when a payment method is there, and makes it the one that is charged', async () => {
+test('a Stripe event about a new payment method enables the API and makes the method the default', async () => {
   provider.attach('cus_1', '4242')
   expect(await tell(attached())).toBe(200)
   expect((await organization()).payment_state).toBe('active')
@@ -160,7 +160,7 @@ test('a Stripe event opens the API when a payment method is there, and makes it 
   )
 })
 
-test('a Stripe event does nothing when it is told again', async () => {
+test('a Stripe event that is delivered twice has no second effect', async () => {
   const payload = payloadOf({ id: 'evt_twice', ...attached() })
   expect(await send(payload)).toBe(200)
   const before = [provider.requests.length, (await eventsOf('organization.payment_method_set')).length]
@@ -170,7 +170,7 @@ test('a Stripe event does nothing when it is told again', async () => {
   )
 })
 
-test('Stripe events come to the same in every order, since only what Stripe says now counts', async () => {
+test('Stripe events have the same result in every order, because only the current state at Stripe counts', async () => {
   const customer = provider.customers.get('cus_1')!
   const failed = { type: 'invoice.payment_failed', object: { object: 'invoice', customer: 'cus_1' } }
   const paid = { type: 'invoice.paid', object: { object: 'invoice', customer: 'cus_1', period_end: 0 } }
@@ -178,13 +178,13 @@ test('Stripe events come to the same in every order, since only what Stripe says
   expect(await tell(failed)).toBe(200)
   expect((await organization()).payment_state).toBe('declined')
   customer.delinquent = false
-  // The failure came first at Stripe, but arrives last.
+  // The failure happened first at Stripe, but arrives last.
   expect(await tell(paid)).toBe(200)
   expect(await tell(failed)).toBe(200)
   expect((await organization()).payment_state).toBe('active')
 })
 
-test('a Stripe event never lets an older look overwrite a newer one', async () => {
+test('an older state read from Stripe never overwrites a newer one', async () => {
   const customer = provider.customers.get('cus_1')!
   let release = () => {}
   provider.hold = new Promise((resolve) => {
@@ -202,7 +202,7 @@ test('a Stripe event never lets an older look overwrite a newer one', async () =
   expect((await organization()).payment_state).toBe('active')
 })
 
-test('a Stripe event is asked for again when Stripe could not be asked back', async () => {
+test('Stripe is asked to send an event again if its state could not be read from Stripe', async () => {
   const payload = payloadOf({ id: 'evt_later', ...attached() })
   provider.fault = 'away'
   expect(await send(payload)).toBe(503)
@@ -210,7 +210,7 @@ test('a Stripe event is asked for again when Stripe could not be asked back', as
   expect(await send(payload)).toBe(200)
 })
 
-test('Stripe events of customers and kinds that are not ours are ignored', async () => {
+test('Stripe events of unknown customers and kinds are ignored', async () => {
   expect(
     await tell({
       type: 'payment_method.attached',
@@ -229,7 +229,7 @@ const states = async () =>
     ({ state }) => state,
   )
 
-test('usage sent to Stripe is sent once a day under an identifier that stays', async () => {
+test('usage is sent to Stripe once a day, under a stable identifier', async () => {
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   await service.ended(operation.operation_id)
   await service.clock.freeze('2026-11-11T00:05:00Z')
@@ -246,7 +246,7 @@ test('usage sent to Stripe is sent once a day under an identifier that stays', a
   expect(await states()).toEqual(['sent'])
 })
 
-test('usage sent to Stripe is sent again when Stripe was away, and counted once when only its answer was lost', async () => {
+test('usage is sent to Stripe again after an outage, and counted once if only the response was lost', async () => {
   provider.fault = 'away'
   await service.clock.freeze('2026-11-12T00:05:00Z')
   await service.server.billing.once()
@@ -262,7 +262,7 @@ test('usage sent to Stripe is sent again when Stripe was away, and counted once 
   expect(await states()).toEqual(['sent', 'sent'])
 })
 
-test('usage sent to Stripe is compared with what Stripe has counted before anything older than a day is sent again', async () => {
+test('usage older than a day is compared with what Stripe has counted before it is sent again', async () => {
   provider.fault = 'lost-answer'
   await service.clock.freeze('2026-11-13T00:05:00Z')
   await service.server.billing.once()
@@ -273,7 +273,7 @@ test('usage sent to Stripe is compared with what Stripe has counted before anyth
   await service.server.billing.once()
   expect(valuesOf('2026-11-12')).toEqual([3480])
 
-  // If it was never counted, it is sent, even late.
+  // Usage that was never counted is sent, even late.
   provider.fault = 'away'
   await service.clock.freeze('2026-11-15T00:05:00Z')
   await service.server.billing.once()
@@ -286,7 +286,7 @@ test('usage sent to Stripe is compared with what Stripe has counted before anyth
   expect(new Set(await states())).toEqual(new Set(['sent']))
 })
 
-test('usage sent to Stripe is told to operators when Stripe has counted something else, or takes it no more', async () => {
+test('operators are notified when Stripe has counted other usage or no longer accepts it', async () => {
   provider.fault = 'lost-answer'
   await service.clock.freeze('2026-11-16T00:05:00Z')
   await service.server.billing.once()
@@ -331,7 +331,7 @@ test('usage sent to Stripe adds up over a month to the invoice, to the cent', as
   expect(january.state).toBe('issued')
 })
 
-test('usage sent to Stripe is paid when Stripe says that an invoice over that month is', async () => {
+test('an invoice is marked as paid when Stripe reports the invoice for that month as paid', async () => {
   const told = (period_end: string) =>
     tell({
       type: 'invoice.paid',
@@ -347,7 +347,7 @@ test('usage sent to Stripe is paid when Stripe says that an invoice over that mo
   expect(await state()).toBe('paid')
 })
 
-test('removing the payment method waits until nothing runs, then is done at Stripe', async () => {
+test('a payment method can be removed only when nothing is running, and is then removed at Stripe', async () => {
   const running = await post(`${await link()}/card/remove`)
   expect(running.headers.get('location')).toContain('notice=running')
   const { items: vms } = await service.ok('vmList')

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 
-// A host in a zone whose days have 23 and 25 hours now and then must not show in any number.
+// The time zone of a host, with days of 23 and 25 hours, must not affect any number.
 process.env.TZ = 'America/New_York'
 afterAll(() => {
   delete process.env.TZ
@@ -30,7 +30,7 @@ interface History {
   product: 'a100.1x' | 'persistent-ssd'
   quantity: number
   startMs: number
-  /** Null: still open. */
+  /** Null means still open. */
   lengthMs: number | null
 }
 
@@ -115,7 +115,7 @@ test('usage is the same whether written daily, twice, three days late or by two 
   expect(await service.sql('SELECT day::text FROM usage_days_closed ORDER BY day')).toHaveLength(4)
 })
 
-test('usage is cut where a price changes, and has no price where none was set', async () => {
+test('usage is split where a price changes, and has no price where none was set', async () => {
   await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T00:00'), lengthMs: dayMs })
   await write({
     product: 'persistent-ssd',
@@ -136,7 +136,7 @@ test('usage is cut where a price changes, and has no price where none was set', 
   expect(vm!.cost_usd_ms).toBe(String(43_200_001 + 21_599_999 * 0.5))
 })
 
-test('usage costs exactly 0.00013 USD for a GB and hour of disk', async () => {
+test('disk usage costs exactly 0.00013 USD per GB and hour', async () => {
   await price('persistent-ssd', '2026-01-01', '0.00013')
   await write({
     product: 'persistent-ssd',
@@ -150,7 +150,7 @@ test('usage costs exactly 0.00013 USD for a GB and hour of disk', async () => {
   expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
 })
 
-test('usage can be narrowed by day, location and kind, also as CSV', async () => {
+test('usage can be filtered by day, location and kind, also as CSV', async () => {
   await price('a100.1x', '2026-01-01', '1.45')
   for (const location of ['us-east1-a', 'eu-north1-a'])
     await write(
@@ -195,7 +195,7 @@ test('usage can be narrowed by day, location and kind, also as CSV', async () =>
   expect(either.headers.get('content-type')).toContain('application/json')
 })
 
-// Around a leap day and around both changes of the clocks in the zone of this process.
+// Around a leap day and around both daylight saving changes in the time zone of this process.
 const starts = ['2028-02-26T00:00', '2026-03-06T00:00', '2026-10-30T00:00'].map(utc)
 const history = fc.record({
   product: fc.constantFrom('a100.1x' as const, 'persistent-ssd' as const),
@@ -204,7 +204,7 @@ const history = fc.record({
   lengthMs: fc.option(fc.integer({ min: 1, max: 4 * dayMs }), { freq: 5 }),
 })
 
-test('usage of random histories adds up to the intervals, exactly, day by day', async () => {
+test('the usage of random histories adds up to the intervals exactly, day by day', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...starts),
