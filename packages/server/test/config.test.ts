@@ -25,7 +25,7 @@ function problem(toml: string, argv: string[] = [], env: NodeJS.ProcessEnv = {})
   throw new Error('was accepted')
 }
 
-test('the default configuration is the demo on this machine alone', () => {
+test('the default configuration runs the demo on this machine only', () => {
   const config = load()
   expect(config).toMatchObject({ command: 'serve', configFile: '', isDemo: true, engine: 'simulated' })
   expect(config.server).toEqual({
@@ -55,7 +55,7 @@ test('the default configuration is the demo on this machine alone', () => {
   expect(config.prices.map(({ usdPerGpuHour }) => usdPerGpuHour)).toEqual(['0.9', '1.45', '1.65', '1'])
 })
 
-test('the default configuration is typed, not merely unknown', () => {
+test('the configuration has exact types', () => {
   expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
   expectTypeOf<Config['server']['role']>().toEqualTypeOf<'all' | 'api' | 'worker'>()
   expectTypeOf<Config['server']['trustedProxies']>().toEqualTypeOf<string[]>()
@@ -65,7 +65,7 @@ test('the default configuration is typed, not merely unknown', () => {
   expectTypeOf<Simulated['bootMs']>().toEqualTypeOf<[min: number, max: number]>()
 })
 
-test('the defaults stand in the example file, every one of them', () => {
+test('the example file contains every default', () => {
   const fromExample = load([], {}, EXAMPLE)
   expect({ ...fromExample, configFile: '' }).toEqual(load())
   const raw = parse(EXAMPLE)
@@ -84,7 +84,7 @@ test('the defaults stand in the example file, every one of them', () => {
 })
 
 test.each(['qemu', 'incus'] as const)(
-  'the defaults of --engine %s stand in the example file as comments',
+  'the example file contains the defaults of --engine %s as comments',
   (engine) => {
     const lines = EXAMPLE.split('\n')
     const start = lines.findIndex((line) => line.includes(`--engine ${engine} creates this location`))
@@ -117,7 +117,7 @@ test('the demo of --engine qemu is one local location with the qemu engine', () 
   ])
 })
 
-test('the demo of --engine qemu gives way to what the file names, and to --no-demo', () => {
+test('the demo of --engine qemu is overridden by the file and by --no-demo', () => {
   const toml =
     '[[location]]\nname = "lab-1"\n[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = "0.000001"\n'
   const config = load(['--engine', 'qemu'], {}, toml)
@@ -129,7 +129,7 @@ test('the demo of --engine qemu gives way to what the file names, and to --no-de
 
 const toml = '[server]\nport = 1\nhost = "file"\ndata_dir = "file"\nrole = "api"\nlog_level = "warn"\n'
 
-test('the precedence of settings is flags, environment, file, defaults', () => {
+test('settings are taken from flags, then environment, then file, then defaults', () => {
   const env = { SLIPWAY_PORT: '2', SLIPWAY_HOST: 'env', SLIPWAY_LOG_LEVEL: 'debug', SLIPWAY_DATA_DIR: '' }
   expect(load([], {}, toml).server).toMatchObject({ port: 1, host: 'file', dataDir: 'file', role: 'api' })
   expect(load([], env, toml).server).toMatchObject({
@@ -147,7 +147,7 @@ test('the precedence of settings is flags, environment, file, defaults', () => {
   })
 })
 
-test('the precedence of settings holds for the path of the file itself', () => {
+test('the path of the configuration file follows the same precedence', () => {
   const readFile = files({
     'slipway.toml': '[server]\nport = 1',
     a: '[server]\nport = 2',
@@ -161,21 +161,21 @@ test('the precedence of settings holds for the path of the file itself', () => {
   expect(loadConfig(['--config', 'b'], { SLIPWAY_CONFIG: 'a' }, readFile).server.port).toBe(3)
 })
 
-test('the database is taken from the variable that the file names', () => {
+test('the database URL is taken from the variable that is named in the file', () => {
   const env = { DATABASE_URL: 'postgres://one/db', OTHER: 'postgresql://two/db' }
   expect(load([], env).database.url).toBe('postgres://one/db')
   expect(load([], env, '[database]\nurl_env = "OTHER"').database.url).toBe('postgresql://two/db')
   expect(load([], env, '[database]\nurl_env = ""').database.url).toBe('')
 })
 
-test('locations in the file boot in a fixed time or between two', () => {
+test('a location in the file can boot in a fixed time or within a range', () => {
   const boot = (value: string) =>
     load([], {}, `[[location]]\nname = "a-b"\n[location.simulated]\nboot_ms = ${value}`).locations[0]
   expect(boot('0')).toMatchObject({ simulated: { bootMs: [0, 0] } })
   expect(boot('[5, 7]')).toMatchObject({ simulated: { bootMs: [5, 7] } })
 })
 
-test('locations in the file may mix engines and name real GPUs', () => {
+test('locations in the file can mix engines and name real GPUs', () => {
   const toml = `
       [[location]]
       name = "lab-a"
@@ -267,7 +267,7 @@ test.each([
   [`${location}engine = "incus"\n[location.incus]\nurls = ["https://a"]`, /client_cert_file/],
   ['[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = -1', /price\[0\]\.usd_per_gpu_hour = -1/],
   ['[server]\nport = ', /^slipway\.toml:2:\d+: /],
-])('a mistake in the configuration is told in one line: %j', (toml, message) => {
+])('a configuration error is reported in one line: %j', (toml, message) => {
   const told = problem(toml)
   expect(told).not.toContain('\n')
   if (typeof message === 'string') expect(told).toBe(message)
@@ -288,11 +288,11 @@ test.each([
   [['--engine', 'qmeu'], /--engine = "qmeu": .*did you mean "qemu"/],
   [['--role=al'], /--role = "al": .*did you mean "all"/],
   [['--config', 'none.toml'], /none\.toml: cannot be read \(ENOENT\)/],
-])('a mistake in the configuration is told in one line: %j', (argv, message) =>
+])('a configuration error is reported in one line: %j', (argv, message) =>
   expect(problem('', argv)).toMatch(message),
 )
 
-test('a mistake in the environment names the variable that is wrong, but shows no password', () => {
+test('an error in the environment names the invalid variable, but shows no password', () => {
   expect(problem('', [], { SLIPWAY_PORT: 'x' })).toMatch(/^SLIPWAY_PORT = "x"/)
   expect(problem('', [], { SLIPWAY_LOG_LEVEL: 'inf' })).toMatch(
     /^SLIPWAY_LOG_LEVEL = "inf": .*did you mean "info"/,
@@ -309,14 +309,14 @@ test('an empty environment variable counts as unset', () => {
   expect(load([], { ...env, DATABASE_URL: '', SLIPWAY_STRIPE_API_URL: '' })).toEqual(load([], {}))
 })
 
-test('an unreadable configuration file is not taken for a missing one', () => {
+test('an unreadable configuration file is not treated as missing', () => {
   const denied = () => {
     throw Object.assign(new Error('denied'), { code: 'EACCES' })
   }
   expect(() => loadConfig([], {}, denied)).toThrow('slipway.toml: cannot be read (EACCES)')
 })
 
-test('--help and --version are answered whatever the file and the environment say', () => {
+test('--help and --version work with any file and environment', () => {
   expect(load(['--help', '--port', 'x'], { SLIPWAY_PORT: 'x' }, 'nonsense').command).toBe('help')
   expect(load(['--version'], {}, 'nonsense').command).toBe('version')
   for (const flag of ['port', 'host', 'data-dir', 'engine', 'role', 'config', 'no-demo']) {

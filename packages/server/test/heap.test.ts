@@ -4,13 +4,16 @@ import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import { expect, test } from 'vitest'
 
-/** The flags of Node in a line that starts the server. */
+/** Returns the Node flags in a command that starts the server. */
 const flagsIn = (line: string): string[] => line.match(/ --[a-z-]+=\d+/g)?.map((flag) => flag.trim()) ?? []
 
 const [shebang = ''] = readFileSync(join(root, 'packages/server/bin/slipway-server.js'), 'utf8').split('\n')
 const flags = flagsIn(shebang)
 
-/** Pages that wait for slow clients: each lives for a while and is then released. Prints the largest size of the heap. */
+/**
+ * Simulates pages that wait for slow clients: each lives for a while and is then released. Prints the largest heap
+ * size.
+ */
 const program = `
   const page = Buffer.alloc(256 * 1024, 'x')
   const underWay = []
@@ -23,9 +26,9 @@ const program = `
   console.log(most / 1024 / 1024)
 `
 
-test('the flags of the server have garbage collected before it is many times what lives', () => {
+test('the server’s Node flags keep the heap small by collecting garbage early', () => {
   const mostMib = Number(execFileSync(process.execPath, [...flags, '-e', program]))
-  // The pages under way are 16 MiB of it.
+  // Live pages account for 16 MiB of it.
   expect(mostMib).toBeGreaterThan(16)
   expect(mostMib).toBeLessThan(160)
 })

@@ -7,7 +7,7 @@ import { freePort } from '@slipway/testing/port.ts'
 import type { Program } from '@slipway/testing/program.ts'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 
-// Real servers take their time on a machine that is busy with the other tests.
+// Real servers are slow on a machine that is busy with the other tests.
 vi.setConfig({ testTimeout: 120_000 })
 const launcher = new Launcher()
 const dataDir = launcher.newDataDir()
@@ -23,20 +23,20 @@ afterAll(async () => {
   await launcher.clear()
 })
 
-/** A server whose standard output goes where the shell redirects it; SIGUSR2 crashes it. */
+/** Starts a server whose standard output goes where the shell redirects it. SIGUSR2 crashes the server. */
 function startRedirected(redirection: string): Program {
   const command = `exec "$0" "$@" ${redirection}`
   return launcher.run('sh', ['-c', command, process.execPath, '--import', crashOnSignal, ...args])
 }
 
-/** A server whose standard output is a socket that this process reads. */
+/** Starts a server whose standard output is a socket that this process reads. */
 async function startRead(): Promise<Program> {
   const server = launcher.run(process.execPath, ['--import', crashOnSignal, ...args])
   await server.until(readyLine)
   return server
 }
 
-/** A server whose standard output is a pipe that is read only on demand. */
+/** Starts a server whose standard output is a pipe that is read only on demand. */
 async function startOnPipe(redirection = (pipe: string) => `> ${pipe}`) {
   const path = join(launcher.dir, `pipe-${++pipes}`)
   execFileSync('mkfifo', [path])
@@ -70,12 +70,12 @@ async function requestUntilDropped(): Promise<void> {
   const path = `/${'x'.repeat(8_000)}`
   for (let sent = 0; (await droppedLines()) === 0; sent += 20) {
     expect(sent).toBeLessThan(1_000)
-    // Answered, whether or not the rate limit is reached.
+    // Any response will do, whether or not the rate limit is reached.
     for (let i = 0; i < 20; i++) expect([404, 429]).toContain((await fetch(`${url}${path}`)).status)
   }
 }
 
-test('a server whose log is not read answers, counts the lines it drops, and reports them once read', async () => {
+test('a server whose log is not read still responds, counts dropped lines, and reports them once the log is read', async () => {
   const { server, readAll } = await startOnPipe()
   await requestUntilDropped()
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
@@ -87,7 +87,7 @@ test('a server whose log is not read answers, counts the lines it drops, and rep
   expect(reports).toHaveLength(1)
   const report = JSON.parse(reports[0]!)
   expect(report).toMatchObject({ level: 40, lines: await droppedLines() })
-  // The log is whole again: nothing is cut off in the middle of a line.
+  // The log is complete again, and no line is truncated.
   expect((await fetch(`${url}/healthz?after`)).status).toBe(200)
   await eventually(() => readAll().includes('"path":"/healthz"'), 20_000)
   const lines = readAll().split('\n').slice(0, -1)
@@ -123,7 +123,7 @@ test('a crash of a server whose log is not read ends the process', async () => {
   expect(await server.end('SIGUSR2')).not.toBe(0)
 })
 
-test('a server whose log goes to a full disk answers, counts the lines it drops, and stops on SIGTERM', async () => {
+test('a server whose log goes to a full disk still responds, counts dropped lines, and stops on SIGTERM', async () => {
   const server = startRedirected('> /dev/full')
   const isReady = () =>
     fetch(`${url}/readyz`).then(
@@ -135,7 +135,7 @@ test('a server whose log goes to a full disk answers, counts the lines it drops,
   expect(await server.end('SIGTERM')).toBe(0)
 })
 
-test('a crash is the last line of the log, after all that was waiting to be written', async () => {
+test('a crash is the last line of the log, after all buffered lines', async () => {
   const server = await startRead()
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
   expect(await server.end('SIGUSR2')).not.toBe(0)
@@ -149,7 +149,7 @@ test('a crash is the last line of the log, after all that was waiting to be writ
   expect(errors).toContain('Error: thrown by the test')
 })
 
-test('a server whose log is closed answers, counts the lines it drops, and stops on SIGTERM', async () => {
+test('a server whose log is closed still responds, counts dropped lines, and stops on SIGTERM', async () => {
   const server = await startRead()
   server.stopReading()
   await requestUntilDropped()

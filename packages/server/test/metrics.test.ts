@@ -13,7 +13,7 @@ const wrongUnits = new Set([
   ...['bits', 'kilobytes', 'megabytes', 'gigabytes', 'percent'],
 ])
 
-/** The rules of `promtool check metrics`: a sentence for each metric of the text that breaks one. */
+/** The rules of `promtool check metrics`. Returns a sentence for each metric that breaks a rule. */
 function misnamedMetrics(text: string): string[] {
   const lines = text.split('\n')
   const described = (keyword: string) =>
@@ -51,7 +51,7 @@ function brokenRules(name: string, type: string): string[] {
   return rules.filter(([isKept]) => !isKept).map(([, rule]) => rule)
 }
 
-test('metrics follow the naming rules of Prometheus', async () => {
+test('metrics follow the Prometheus naming rules', async () => {
   const service = await useService()
   await service.call('vmList')
   const { body } = await service.request('GET', '/metrics', { token: null })
@@ -68,6 +68,6 @@ test.each([
   ['an abbreviated unit', '# HELP wait_ms Wait.\n# TYPE wait_ms gauge\nwait_ms 1\n'],
   ['a metric without help', '# TYPE open gauge\nopen 1\n'],
   ['a metric without a type', 'open 1\n'],
-])('the naming rules find %s', (_name, text) => {
+])('the naming check detects %s', (_name, text) => {
   expect(misnamedMetrics(text)).toHaveLength(1)
 })

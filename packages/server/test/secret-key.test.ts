@@ -34,7 +34,7 @@ test('encrypted data can be decrypted only with its own key, and only if it is u
   }
 })
 
-test('processes that start together in one data directory get one key, readable by its owner alone', async () => {
+test('processes that start together in one data directory get one key, readable only by its owner', async () => {
   const dataDir = join(directory, 'together')
   const keys = await Promise.all(
     Array.from({ length: 8 }, () => loadSecretKey({ secretKeyFile: '', dataDir })),
@@ -44,7 +44,7 @@ test('processes that start together in one data directory get one key, readable 
   expect(statSync(join(dataDir, 'secret.key')).mode & 0o777).toBe(0o600)
 })
 
-test('a key file that the operator names is read, and never made or mended', async () => {
+test('a key file that the operator configures is read, and never created or repaired', async () => {
   const file = join(directory, 'named')
   const load = () => loadSecretKey({ secretKeyFile: file, dataDir: directory })
   await expect(load()).rejects.toThrow('cannot be read (ENOENT)')

@@ -57,7 +57,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-test('a process without the key of its database refuses to start, and makes no other key', async () => {
+test('a process without the key of its database refuses to start and creates no other key', async () => {
   const directory = launcher.newDataDir('second')
   const missing = await start(directory).ended()
   expect(missing.code).toBe(2)
@@ -78,7 +78,7 @@ test('a process without the key of its database refuses to start, and makes no o
 test.each([
   ['{"api_url": "http://127', 'it is not a JSON object'],
   ['{"api_url": "http://127.0.0.1:1"}', 'it lacks console_url'],
-])('a damaged credentials.json stops the start and stays as it is: %s', async (text, problem) => {
+])('a damaged credentials.json stops the start and is left unchanged: %s', async (text, problem) => {
   const directory = launcher.newDataDir('damaged')
   const file = join(directory, 'credentials.json')
   mkdirSync(directory, { recursive: true })
@@ -89,7 +89,7 @@ test.each([
   expect(readFileSync(file, 'utf8')).toBe(text)
 })
 
-test('the secrets of webhooks are encrypted, and a rotation of the key interrupts no delivery', async () => {
+test('webhook secrets are encrypted, and rotating the key interrupts no delivery', async () => {
   const receiver = await startReceiver()
   const webhooks = `/projects/${credentials.project_id}/webhooks`
   const { id, secret } = await post<{ id: string; secret: string }>(webhooks, { url: receiver.url })
@@ -118,7 +118,7 @@ test('the secrets of webhooks are encrypted, and a rotation of the key interrupt
   expect(output).toContain(`${fresh}`)
   expect(statSync(keyFile).mode & 0o777).toBe(0o600)
   expect(await idsInStore()).toEqual([fresh])
-  // Running processes decrypt with the new key and encrypt with it.
+  // Running processes decrypt and encrypt with the new key.
   await heardSigned()
   await post(`${webhooks}/${id}/rotate-secret`, {})
   expect(await idsInStore()).toEqual([fresh])

@@ -23,7 +23,7 @@ const nobody = 65534
 const kills = countOf('kills')
 const writesPerRound = 10
 const launcher = new Launcher()
-// Processes take their time on a machine that is busy with the other tests.
+// Processes are slow on a machine that is busy with the other tests.
 vi.setConfig({ testTimeout: 240_000 })
 
 afterAll(async () => {
@@ -34,7 +34,7 @@ afterAll(async () => {
 const dataDir = launcher.newDataDir()
 let first: Credentials
 
-test('the demo starts by npm and introduces itself', async () => {
+test('the demo starts with npm and prints its URL and credentials', async () => {
   const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
   const text = await server.until(readyLine)
   first = credentialsOf(dataDir)
@@ -59,19 +59,19 @@ test('the demo starts by npm and introduces itself', async () => {
     available: true,
   })
   expect(postmasterPid(dataDir)).toBeDefined()
-  // To npm, as a supervisor would.
+  // The signal goes to npm, as from a supervisor.
   expect(await server.end('SIGTERM')).toBe(0)
   expect(postmasterPid(dataDir)).toBeUndefined()
   await expect(fetch(`${first.api_url}/healthz`)).rejects.toThrow()
 })
 
-test('the demo keeps its secrets, tells its new address, and shares its data with a second server', async () => {
+test('the demo keeps its secrets, prints its new URL, and shares its data with a second server', async () => {
   const servers = [0, 1].map(() => launcher.start(['--port', '0', '--data-dir', dataDir]))
   const urls = []
   for (const server of servers) {
     const text = await server.until(readyLine)
     urls.push(/Console +(\S+)/.exec(text)![1]!)
-    // Shown at the first start; logs of supervisors need not have it again and again.
+    // It is shown only at the first start, so that it does not fill the logs of supervisors.
     expect(text).not.toContain(first.access_key)
   }
   expect(new Set(urls).size).toBe(2)
@@ -84,9 +84,9 @@ test('the demo keeps its secrets, tells its new address, and shares its data wit
   }
   expect(await servers[0]!.end('SIGTERM')).toBe(0)
   expect(postmasterPid(dataDir)).toBeDefined()
-  // Sends the signal to the foreground group, like Ctrl-C.
+  // Sends the signal to the foreground process group, like Ctrl-C.
   expect(await servers[1]!.endGroup('SIGINT')).toBe(0)
-  // Lines of the log wait for others, but none is lost.
+  // Log lines are buffered, but none is lost.
   for (const server of servers) {
     const { output } = await server.ended()
     expect(output).toContain('"path":"/v0.1"')
@@ -95,7 +95,7 @@ test('the demo keeps its secrets, tells its new address, and shares its data wit
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
-test('a second server on the data of a running one says where that one runs, and leaves its credentials file alone', async () => {
+test('a second server on the data of a running one prints the URL of the first, and does not change its credentials file', async () => {
   const running = launcher.start(['--port', '0', '--data-dir', dataDir])
   await running.until(readyLine)
   const file = () => readFileSync(join(dataDir, 'credentials.json'), 'utf8')
@@ -113,7 +113,7 @@ test('a second server on the data of a running one says where that one runs, and
   expect(samePort.errors).toContain(`(data directory ${dataDir})`)
   expect(file()).toBe(kept)
 
-  // The file has the address of a server that no longer runs: the next one replaces it.
+  // The file has the URL of a server that no longer runs, so the next one replaces it.
   await running.end('SIGKILL')
   const next = launcher.start(['--port', '0', '--data-dir', dataDir])
   const shown = /Console +(\S+)/.exec(await next.until(readyLine))![1]!
@@ -122,7 +122,7 @@ test('a second server on the data of a running one says where that one runs, and
   for (const server of [beside, next]) expect(await server.end('SIGTERM')).toBe(0)
 })
 
-test('the demo loses no acknowledged row by kills in the middle of writes', async () => {
+test('the demo loses no acknowledged row when it is killed during writes', async () => {
   const acknowledged = new Set<string>()
   let token = ''
   let refused = 0
@@ -185,7 +185,7 @@ test.each([
       'TRUNCATE schema_versions; INSERT INTO schema_versions (version, min_compatible_version) VALUES (43, 20)',
     line: /^slipway: This data directory was made before 0\.1\.0\. Use another one or delete it\.\n$/m,
   },
-])('data that was made $made is refused in one line', async ({ change, line }) => {
+])('data created $made is rejected with a one-line error', async ({ change, line }) => {
   const dataDir = launcher.newDataDir()
   const server = launcher.start(['--port', '0', '--data-dir', dataDir])
   await server.until(readyLine)
@@ -197,7 +197,7 @@ test.each([
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
-test('a start without the demo offers a set-up code once, which makes the first operator', async () => {
+test('a start without the demo prints a set-up code once, which creates the first operator', async () => {
   const dataDir = launcher.newDataDir()
   const args = ['--port', '0', '--data-dir', dataDir, '--no-demo']
   const first = launcher.start(args)
@@ -223,7 +223,7 @@ test('a start without the demo offers a set-up code once, which makes the first 
   expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
   expect((await redeem('another password')).status).toBe(400)
 
-  // A port that is taken ends a start in one line, beside the other's data and with a fleet of its own.
+  // A port that is in use ends the start with a one-line error, with shared data and with data of its own.
   const port = ['--port', new URL(url).port]
   for (const other of [
     ['--data-dir', dataDir, '--no-demo'],
@@ -244,7 +244,7 @@ const fileWith = (text: string) => {
   writeFileSync(file, text)
   return file
 }
-// The messages themselves are tested beside the configuration; here it is what the process makes of them.
+// The messages themselves are tested with the configuration. This tests the output and exit code of the process.
 test.each([
   ['a flag that is misspelt', () => ['--prot', '1'], /unknown flag --prot; did you mean --port\?/],
   [
@@ -253,21 +253,21 @@ test.each([
     /server\.prot.*did you mean server\.port\?/,
   ],
   ['a file that is not there', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
-])('%s is told in one line, with exit code 2', async (_name, args, line) => {
+])('%s is reported in one line, with exit code 2', async (_name, args, line) => {
   const { code, errors, output } = await launcher.start(args()).ended()
   expect(errors).toMatch(line)
   expect(errors).toMatch(/^slipway: [^\n]+\n$/m)
   expect([code, output]).toEqual([2, ''])
 })
 
-test('a data directory that cannot be made is told in one line', async () => {
+test('a data directory that cannot be created is reported in one line', async () => {
   const file = fileWith('')
   const { code, errors } = await launcher.start(['--port', '0', '--data-dir', join(file, 'data')]).ended()
   expect(errors).toMatch(/^slipway: [^\n]+\n$/m)
   expect(code).toBe(1)
 })
 
-test('--help and --version print and leave', async () => {
+test('--help and --version print and exit', async () => {
   const help = await launcher.start(['--help']).ended()
   expect([help.code, help.output]).toEqual([0, expect.stringContaining('--data-dir DIR')])
   const { version } = JSON.parse(readFileSync(join(root, 'packages/server/package.json'), 'utf8'))
@@ -278,7 +278,7 @@ test('--help and --version print and leave', async () => {
   })
 })
 
-test('an outside database that does not answer is told in one line', async () => {
+test('an external database that does not respond is reported in one line', async () => {
   const port = await freePort()
   const env = { DATABASE_URL: `postgresql://slipway:secret-of-database@127.0.0.1:${port}/slipway` }
   const { code, errors } = await launcher
@@ -290,7 +290,7 @@ test('an outside database that does not answer is told in one line', async () =>
 })
 
 test.skipIf(!isRoot || !isReachable(root))(
-  'an ordinary user can start the service from a clone of somebody else',
+  'an ordinary user can start the service from a clone that another user owns',
   async () => {
     const home = mkdtempSync(join(launcher.dir, 'nobody-'))
     chownSync(home, nobody, nobody)
@@ -303,7 +303,7 @@ test.skipIf(!isRoot || !isReachable(root))(
   },
 )
 
-/** Returns whether other users can reach it. */
+/** Returns whether other users can access the path. */
 function isReachable(path: string): boolean {
   for (let at = path; at !== '/'; at = join(at, '..')) if ((statSync(at).mode & 0o005) !== 0o005) return false
   return true

@@ -45,7 +45,7 @@ async function createVm(name: string, more: object = {}) {
   return service.ended(created.operation.operation_id)
 }
 
-test('the levers do not exist without --dev, and then nothing of them is loaded', async () => {
+test('without --dev the levers do not exist and their code is not loaded', async () => {
   const plain = await service.another((config) => {
     config.isDev = false
   })
@@ -56,7 +56,7 @@ test('the levers do not exist without --dev, and then nothing of them is loaded'
   await plain.close()
 })
 
-test('only an operator on this machine may use the levers', async () => {
+test('only an operator on this machine can use the levers', async () => {
   expect((await lever('clockGet')).status).toBe(200)
   expect((await lever('clockGet', { token: null })).status).toBe(401)
   expect((await lever('clockGet', { token: service.credentials.access_key })).status).toBe(403)
@@ -92,7 +92,7 @@ test('a client freezes time, fills a location, fails the third boot, reaches the
   expect(Math.abs(Date.parse((await clock()).now) - Date.now())).toBeLessThan(60_000)
 })
 
-test('what becomes due during an advance happens at its own time', async () => {
+test('whatever becomes due during a clock advance happens at its own time', async () => {
   await lever('clockSet', { body: { mode: 'frozen' } })
   const begin = Date.parse((await clock()).now)
   const { operation } = await service.ok('vmCreate', {
@@ -148,7 +148,7 @@ test('the same seed makes the same VMs fail', async () => {
   expect(await run()).toEqual(first)
 })
 
-test('a fault acts on a route, only for matching names, and only as often as asked', async () => {
+test('a fault affects one route, only matching names, and only the requested number of times', async () => {
   await lever('faultCreate', {
     body: { on: 'vmCreate', effect: 'reject', code: 'out_of_stock', name_pattern: 'train-*', times: 1 },
   })
@@ -162,7 +162,7 @@ test('a fault acts on a route, only for matching names, and only as often as ask
   expect((await lever('faultList')).body.items).toEqual([])
 })
 
-test('an engine that lies reports a VM that inspection does not find', async () => {
+test('an engine with the effect “lie” reports a VM that inspection does not find', async () => {
   await lever('faultCreate', { body: { on: 'vm-create', step: 'boot', effect: 'lie' } })
   const operation = await createVm('ghost')
   expect(operation.state).toBe('SUCCEEDED')
@@ -170,7 +170,7 @@ test('an engine that lies reports a VM that inspection does not find', async () 
   expect(row!.count).toBe(0)
 })
 
-test('a fault that cannot act is refused', async () => {
+test('a fault that cannot take effect is rejected', async () => {
   const refused = async (body: DevBody<'faultCreate'>) => (await lever('faultCreate', { body })).body.message
   expect(await refused({ on: 'vm-creat', effect: 'fail' })).toContain('did you mean vm-create')
   expect(await refused({ on: 'vm-create', step: 'bot', effect: 'fail' })).toContain('Supported: boot')
@@ -199,7 +199,7 @@ test('hosts, VMs and payments fail on request', async () => {
   expect((await service.call('vmCreate', { body: vmBody() })).status).toBe(402)
 })
 
-test('boots take as long as asked, by the clock of the service', async () => {
+test('boots take the requested time, by the clock of the service', async () => {
   await lever('clockSet', { body: { mode: 'frozen' } })
   await lever('transitionsSet', { body: { mode: 'seconds', n: 90 } })
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
@@ -212,7 +212,7 @@ test('boots take as long as asked, by the clock of the service', async () => {
   await lever('transitionsSet', { body: { mode: 'immediate' } })
 })
 
-test('the log shows what a client sent, without credentials, secrets and scripts', async () => {
+test('the request log shows what a client sent, without credentials, secrets and scripts', async () => {
   const [last] = (await lever('requestList')).body.items.slice(-1)
   await service.call('vmCreate', { body: vmBody({ name: 'seen', startup_script: 'echo hunter2' }) })
   const { items } = (await lever('requestList', { query: `?after=${last?.position ?? 0}` })).body
@@ -220,7 +220,7 @@ test('the log shows what a client sent, without credentials, secrets and scripts
   expect(JSON.stringify(items)).not.toMatch(/hunter2|slp_|authorization/i)
 })
 
-test('a reset keeps the credentials and the laws of the store', async () => {
+test('a reset keeps the credentials and the database invariants', async () => {
   await createVm('one')
   const owner = await ownerToken(service)
   await service.ok('networkCreate', { body: { name: 'other', cidr: '10.9.0.0/16' } })
@@ -232,7 +232,7 @@ test('a reset keeps the credentials and the laws of the store', async () => {
   expect((await createVm('one')).state).toBe('SUCCEEDED')
 })
 
-/** A day of the month after the clock's, an hour after midnight. */
+/** A day in the month after the current one, at one o'clock. */
 function nextMonth({ now }: DevClock, day: number): string {
   const date = new Date(now)
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, day, 1)).toISOString()

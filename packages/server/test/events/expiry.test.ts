@@ -27,7 +27,7 @@ const act = async (vm_id: string, body: unknown) => {
   expect((await service.ended(operation.operation_id)).state).toBe('SUCCEEDED')
   return read(vm_id)
 }
-/** A look of the reconciler, and the end of what it began. */
+/** Runs the reconciler once and waits for the operations that it started. */
 const look = async () => {
   await service.server.reconciler.expiry()
   await eventually(
@@ -51,7 +51,7 @@ const minutesLeft = async ({ expires_at }: { expires_at: string }) => {
   return row!.left
 }
 
-test('a VM with a time to live is stopped when its time is up, not before, and its owner is told once, ten minutes ahead', async () => {
+test('a VM is stopped when its TTL expires, not before, and its owner is notified once, ten minutes ahead', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   expect(vm.on_expiry).toBe('stop')
   expect(await minutesLeft(vm)).toBe(60)
@@ -74,7 +74,7 @@ test('a VM with a time to live is stopped when its time is up, not before, and i
   expect(stopping).toMatchObject([{ actor: 'system' }])
 })
 
-test('a VM with a time to live runs on without one when it is started after it expired', async () => {
+test('a VM that is started after it expired has no TTL', async () => {
   const vm = await create({ ttl_seconds: 300 })
   await service.clock.advance('6 minutes')
   await look()
@@ -84,7 +84,7 @@ test('a VM with a time to live runs on without one when it is started after it e
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
 })
 
-test('a VM with a time to live keeps its time through a stop and a start before it is up', async () => {
+test('a VM keeps its expiry time when it is stopped and started before that time', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   await act(vm.id, { action: 'STOP' })
   const { expires_at } = await act(vm.id, { action: 'START' })
@@ -94,7 +94,7 @@ test('a VM with a time to live keeps its time through a stop and a start before 
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF' })
 })
 
-test('a VM with a time to live begins without one when it was shut off as its time ran out', async () => {
+test('a VM that was shut off when its TTL expired has no TTL after it is started', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   await act(vm.id, { action: 'STOP' })
   await service.clock.advance('2 hours')
@@ -104,7 +104,7 @@ test('a VM with a time to live begins without one when it was shut off as its ti
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
 })
 
-test('a VM with a time to live is deleted instead if it was so wished, even when it is shut off', async () => {
+test('a VM with on_expiry delete is deleted when its TTL expires, even if it is shut off', async () => {
   const [running, stopped] = [
     await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
     await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
@@ -121,7 +121,7 @@ test('a VM with a time to live is deleted instead if it was so wished, even when
   }
 })
 
-test('a VM with a time to live gets more by a PATCH, counted from it, with a warning of its own', async () => {
+test('a PATCH extends the TTL of a VM, counted from the request, with a new warning', async () => {
   const vm = await create({ ttl_seconds: 600 })
   await look()
   const extended = await act(vm.id, { ttl_seconds: 7200, on_expiry: 'delete' })
@@ -138,7 +138,7 @@ test('a VM with a time to live gets more by a PATCH, counted from it, with a war
   expect((await service.call('vmGet', { params: { vm_id: vm.id } })).status).toBe(404)
 })
 
-test('a time to live that is too short or too long is refused, and so is an expiry without one', async () => {
+test('a TTL that is too short or too long is rejected, and so is on_expiry without a TTL', async () => {
   const status = async (changes: Record<string, unknown>) =>
     (await service.call('vmCreate', { body: vmBody(changes) })).status
   expect(await status({ ttl_seconds: 299 })).toBe(400)
@@ -147,7 +147,7 @@ test('a time to live that is too short or too long is refused, and so is an expi
   expect(await status({ ttl_seconds: 3600, on_expiry: 'explode' })).toBe(400)
 })
 
-test('a VM with a time to live is stopped once, whoever looks at the same time', async () => {
+test('an expired VM is stopped once, even with concurrent reconcilers', async () => {
   const vm = await create({ ttl_seconds: 300 })
   const other = await service.another()
   await service.clock.advance('5 minutes')

@@ -5,7 +5,7 @@ import { useService } from '@slipway/testing/service.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { EventRow } from '../../src/store/events/events.ts'
 
-test('500 streams are served at once, and each event is read from the table once', async () => {
+test('500 concurrent streams are served, and each event is read from the table once', async () => {
   vi.useFakeTimers({ toFake: ['setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   const service = await useService()
@@ -46,7 +46,7 @@ test('500 streams are served at once, and each event is read from the table once
   expect(clients.some(({ isClosed }) => isClosed)).toBe(false)
 })
 
-test('a caller has at most 64 streams open, and those that end count no longer', async () => {
+test('a caller has at most 64 open streams, and ended streams no longer count', async () => {
   const service = await useService()
   const { project_id, access_key } = service.credentials
   const open = () => openStream(service.url, project_id, { token: access_key })

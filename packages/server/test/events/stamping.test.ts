@@ -18,7 +18,7 @@ afterAll(async () => {
 const write = `INSERT INTO events_pending (id, type, resource_type, resource_id, actor, request_id)
                VALUES (gen_random_uuid(), 'test', 'test', $1, 'system', '')`
 
-test('every event gets one position for good, whoever stamps at the same time, and readers never skip a late one', async () => {
+test('every event gets one permanent position, even with concurrent stampers, and readers skip no event that commits late', async () => {
   const writers = 6
   const eachWrites = 60
   let isWriting = true
@@ -42,7 +42,7 @@ test('every event gets one position for good, whoever stamps at the same time, a
       for (let n = 0; n < eachWrites; n++)
         await database.transaction(async (tx) => {
           await tx.query({ text: write, values: [`writer-${writer}`] })
-          // Commits come in another order than writes.
+          // Transactions commit in a different order than they write.
           await tx.query({ text: 'SELECT pg_sleep(random() * 0.004)' })
         })
     }),
@@ -59,7 +59,7 @@ test('every event gets one position for good, whoever stamps at the same time, a
   expect((await findEventBounds(database)).last).toBe(writers * eachWrites)
 })
 
-test('stamping waits for an unfinished transaction without keeping others from their positions', async () => {
+test('stamping waits for an unfinished transaction without delaying the positions of other events', async () => {
   const { last } = await findEventBounds(database)
   const slow = await database.pool.connect()
   try {
@@ -83,7 +83,7 @@ test('stamping waits for an unfinished transaction without keeping others from t
   expect(rows.map(({ resource_id }) => resource_id)).toEqual(['quick', 'slow'])
 })
 
-test('stamping keeps the order of writing within one resource, beyond one batch', async () => {
+test('stamping keeps the order of writes to one resource across batches', async () => {
   const { last } = await findEventBounds(database)
   await database.query({
     text: `INSERT INTO events_pending (id, type, resource_type, resource_id, actor, request_id)

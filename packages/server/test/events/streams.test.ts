@@ -24,7 +24,7 @@ const newKey = async (body: Record<string, unknown> = {}) =>
     token: owner,
     body: { name: 'reader', role: 'read', ...body },
   })
-/** Events of this project that nothing else causes. */
+/** Writes events of this project that nothing else causes. */
 const write = (count: number, type = 'invoice.issued', data: unknown = {}) =>
   service.sql(
     `INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data)
@@ -33,7 +33,7 @@ const write = (count: number, type = 'invoice.issued', data: unknown = {}) =>
   )
 const ofType = (type: string) => (event: { type: string }) => event.type === type
 
-test('an event stream tells the life of a VM in order, from now on', async () => {
+test('an event stream sends the events of a VM in order, from now on', async () => {
   const client = await stream()
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   const first = await client.next()
@@ -46,7 +46,7 @@ test('an event stream tells the life of a VM in order, from now on', async () =>
   expect(heard.toReversed()).toEqual(items)
 })
 
-test('an event stream goes on after Last-Event-ID, without a gap and without a repetition', async () => {
+test('an event stream continues after Last-Event-ID, without gaps or repetitions', async () => {
   const first = await stream({ query: '?type=invoice.paid' })
   await write(3, 'invoice.paid')
   await first.next()
@@ -66,7 +66,7 @@ test('an event stream goes on after Last-Event-ID, without a gap and without a r
   expect(second.events.map(({ position }) => position)).toEqual(rows.map(({ position }) => position))
 })
 
-test('an event stream keeps to its filters and to its project', async () => {
+test('an event stream contains only events of its project that match its filters', async () => {
   const { id } = await service.ok('projectCreate', {
     token: owner,
     body: { name: `other-${Date.now()}`, organization_id: service.credentials.organization_id },
@@ -91,7 +91,7 @@ test('an event stream keeps to its filters and to its project', async () => {
   await everything.next()
 })
 
-test('an event is told once to those of its project, of its organization, or of everything', async () => {
+test('project, organization and operator streams each send a matching event once', async () => {
   const { project_id, organization_id, operator_key } = service.credentials
   const ofProject = await stream({ query: '?type=member.added' })
   const ofOrganization = await stream({
@@ -130,7 +130,7 @@ test('an event is told once to those of its project, of its organization, or of 
   ])
 })
 
-test('an event stream refuses a position that is garbled, has not been, or is no longer kept', async () => {
+test('an event stream rejects a position that is invalid, in the future, or no longer kept', async () => {
   const refused = async (lastEventId: string) =>
     service.request('GET', `/v0.1/projects/${service.credentials.project_id}/events`, {
       headers: { Accept: 'text/event-stream', 'Last-Event-ID': lastEventId },
@@ -152,7 +152,7 @@ test('an event stream refuses a position that is garbled, has not been, or is no
   await service.sql(`UPDATE event_counter SET pruned_position = 0`)
 })
 
-test('an event stream hears of what another process did, and goes on in another process', async () => {
+test('an event stream sends events of other processes, and can be continued in another process', async () => {
   const other = await service.another()
   const client = await stream({}, other.url)
   const { id } = await newKey()
@@ -197,7 +197,7 @@ test('an event stream ends when its key expires and when its user signs out', as
   )
 })
 
-test('an event stream drops a reader that does not read, and nobody else', async () => {
+test('an event stream disconnects a client that does not read, and no other client', async () => {
   const lazy = connect(Number(new URL(service.url).port), '127.0.0.1')
   lazy.on('error', () => {})
   lazy.write(
@@ -211,7 +211,7 @@ test('an event stream drops a reader that does not read, and nobody else', async
   await write(60, 'test.large', { text: 'x'.repeat(100_000) })
   await write(1, 'gpu.missing')
   await keen.next()
-  // A socket that does not read does not notice its end either.
+  // A socket that does not read does not notice that it was closed.
   lazy.resume()
   await dropped
   expect(keen.isClosed).toBe(false)

@@ -28,12 +28,12 @@ const until = (vmId: string, state: string) =>
 const now = async () =>
   (await service.sql<{ now: Date }>('SELECT slipway_now() AS now'))[0]!.now.toISOString()
 
-test('nothing needs anyone while all is well', async () => {
+test('there are no alerts while everything works', async () => {
   await resources.newVm()
   expect([await ofProject(), await ofOrganization(), await ofOperator()]).toEqual([[], [], []])
 })
 
-test('a crashed VM is an alert since it crashed, until it runs again', async () => {
+test('a crashed VM raises an alert from the time of the crash until it runs again', async () => {
   const id = await resources.newVm({ name: 'train-7' })
   const before = await now()
   await service.simulator().crashVm(id)
@@ -53,7 +53,7 @@ test('a crashed VM is an alert since it crashed, until it runs again', async () 
   expect(await ofProject()).toEqual([])
 })
 
-test('a lost host is an alert for operators, its VMs are alerts for their tenants', async () => {
+test('a lost host raises an alert for operators, and its VMs raise alerts for their tenants', async () => {
   const id = await resources.newVm()
   const [host] = await service.sql<{ id: string; name: string }>(
     'SELECT h.id, h.name FROM vms v JOIN hosts h ON h.id = v.host_id WHERE v.id = $1',
@@ -77,7 +77,7 @@ test('a lost host is an alert for operators, its VMs are alerts for their tenant
   expect([await ofProject(), await ofOperator()]).toEqual([[], []])
 })
 
-test('a deletion that fails over and over is an alert by the name of its VM', async () => {
+test('a deletion that keeps failing raises an alert with the name of its VM', async () => {
   const id = await resources.newVm({ name: 'clinging' })
   await service.simulator().addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
   const { operation } = await resources.removeVm(id)
@@ -109,7 +109,7 @@ test('a deletion that fails over and over is an alert by the name of its VM', as
   expect([await ofProject(), await ofOperator()]).toEqual([[], []])
 })
 
-test('a VM that is about to expire is an alert until it gets more time', async () => {
+test('a VM that is about to expire raises an alert until its TTL is extended', async () => {
   const vm_id = await resources.newVm({ name: 'short', ttl_seconds: 300, on_expiry: 'delete' })
   await service.server.reconciler.expiry()
   const { expires_at } = await service.ok('vmGet', { params: { vm_id } })
@@ -124,7 +124,7 @@ test('a VM that is about to expire is an alert until it gets more time', async (
   expect(await ofProject()).toEqual([])
 })
 
-test('a budget that is nearly spent is an alert in its project', async () => {
+test('a budget that is nearly spent raises an alert in its project', async () => {
   const { project_id } = service.credentials
   await service.ok('budgetSet', { token: owner, body: { monthly_usd: 10, hard_stop: true } })
   expect(await ofProject()).toEqual([])
@@ -141,7 +141,7 @@ test('a budget that is nearly spent is an alert in its project', async () => {
   expect(await ofProject()).toEqual([])
 })
 
-test('a declined card and a due invoice are alerts for the tenant and for operators', async () => {
+test('a declined card and a due invoice raise alerts for the tenant and for operators', async () => {
   const organization_id = await addOrganization(service.database, 'Harbour Labs')
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
   const project_id = await addProject(service, token, organization_id, 'first')
@@ -173,7 +173,7 @@ test('a declined card and a due invoice are alerts for the tenant and for operat
   expect(await ofOperator()).toEqual([])
 })
 
-test('a failed creation of a VM is an alert with its reason for a day, or until it is repeated', async () => {
+test('a failed VM creation raises an alert with its reason for a day, or until it is repeated', async () => {
   const fail = async (name: string) => {
     await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
     const { operation } = await service.ok('vmCreate', { body: vmBody({ name }) })
@@ -200,14 +200,14 @@ test('a failed creation of a VM is an alert with its reason for a day, or until 
   await resources.newVm({ name: 'repeated' })
   expect(await ofOrganization()).toEqual([alertOf(late, 'late')])
   await service.clock.advance('25 hours')
-  // The hosts have not reported for 25 hours, which may be an alert of its own.
+  // The hosts have not reported for 25 hours, which may raise another alert.
   const kinds = (await ofProject()).map(({ kind }) => kind)
   expect(kinds).not.toContain('creation_failed')
   const after = await service.ok('organizationSearch', { token: owner, query: { q: 'late' } })
   expect(after.items).toEqual([])
 })
 
-test('announced maintenance reaches the tenants 7 days, 24 hours and 1 hour ahead, and once each', async () => {
+test('announced maintenance notifies the tenants 7 days, 24 hours and 1 hour ahead, once each', async () => {
   const id = await resources.newVm({ name: 'guest', labels: { team: 'ml' } })
   const token = service.credentials.operator_key
   const [host] = await service.sql<{ id: string }>('SELECT host_id AS id FROM vms WHERE id = $1', [id])
@@ -260,7 +260,7 @@ test('announced maintenance reaches the tenants 7 days, 24 hours and 1 hour ahea
   expect((await ofProject()).filter(({ resource_id }) => resource_id === id)).toEqual([])
 })
 
-test('a draining host is an alert and an event of each VM that needs it, in words for its tenant', async () => {
+test('a draining host raises an alert and an event for each VM that uses it, worded for the tenant', async () => {
   const id = await resources.newVm({ name: 'must-leave' })
   const token = service.credentials.operator_key
   const [host] = await service.sql<{ id: string }>('SELECT host_id AS id FROM vms WHERE id = $1', [id])
@@ -288,7 +288,7 @@ test('a draining host is an alert and an event of each VM that needs it, in word
   expect((await ofProject()).filter(({ resource_id }) => resource_id === id)).toEqual([])
 })
 
-test('a GPU that vanished, or that waits too long for its reset, is an alert for operators', async () => {
+test('a GPU that disappeared, or that waits too long for its reset, raises an alert for operators', async () => {
   const report = (gpus: number[]) =>
     reportHost(
       service.database,

@@ -45,7 +45,7 @@ const findAll = async (q: string) =>
 const names = (items: { resource_type: string; name: string }[]) =>
   items.map(({ resource_type, name }) => `${resource_type} ${name}`)
 
-test('a search ranks what is the word, begins with it, has a word of it, contains it', async () => {
+test('a search ranks exact names first, then prefixes, then words, then other matches', async () => {
   expect(names(await find('train'))).toEqual([
     'disk train',
     'vm train-7',
@@ -57,7 +57,7 @@ test('a search ranks what is the word, begins with it, has a word of it, contain
   expect(names(await find('TRAIN-7'))).toEqual(['vm train-7'])
 })
 
-test('a search finds by id, by the beginning of one and by address', async () => {
+test('a search finds resources by id, by id prefix and by address', async () => {
   const vm = await service.ok('vmGet', { params: { vm_id: vmId } })
   const [addresses] = vm.network_interfaces[0]!.ips
   const found = {
@@ -76,7 +76,7 @@ test('a search finds by id, by the beginning of one and by address', async () =>
   expect(names(await find('10.77.0.0/16'))).toEqual(['network rails'])
 })
 
-test('a search shows nothing of others, and nothing that is gone', async () => {
+test('a search shows nothing of other tenants and no deleted resources', async () => {
   expect(await find('others')).toEqual([])
   expect(await find(strangersVm)).toEqual([])
   const resources = resourcesOf(service)
@@ -84,14 +84,14 @@ test('a search shows nothing of others, and nothing that is gone', async () => {
   expect(await find('fleeting')).toEqual([])
 })
 
-test('a search takes signs as they are', async () => {
+test('a search treats special characters literally', async () => {
   for (const q of ['%', '_', "'", '\\', '*', '"; DROP TABLE vms', ' ']) {
     const found = names(await find(q))
     if (q === '%') expect(found).toEqual([])
   }
 })
 
-test('a search answers the twenty best', async () => {
+test('a search returns the twenty best matches', async () => {
   await service.sql(
     `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
      SELECT gen_random_uuid(), $1, 'many-' || n, 'persistent-ssd', '1GiB', 1, 'us-east1-a', 512, 's', 'available'
@@ -102,7 +102,7 @@ test('a search answers the twenty best', async () => {
   expect(names(await find('many-3'))[0]).toBe('disk many-3')
 })
 
-test('operators find hosts, tenants, users and VMs of everyone', async () => {
+test('operators find hosts, tenants, users and VMs of all tenants', async () => {
   expect(names(await findAll('train'))).toEqual(
     expect.arrayContaining([
       'vm train-7',
@@ -130,7 +130,7 @@ test('operators find hosts, tenants, users and VMs of everyone', async () => {
   expect(names(await findAll(address!))).toEqual(['vm train-7'])
 })
 
-test('a search needs something to search for', async () => {
+test('a search without a query is rejected', async () => {
   for (const path of [
     `/v0.1/organizations/${service.credentials.organization_id}/search`,
     '/v0.1/admin/search',

@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** All names in an order, a page of one or two at a time. */
+/** Returns all names in an order, read in pages of one or two. */
 async function namesOf(id: 'vmList' | 'diskList', sort: Sort | undefined, limit: number): Promise<string[]> {
   const names: string[] = []
   let page_token = ''
@@ -48,7 +48,7 @@ const vmOrders: Record<Sort, string[]> = {
   '-usd_per_hour': ['gamma', 'beta', 'Epsilon', 'alpha', 'delta'],
 }
 
-test.each(sorts)('VMs are listed by %s, whatever the size of a page', async (sort) => {
+test.each(sorts)('VMs are sorted by %s, with any page size', async (sort) => {
   const collated = await service.sql<{ name: string }>('SELECT name FROM vms ORDER BY name')
   const byName = collated.map(({ name }) => name)
   const expected = sort === 'name' ? byName : sort === '-name' ? byName.toReversed() : vmOrders[sort]
@@ -62,17 +62,17 @@ test.each([
   ['-name', ['two', 'six', 'one']],
   ['usd_per_hour', ['six', 'two', 'one']],
   ['-usd_per_hour', ['one', 'two', 'six']],
-] as const)('disks are listed by %s', async (sort, expected) => {
+] as const)('disks are sorted by %s', async (sort, expected) => {
   for (const limit of [1, 100]) expect(await namesOf('diskList', sort, limit)).toEqual(expected)
 })
 
-test('an order goes with filters', async () => {
+test('sorting works together with filters', async () => {
   const query = { sort: '-name', names: 'alpha,beta,gamma', types: 'a40.1x,a100.1x' }
   const { items } = await service.ok('vmList', { query })
   expect(items.map(({ name }) => name)).toEqual(['beta', 'alpha'])
 })
 
-test('a page token of another order, and an order that there is not, are refused', async () => {
+test('a page token of another sort order and an unknown sort order are rejected', async () => {
   const { next_page_token: page_token } = await service.ok('vmList', { query: { limit: 1, sort: 'name' } })
   for (const query of [{ page_token }, { page_token, sort: '-name' }, { sort: 'price' }]) {
     const { status, body } = await service.call('vmList', { query })

@@ -4,7 +4,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 
-test('a VM tells its price, what it has cost so far, and since when it runs', async () => {
+test('a VM shows its price, its cost so far, and since when it has run', async () => {
   const service = await useService()
   const resources = resourcesOf(service)
   await service.clock.freeze('2026-11-10T00:00:00Z')
@@ -19,7 +19,7 @@ test('a VM tells its price, what it has cost so far, and since when it runs', as
 
   await service.clock.freeze('2026-11-10T10:00:00Z')
   expect(await read()).toMatchObject({ cost_usd: 14.5 })
-  // A new price holds from now on.
+  // A new price is valid from now on.
   await service.ok('adminPriceSet', {
     token: service.credentials.operator_key,
     body: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 2 }] },
@@ -41,12 +41,12 @@ test('a VM tells its price, what it has cost so far, and since when it runs', as
   await service.clock.freeze('2026-11-11T00:30:00Z')
   const [listed] = (await service.ok('vmList')).items
   expect(listed).toMatchObject({ cost_usd: 19.5, started_at: '2026-11-11T00:00:00.000Z' })
-  // What was settled stays.
+  // Costs that were settled do not change.
   await service.sql('DELETE FROM prices')
   expect(await read()).toMatchObject({ usd_per_hour: null, cost_usd: 18.5 })
 })
 
-test('what a VM costs is the sum of its meters, however often it stops and its price changes', async () => {
+test('the cost of a VM is the sum of its meters, with any number of stops and price changes', async () => {
   const service = await useService()
   const { newVm, act, succeeded } = resourcesOf(service)
   const priceSet = (usd: number) =>
@@ -93,7 +93,7 @@ test('what a VM costs is the sum of its meters, however often it stops and its p
   await checkInvariants(service)
 })
 
-test('a VM that is read over and over is told as it is, to the millisecond and the millionth', async () => {
+test('a VM that is read repeatedly shows its current state, exact to the millisecond and the millionth of a dollar', async () => {
   const service = await useService()
   const { newVm, newDisk, act, attach, detach, succeeded } = resourcesOf(service)
   await service.clock.freeze('2026-11-10T00:00:00Z')

@@ -8,7 +8,7 @@ import { type Callers, makeCallers } from '../support/callers.ts'
 
 let service: TestService
 let callers: Callers
-/** Owners whose organizations have no working payment method, each in its own way. */
+/** Owners of organizations that have no working payment method, each for a different reason. */
 const unpaid: Record<string, { owner: string; organization_id: string; project_id: string }> = {}
 
 beforeAll(async () => {
@@ -24,14 +24,17 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Who calls, as the rules see them. `role`: in the organization of the path; a key's also in its project. */
+/**
+ * The caller's properties that the access rules use. `role` is the role in the organization of the path; for a key also
+ * in its project.
+ */
 interface Kind {
   token: (callers: Callers) => string | null
   isUser?: boolean
   isOperator?: boolean
   role?: Role
   keyRole?: Role
-  /** Sees the organization record without a role in it. */
+  /** Can see the organization record without a role in the organization. */
   isKeyOfOrganization?: boolean
   isWriteKey?: boolean
 }
@@ -87,7 +90,9 @@ const scopeOf = (route: Route) =>
         ? 'organization'
         : 'none'
 
-/** Every request is wrong in one way that is looked at last, so that who may pass gets 400 and nothing is changed. */
+/**
+ * Every request is invalid in a way that is checked last, so that an admitted caller gets 400 and nothing is changed.
+ */
 const passes = 400
 
 function expectedStatus(route: Route, kind: Kind): number {
@@ -133,7 +138,7 @@ test.each(routeIds)('%s admits exactly the callers that its access level allows'
   }
 })
 
-test.each(routeIds)('%s asks for a payment method where the contract says so', async (id) => {
+test.each(routeIds)('%s requires a payment method where the contract says so', async (id) => {
   const route: Route = routeOf(id)
   const isInProject =
     route.path.startsWith('/v0.1/projects/{project_id}/') && !/\/(access|ssh)-keys/.test(route.path)

@@ -69,7 +69,7 @@ test('only admins and operators see the address of the caller in events', async 
   expect(all.items.at(-1)!.client_address).toBe('203.0.113.10')
 })
 
-test('a stream shows addresses to an admin, and no longer once the role is lost', async () => {
+test('a stream shows client addresses to an admin, and stops showing them when the role is lost', async () => {
   const organization_id = service.credentials.organization_id
   const admin = await addUser(service.database, { memberOf: { [organization_id]: 'admin' } })
   const [shown, hidden] = await Promise.all([
@@ -108,7 +108,7 @@ test('a failed sign-in is recorded with its address in every organization of the
   }
 })
 
-test('a failed sign-in at an unknown address is shown to operators, without what was typed', async () => {
+test('a failed sign-in with an unknown e-mail address is shown to operators, without the entered text', async () => {
   expect((await signIn('my-password@example.com', 'unknown', '203.0.113.12')).status).toBe(400)
   const stranger = await eventually(async () => {
     const query = { type: 'user.sign_in_failed' }
@@ -119,7 +119,7 @@ test('a failed sign-in at an unknown address is shown to operators, without what
   expect(JSON.stringify(stranger)).not.toContain('my-password')
 })
 
-test('a refresh token that is used again is recorded in the organization', async () => {
+test('the reuse of a refresh token is recorded in the organization', async () => {
   const organization = await addOrganization(service.database)
   const user = await addUser(service.database, { memberOf: { [organization]: 'owner' } })
   const session = (await signIn(user.email, password, '203.0.113.13')).body
@@ -137,7 +137,7 @@ test('a refresh token that is used again is recorded in the organization', async
   expect(reused).toMatchObject({ resource_id: user.id, client_address: '198.51.100.1' })
 })
 
-test('the events of an organization are for its admins, and leave those of projects and of others out', async () => {
+test('organization events are shown only to admins, without events of projects and other organizations', async () => {
   const organization_id = await addOrganization(service.database)
   const admin = await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
   const token = await tokenOf(service.database, admin)
@@ -156,7 +156,7 @@ test('the events of an organization are for its admins, and leave those of proje
   expect((await service.call('organizationEventList', { token: owner, params })).status).toBe(404)
 })
 
-test('operators see whose an event is, ask for one tenant’s, and are put on record for it', async () => {
+test('operators see which tenant an event belongs to and can filter by tenant, and their access is recorded', async () => {
   const organization_id = service.credentials.organization_id
   const other = await addOrganization(service.database, 'Others')
   const listed = async (query: Record<string, string>) =>
@@ -170,7 +170,7 @@ test('operators see whose an event is, ask for one tenant’s, and are put on re
   const ofOrganization = await listed({ organization_id })
   expect(ofOrganization.length).toBeGreaterThan(0)
   for (const event of ofOrganization) expect(event).toMatchObject({ organization_id, project_id: '' })
-  // A response without things of the tenant shows nothing of it.
+  // A response without resources of the tenant shows nothing of it.
   expect(await listed({ organization_id: other })).toEqual([])
   const reads = await listed({ type: 'operator.read' })
   const tenants = reads.map(({ resource_id }) => resource_id)
@@ -198,7 +198,7 @@ test('reading the audit log from a position returns every event once, even durin
   expect(seen.filter((id) => ids.includes(id)).toSorted()).toEqual(ids.toSorted())
 })
 
-test('the audit log refuses to go on from a position whose successors are gone', async () => {
+test('the audit log cannot be read from a position whose following events have been deleted', async () => {
   await service.sql('UPDATE event_counter SET pruned_position = 5')
   const read = (after: number) => service.call('adminEventList', { token: operator, query: { after } })
   expect((await read(4)).status).toBe(400)
@@ -207,7 +207,7 @@ test('the audit log refuses to go on from a position whose successors are gone',
   await service.sql('UPDATE event_counter SET pruned_position = 0')
 })
 
-test('a name with control characters or direction marks is refused with an explanation', async () => {
+test('a name with control characters or direction marks is rejected with an explanation', async () => {
   const params = { project_id: projectId }
   for (const name of ['a\u001b[2Jb', 'a\u202eb', 'a\nb', 'a\u009bb', 'a\u2066b']) {
     const body = { name, role: 'read' }

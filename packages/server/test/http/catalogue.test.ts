@@ -9,7 +9,7 @@ import { setPrices } from '../../src/store/billing/prices.ts'
 
 let service: TestService
 beforeAll(async () => {
-  // Without a worker nothing reports, settles or drains by itself.
+  // Without a worker, nothing reports, settles or drains automatically.
   service = await startService((config) => {
     config.server.role = 'api'
   })
@@ -36,7 +36,7 @@ const call = (
   })
 const items = async (path: string) => (await call('GET', path)).body.items
 
-test('the list of locations says region and zone, in the order of the configuration', async () => {
+test('the location list shows region and zone, in the order of the configuration', async () => {
   expect(await items('/locations')).toEqual([
     { name: 'us-east1-a', region: 'us-east1', zone: 'a', description: 'Simulated, US East' },
     { name: 'us-west1-a', region: 'us-west1', zone: 'a', description: 'Simulated, US West' },
@@ -44,7 +44,7 @@ test('the list of locations says region and zone, in the order of the configurat
   ])
 })
 
-test('the list of specs has the 17 types as the specification tells them', async () => {
+test('the spec list contains the 17 types of the specification', async () => {
   const specs = await items('/specs')
   expect(specs).toHaveLength(17)
   expect(specs.find((spec: { product_name: string }) => spec.product_name === 'a100-80gb.2x')).toEqual({
@@ -68,7 +68,7 @@ test('the list of specs has the 17 types as the specification tells them', async
   })
 })
 
-test('types and locations stand in the order of the catalogue, wherever they are listed', async () => {
+test('every list shows types and locations in catalogue order', async () => {
   const types = (await items('/specs')).map((spec: { product_name: string }) => spec.product_name)
   const places = (await items('/locations')).map(({ name }: { name: string }) => name)
   const whole = places.flatMap((location: string) => types.map((type: string) => `${type} ${location}`))
@@ -83,7 +83,7 @@ test('types and locations stand in the order of the catalogue, wherever they are
   expect(priced).toEqual([...types, 'persistent-ssd', 'shared-volume'])
 })
 
-test('the list of images says where each can be used', async () => {
+test('the image list shows where each image can be used', async () => {
   const images = await items('/images')
   expect(images.map(({ name }: { name: string }) => name)).toEqual([
     'debian12:latest',
@@ -97,20 +97,20 @@ test('the list of images says where each can be used', async () => {
   })
 })
 
-test('the list of prices has disks per GB and hour and types by their number of GPUs', async () => {
+test('the price list shows disks per GB and hour, and types by their number of GPUs', async () => {
   const prices = await items('/prices')
   expect(prices).toContainEqual({ product_name: 'shared-volume', unit: 'gb_hour', usd: 0.00013 })
   expect(prices).toContainEqual({ product_name: 'a100.4x', unit: 'vm_hour', usd: 5.8 })
 })
 
-test('the list of quotas covers the fleet and counts the default firewall rules', async () => {
+test('the quota list covers the fleet and counts the default firewall rules', async () => {
   const quotas = await items('/quotas')
   expect(quotas[0]).toEqual({ name: 'a40_gpus', max: 96, used: 0, available: 96 })
   expect(quotas.at(-1).name).toBe('firewall_rules')
   expect(quotas.at(-1).used).toBeGreaterThan(0)
 })
 
-test('availability tells every type in every location', async () => {
+test('availability covers every type in every location', async () => {
   const all = await items('/availabilities')
   expect(all).toHaveLength(17 * 3)
   expect(all).toContainEqual({ type: 'a40.8x', location: 'us-east1-a', available: true })
@@ -119,7 +119,7 @@ test('availability tells every type in every location', async () => {
   expect(all).toContainEqual({ type: 'a40.1x', location: 'eu-north1-a', available: false })
 })
 
-test('availability is filtered by type and location, and an unknown value gives no items', async () => {
+test('availability can be filtered by type and location, and an unknown value gives no items', async () => {
   expect(await items('/availabilities?product_name=a40.2x&location=us-west1-a')).toEqual([
     { type: 'a40.2x', location: 'us-west1-a', available: true },
   ])
@@ -144,7 +144,7 @@ interface Row {
 }
 const namesOf = (rows: Row[]) => rows.map(({ type, location }) => `${type} ${location}`)
 
-test('an offer tells all that a chooser needs of a type in a location', async () => {
+test('an offer shows everything needed to choose a type in a location', async () => {
   const offers = await items('/offers')
   expect(offers).toHaveLength(17 * 3)
   expect(offers).toContainEqual({
@@ -163,7 +163,7 @@ test('an offer tells all that a chooser needs of a type in a location', async ()
   })
 })
 
-test('offers come cheapest first, without a price last, and else in the order of the catalogue', async () => {
+test('offers are sorted by price, those without a price last, and otherwise in catalogue order', async () => {
   await service.sql(`DELETE FROM prices WHERE product_name = 'a40.1x'`)
   const offers: Row[] = await items('/offers')
   const prices = offers.map((offer) => offer.usd_per_hour ?? Number.MAX_VALUE)
@@ -198,7 +198,7 @@ test.each([
   ],
   ['locations=eu-north1-a&available=true', []],
   ['available=false&locations=eu-north1-a&max_usd_per_hour=0.9', ['a40.1x']],
-])('offers and the catalogue are filtered by %s', async (filter, types) => {
+])('offers and the catalogue can be filtered by %s', async (filter, types) => {
   const typesOf = (rows: Row[]) => rows.map(({ type }) => type)
   expect(typesOf(await items(`/offers?${filter}`))).toEqual(types)
   const { body } = await service.request('GET', `/v0.1/catalogue?${filter}`, { token: null })
@@ -224,7 +224,7 @@ test.each([
   ['locations=us-east1', 'locations', 'us-east1-a'],
   ['min_gpu_count=some', 'min_gpu_count', ''],
   ['colour=red', 'colour', ''],
-])('the filter %s is refused', async (filter, field, suggestion) => {
+])('the filter %s is rejected', async (filter, field, suggestion) => {
   for (const path of [`/v0.1/projects/${service.credentials.project_id}/offers`, '/v0.1/catalogue']) {
     const { status, body } = await service.request('GET', `${path}?${filter}`)
     expect([status, body]).toMatchObject([400, { details: [{ field }] }])
@@ -232,7 +232,7 @@ test.each([
   }
 })
 
-test('anyone sees the catalogue: whether there is stock, not how much', async () => {
+test('the public catalogue shows whether there is stock, but not how much', async () => {
   const { status, body } = await service.request('GET', '/v0.1/catalogue', { token: null })
   expect(status).toBe(200)
   const rows = (body as { items: object[] }).items
@@ -252,7 +252,7 @@ test('anyone sees the catalogue: whether there is stock, not how much', async ()
   })
 })
 
-test('an operator can close the catalogue to those without a credential', async () => {
+test('an operator can close the catalogue to callers without a credential', async () => {
   const closed = await service.another((config) => {
     config.server.role = 'api'
     config.server.publicCatalogue = false
@@ -271,7 +271,7 @@ const vm = {
 }
 const disk = { name: 'data', size: '2TiB', location: 'us-east1-a' }
 
-test('a cost estimate of a VM is its price for an hour and for 730', async () => {
+test('a cost estimate of a VM shows the price for one hour and for 730 hours', async () => {
   expect((await call('POST', '/estimates', { vm })).body).toEqual({
     items: [{ product_name: 'a40.4x', quantity: 1, unit: 'vm_hour', usd_per_hour: 3.6 }],
     usd_per_hour: 3.6,
@@ -297,7 +297,7 @@ test('a cost estimate is null where no price is set', async () => {
   )
 })
 
-test('a cost estimate claims nothing and leaves no trace', async () => {
+test('a cost estimate reserves nothing and leaves no trace', async () => {
   const state = async () => ({
     capacity: await items('/capacities'),
     quotas: await items('/quotas'),
@@ -310,7 +310,7 @@ test('a cost estimate claims nothing and leaves no trace', async () => {
   expect(await state()).toEqual(before)
 })
 
-test('a cost estimate is refused with the very error that the creation would give', async () => {
+test('a cost estimate is refused with the same error as the creation', async () => {
   const [taken, takenDisk] = [vmBody({ type: 'a40.1x' }), { ...disk, name: 'taken' }]
   await service.ok('vmCreate', { body: taken })
   await service.ok('diskCreate', { body: takenDisk })

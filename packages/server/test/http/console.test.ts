@@ -37,7 +37,7 @@ const signIn = () => {
 const whoAmI = async (token = '') =>
   (await fetch(`${service.url}/v0.1`, { headers: { authorization: `Bearer ${token}` } })).status
 
-test('the session of the console gives the page an access token and keeps the refresh token in a cookie of its own path', async () => {
+test('a console session gives the page an access token and keeps the refresh token in a cookie with its own path', async () => {
   const { status, set, answer } = await signIn()
   expect(status).toBe(200)
   expect(await whoAmI(answer.access_token)).toBe(200)
@@ -47,7 +47,7 @@ test('the session of the console gives the page an access token and keeps the re
   )
 })
 
-test('the session of the console is refreshed from the cookie, which changes each time', async () => {
+test('a console session is refreshed with the cookie, which changes each time', async () => {
   const first = await signIn()
   const second = await session('POST', { cookie: first.cookie })
   expect(second.status).toBe(200)
@@ -55,7 +55,7 @@ test('the session of the console is refreshed from the cookie, which changes eac
   expect(await whoAmI(second.answer.access_token)).toBe(200)
 })
 
-test('the session of the console ends with DELETE: neither the token nor the cookie works afterwards', async () => {
+test('DELETE ends a console session: neither the token nor the cookie works afterwards', async () => {
   const { cookie, answer } = await signIn()
   const ended = await session('DELETE', { cookie })
   expect(ended.status).toBe(200)
@@ -67,7 +67,7 @@ test('the session of the console ends with DELETE: neither the token nor the coo
   })
 })
 
-test('the session of the console is refused to other origins, and to callers without one', async () => {
+test('a console session is refused to other origins, and to callers without an origin', async () => {
   const { cookie } = await signIn()
   for (const origin of ['https://evil.example', 'null', `${service.url}1`, null]) {
     const refused = await session('POST', { cookie, origin })
@@ -75,7 +75,7 @@ test('the session of the console is refused to other origins, and to callers wit
   }
 })
 
-test('the session of the console answers a wrong password and a wrong code as the token endpoints do', async () => {
+test('a console session gets the responses of the token endpoints for a wrong password and a wrong code', async () => {
   const { email } = service.credentials
   const wrong = [
     { email, password: 'wrong' },
@@ -90,13 +90,13 @@ test('the session of the console answers a wrong password and a wrong code as th
   ])
 })
 
-test('there is no session of the console without a cookie', async () => {
+test('a console session cannot be refreshed without a cookie', async () => {
   expect(await session('POST')).toMatchObject({ status: 401, answer: { code: 'unauthenticated' } })
 })
 
 const get = (path: string, accept = 'text/html') => fetch(service.url + path, { headers: { accept } })
 
-test('the files of the console are one page for every address of the console, under a policy without exceptions', async () => {
+test('every console path serves the same page, with a strict content security policy', async () => {
   for (const path of ['/', '/projects/x/vms?state=STATE_RUNNING', '/fleet/hosts/y', '/accept?code=z']) {
     const response = await get(path)
     expect(response.status).toBe(200)
@@ -108,7 +108,7 @@ test('the files of the console are one page for every address of the console, un
   }
 })
 
-test('a client that takes anything gets the page of the console, and one that asks for JSON an error', async () => {
+test('a client that accepts any type gets the console page, and one that asks for JSON gets an error', async () => {
   const paths = [
     '/',
     '/setup',
@@ -131,7 +131,7 @@ test('a client that takes anything gets the page of the console, and one that as
   }
 })
 
-test('the files of the console have nothing inline and are cached for good by their digest', async () => {
+test('console files have no inline scripts or styles and are cached permanently by their digest', async () => {
   const page = await (await get('/')).text()
   expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=/)
   const script = /src="(\/assets\/[^"]+\.js)"/.exec(page)?.[1] ?? ''
@@ -144,7 +144,7 @@ test('the files of the console have nothing inline and are cached for good by th
   expect(again.status).toBe(304)
 })
 
-test('the files of the console leave the paths of the API and files that do not exist to their errors', async () => {
+test('API paths and missing files get their own errors instead of the console page', async () => {
   const answers = await Promise.all(
     [
       get('/v0.1/nothing'),
@@ -166,7 +166,7 @@ test('the files of the console leave the paths of the API and files that do not 
   ])
 })
 
-test('the files of the console are never outside the folder that was built', async () => {
+test('console files are never served from outside the build folder', async () => {
   for (const path of [
     '/..%2f..%2fpackage.json',
     '/assets/..%2f..%2f..%2fserver%2fpackage.json',

@@ -74,13 +74,13 @@ const endOf = (operationId: string) =>
   })
 const inProject = (rest: string) => `/v0.1/projects/${credentials.project_id}${rest}`
 
-test('a database that goes away is told as such, and everything goes on by itself when it is back', async () => {
+test('requests get 503 while the database is unavailable, and everything resumes by itself when it is back', async () => {
   const created = await ask('POST', inProject('/vms'), vmBody())
   const { operation_id, metadata } = created.body.operation
   await wire.cut()
 
   const unavailable = { status: 503, body: { code: 'unavailable' } }
-  // Rights may be known for a moment longer; what is asked for is not.
+  // Access rights may be cached for a moment, but the requested data is not.
   for (let i = 0; i < 5; i++)
     for (const [method, path, body] of [
       ['GET', inProject('/vms'), undefined],
@@ -106,7 +106,7 @@ test('a database that goes away is told as such, and everything goes on by itsel
   expect((await ask('GET', inProject('/vms'))).body.items).toHaveLength(1)
 })
 
-test('a database that goes away again and again leaves nothing half-written', async () => {
+test('repeated database outages leave no partial writes', async () => {
   let isOver = false
   const names: string[] = []
   const cuts = (async () => {
@@ -148,7 +148,7 @@ test('a database that goes away again and again leaves nothing half-written', as
     expect(parts, name).toEqual({ networks: 1, subnets: 3, rules: 4, has_quotas: true, events: 1 })
 })
 
-test('a database that went away is listened to again for wake-ups', async () => {
+test('the server listens for wake-ups again after a database outage', async () => {
   const [listener, sender] = [new Signals(wire.url), new Signals(database.url)]
   await Promise.all([listener.open(), sender.open()])
   let heard = 0
@@ -163,7 +163,7 @@ test('a database that went away is listened to again for wake-ups', async () => 
   await Promise.all([listener.close(), sender.close()])
 })
 
-test('a creation whose commit was heard and never answered is looked up, and is made once', async () => {
+test('a creation whose commit succeeded without a response is looked up and happens once', async () => {
   const body = vmBody()
   const headers = { 'idempotency-key': body.name }
   wire.cutAtCommitOf(body.name, true)
@@ -171,7 +171,7 @@ test('a creation whose commit was heard and never answered is looked up, and is 
   expect(status).toBe(200)
   const { body: again } = await ask('POST', inProject('/vms'), body, headers)
   expect(again).toEqual(first)
-  // No process knows that it had begun: a worker resumes it when its lease is over.
+  // No process knows that the operation has started, so a worker resumes it when its lease has expired.
   await direct.query(`UPDATE clock SET shift = shift + interval '1 minute'`)
   const { operation_id, metadata } = first.operation
   const ended = await endOf(operation_id)
@@ -179,17 +179,17 @@ test('a creation whose commit was heard and never answered is looked up, and is 
   expect(await vmsCalled(body.name)).toBe(1)
 })
 
-test('a creation whose commit was not heard is told as unknown, and is made when it is asked for again', async () => {
+test('a creation whose commit did not reach the database fails with 503, and succeeds when it is repeated', async () => {
   const body = vmBody()
   const headers = { 'idempotency-key': body.name }
   wire.cutAtCommitOf(body.name, false)
   const refused = await ask('POST', inProject('/vms'), body, headers)
   expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } })
   expect(await vmsCalled(body.name)).toBe(0)
-  // The first request is in progress until PostgreSQL notices that the client has gone.
+  // The first request is in progress until PostgreSQL notices that the client has disconnected.
   const again = await eventually(async () => {
     const answer = await ask('POST', inProject('/vms'), body, headers)
-    // Any other conflict would mean that something of it was written.
+    // Any other conflict would mean that part of the request was written.
     if (answer.status === 409) expect(answer.body.message).toContain('is still in progress')
     return answer.status !== 409 && answer
   })

@@ -7,7 +7,7 @@ const app = fastify()
 const limiter = new RateLimiter({ requestsPerSecond: 1_000, burst: 1_000 })
 mountDocs(app, { version: '1.2.3', serverUrl: () => 'http://127.0.0.1:4321' }, limiter)
 
-test('the OpenAPI document names the running version and where it answers', async () => {
+test('the OpenAPI document contains the running version and its URL', async () => {
   const answer = await app.inject('/openapi.json')
   expect(answer.headers['content-type']).toMatch(/^application\/json/)
   expect(answer.json()).toMatchObject({
@@ -17,7 +17,7 @@ test('the OpenAPI document names the running version and where it answers', asyn
   })
 })
 
-test('the docs page comes with a policy that allows it nothing but its style sheet', async () => {
+test('the content security policy of the docs page allows only its style sheet', async () => {
   const page = await app.inject('/docs')
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'; style-src 'self'")
@@ -25,7 +25,7 @@ test('the docs page comes with a policy that allows it nothing but its style she
   expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
 })
 
-test('a browser that has the docs page already is told so', async () => {
+test('a browser that already has the docs page gets 304', async () => {
   const first = await app.inject('/docs')
   const again = await app.inject({ url: '/docs', headers: { 'if-none-match': String(first.headers.etag) } })
   expect(again.statusCode).toBe(304)

@@ -9,7 +9,7 @@ import { markDrainedHosts } from '../../src/store/fleet/fleet.ts'
 
 let service: TestService
 beforeAll(async () => {
-  // Without a worker nothing reports, settles or drains by itself.
+  // Without a worker, nothing reports, settles or drains automatically.
   service = await startService((config) => {
     config.server.role = 'api'
   })
@@ -27,7 +27,7 @@ const call = (
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-/** A host that has reported, in a location of its own. */
+/** Adds a host that has reported, in a location of its own. */
 async function addHost(gpus = 2, storage: 'shared' | 'local' = 'shared') {
   const location = await addLocation(service.database, storage)
   await reportHost(service.database, location, hostReport('h', gpus))
@@ -37,7 +37,7 @@ async function addHost(gpus = 2, storage: 'shared' | 'local' = 'shared') {
 
 let vmsMade = 0
 
-/** A VM of the demo project on the only host of a location. */
+/** Adds a VM of the demo project on the only host of a location. */
 async function addVm(location: string, gpuCount = 1) {
   const vmId = uuid()
   await service.database.transaction(async (tx) => {
@@ -60,7 +60,7 @@ async function removeVm(vmId: string) {
   await service.database.query({ text: 'DELETE FROM vms WHERE id = $1', values: [vmId] })
 }
 
-test('a host is registered by an operator and shows its GPUs with its first report', async () => {
+test('an operator registers a host, which shows its GPUs after its first report', async () => {
   const body = { name: 'extra-1', location: 'us-east1-a', gpus: { model: 'A100 40GB PCIe', count: 4 } }
   const created = await call('POST', '/hosts', body)
   expect(created.body).toMatchObject({
@@ -90,13 +90,13 @@ test.each([
     { name: 'x', location: 'us-east1-a', gpus: { model: 'A101', count: 1 } },
     '/gpus/model',
   ],
-])('a host is not registered with %s', async (_, body, field) => {
+])('a host cannot be registered with %s', async (_, body, field) => {
   const answer = await call('POST', '/hosts', body)
   expect(answer.status).toBe(400)
   expect(answer.body.details[0].field).toBe(field)
 })
 
-test('a host is listed a page at a time, newest first, by location and state', async () => {
+test('hosts are listed in pages, newest first, and can be filtered by location and state', async () => {
   const location = await addLocation(service.database)
   for (const name of ['a', 'b', 'c']) await reportHost(service.database, location, hostReport(name, 1))
   const first = (await call('GET', `/hosts?location=${location}&limit=2`)).body
@@ -110,7 +110,7 @@ test('a host is listed a page at a time, newest first, by location and state', a
   expect((await call('GET', `/events?page_token=${first.next_page_token}`)).status).toBe(400)
 })
 
-test('a host takes no VMs while it is closed', async () => {
+test('a cordoned host gets no VMs', async () => {
   const { location, id } = await addHost()
   const fits = () =>
     service.database.transaction((tx) =>
@@ -122,13 +122,13 @@ test('a host takes no VMs while it is closed', async () => {
   expect(await fits()).toBeDefined()
 })
 
-test('a host drains at once when it is empty, and comes back when it is opened', async () => {
+test('an empty host is drained immediately, and takes VMs again when it is uncordoned', async () => {
   const { id } = await addHost()
   expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe('drained')
   expect((await call('PATCH', `/hosts/${id}`, { schedulable: true })).body.state).toBe('up')
 })
 
-test('a host drains when its last VM has gone, and tells the tenants', async () => {
+test('a host is drained when its last VM is removed, and the tenants are notified', async () => {
   const { location, id } = await addHost()
   const vmId = await addVm(location)
   const draining = (await call('POST', `/hosts/${id}/drain`)).body
@@ -172,7 +172,7 @@ test.each([
   expect((await call('POST', `/hosts/${id}/drain`)).body.state).toBe(state)
 })
 
-test('a host is removed only when it is empty', async () => {
+test('a host can be removed only when it is empty', async () => {
   const { location, id } = await addHost()
   const vmId = await addVm(location)
   const refused = await call('DELETE', `/hosts/${id}`)
@@ -183,7 +183,7 @@ test('a host is removed only when it is empty', async () => {
   expect((await call('DELETE', `/hosts/${id}`)).status).toBe(404)
 })
 
-test('a GPU is held back and released by an operator', async () => {
+test('an operator can withhold and release a GPU', async () => {
   const { location, gpus } = await addHost(1)
   const held = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'quarantined' })
   expect(held.body).toMatchObject({ id: gpus[0]!.id, state: 'quarantined', vm_id: '' })
@@ -194,7 +194,7 @@ test('a GPU is held back and released by an operator', async () => {
   expect((await call('PATCH', `/gpus/${gpus[0]!.id}`, { state: 'free' })).body.state).toBe('free')
 })
 
-test('a GPU stays with the VM that holds it', async () => {
+test('a GPU stays with the VM that uses it', async () => {
   const { location, gpus } = await addHost(1)
   const vmId = await addVm(location)
   for (const state of ['free', 'quarantined']) {
@@ -225,7 +225,7 @@ test('the capacity report counts GPUs by location and family, and names the larg
   })
 })
 
-test('GPUs of a host that takes no VMs are not free', async () => {
+test('GPUs of a host that accepts no VMs are not counted as free', async () => {
   const { location, id } = await addHost(8)
   const counts = async () => {
     const { items } = (await call('GET', '/capacity')).body
@@ -246,7 +246,7 @@ test('GPUs of a host that takes no VMs are not free', async () => {
   expect(await counts()).toEqual([0, 8, ''])
 })
 
-test('an image is imported, moved and removed', async () => {
+test('an image can be imported, moved and removed', async () => {
   const created = await call('POST', '/images', {
     name: 'rocky9',
     tags: ['rocky'],
@@ -268,7 +268,7 @@ test('an image is imported, moved and removed', async () => {
   expect((await call('DELETE', `/images/${created.body.id}`)).status).toBe(404)
 })
 
-test('an image that a VM was made from cannot be removed', async () => {
+test('an image that a VM uses cannot be removed', async () => {
   const { location } = await addHost()
   await addVm(location)
   const images = (await call('GET', '/images')).body.items
@@ -276,7 +276,7 @@ test('an image that a VM was made from cannot be removed', async () => {
   expect((await call('DELETE', `/images/${id}`)).body.code).toBe('conflict')
 })
 
-test('prices hold from now, and the others stay', async () => {
+test('new prices are valid from now on, and other prices do not change', async () => {
   const before = (await call('GET', '/prices')).body.items
   const items = [{ product_name: 'a100.8x', unit: 'vm_hour', usd: 12.345678 }]
   const after = (await call('PUT', '/prices', { items })).body.items
@@ -289,13 +289,13 @@ test.each([
   ['an unknown product', { product_name: 'h100.1x', unit: 'vm_hour', usd: 1 }, '/items/0/product_name'],
   ['the wrong unit', { product_name: 'persistent-ssd', unit: 'vm_hour', usd: 1 }, '/items/0/unit'],
   ['less than nothing', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
-])('prices are refused for %s', async (_, item, field) => {
+])('prices are rejected for %s', async (_, item, field) => {
   const answer = await call('PUT', '/prices', { items: [item] })
   expect(answer.status).toBe(400)
   expect(answer.body.details[0].field).toBe(field)
 })
 
-test('quotas are set by operators, and what is used stays', async () => {
+test('operators set quotas, and current usage is kept', async () => {
   const { project_id } = service.credentials
   const items = [{ name: 'a40_gpus', max: 3 }]
   const answer = await call('PUT', '/quotas', { project_id, items })
@@ -305,7 +305,7 @@ test('quotas are set by operators, and what is used stays', async () => {
   expect((await call('GET', `/quotas?project_id=${uuid()}`)).status).toBe(404)
 })
 
-test('quotas of an organization are set by operators, and a limit of a project is taken away again', async () => {
+test('operators set organization quotas, and a project limit can be removed again', async () => {
   const { project_id, organization_id } = service.credentials
   const path = `/organizations/${organization_id}/quotas`
   const before = await call('GET', path)
@@ -336,7 +336,7 @@ test('quotas of an organization are set by operators, and a limit of a project i
   await call('PUT', path, { items: before.body.items.map(({ name, max }: never) => ({ name, max })) })
 })
 
-test('locations show operators how they are run', async () => {
+test('operators see the engine settings of locations', async () => {
   expect((await call('GET', '/locations')).body.items[0]).toEqual({
     name: 'us-east1-a',
     region: 'us-east1',
@@ -348,7 +348,7 @@ test('locations show operators how they are run', async () => {
   })
 })
 
-test('the audit log has every change with who made it, newest first', async () => {
+test('the audit log contains every change and its actor, newest first', async () => {
   const { id } = await addHost()
   await call('PATCH', `/hosts/${id}`, { schedulable: false })
   await call('PATCH', `/hosts/${id}`, { schedulable: true })
@@ -365,7 +365,7 @@ test('the audit log has every change with who made it, newest first', async () =
   expect(next.items[0].position).toBeLessThan(page.items[0].position)
 })
 
-test('the audit log has every read of what belongs to one tenant, with who read it', async () => {
+test('the audit log contains every operator read of a tenant’s data, with its actor', async () => {
   const { project_id: project, organization_id } = service.credentials
   const reads = async () =>
     (await service.sql(`SELECT FROM events_written WHERE type = 'operator.read'`)).length
@@ -381,7 +381,7 @@ test('the audit log has every read of what belongs to one tenant, with who read 
     data: { route: 'adminQuotaList' },
   })
   expect(body.items[0].actor).toMatch(/^operator_key:/)
-  // The tenant's own log is not the operators'.
+  // The tenant's own log does not contain these operator events.
   const own = await service.ok('eventList', { query: { type: 'operator.read' } })
   expect(own.items).toEqual([])
 })

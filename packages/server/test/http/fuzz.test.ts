@@ -32,7 +32,7 @@ beforeAll(async () => {
   others = [callers.writeKey, callers.readKey, callers.stranger, operatorKey, callers.revoked, null]
 
   const created = await Promise.all([
-    // Keeps the project from being deleted; no caller knows its id.
+    // This prevents deletion of the project; no caller knows its id.
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('vmCreate', { body: vmBody() }),
     service.ok('diskCreate', { body: { name: 'fuzzed', size: '10GiB', location: 'us-east1-a' } }),
@@ -63,7 +63,9 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Mostly callers that may call the route. Operators may see and change everything: they get no ids of the bystander. */
+/**
+ * Mostly callers that may call the route. Operators may see and change everything, so they get no ids of the bystander.
+ */
 const anyRequest = fc.constantFrom(...routeIds).chain((id) => {
   const route = routeOf(id)
   const token = fc.oneof(
@@ -76,7 +78,7 @@ const anyRequest = fc.constantFrom(...routeIds).chain((id) => {
     const foreign = isOperator(token) ? {} : bystander.ids
     const params = (name: string) => {
       if (chosen.isAstray && foreign[name]) return foreign[name]
-      // Suspending the tenant that is looked at would end the looking.
+      // Suspending the observed tenant would end the observation.
       return id === 'adminOrganizationUpdate' ? paramsOf('organization_id').slice(1) : paramsOf(name)
     }
     const known = [...ids, ...Object.values(foreign).flat()]
@@ -107,7 +109,7 @@ test('invalid requests always get a response of the contract, never a 5xx or dat
   )
   const sum = [...statuses.values()].reduce((all, count) => all + count, 0)
   expect(sum).toBe(batches * requestsPerBatch)
-  // They are odd, but not so odd that nothing is reached.
+  // Enough of the requests are valid to reach the handlers.
   for (const status of [200, 400, 401, 403, 404, 409])
     expect(statuses.get(status), String(status)).toBeGreaterThan(batches / 25)
   expect(await bystander.look()).toEqual(before)

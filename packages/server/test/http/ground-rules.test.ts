@@ -20,7 +20,7 @@ afterAll(() => service.close())
 
 const projectPath = (rest: string) => `/v0.1/projects/${service.credentials.project_id}${rest}`
 
-/** The status, with the code to go with it. */
+/** Returns the status together with the error code. */
 async function outcome(method: string, path: string, options: Parameters<TestService['request']>[2] = {}) {
   const { status, body } = await service.request(method, path, options)
   return [status, (body as { code?: string }).code]
@@ -49,7 +49,7 @@ test('403 comes before 402 and 400, and 402 before 400', async () => {
   const payment = (state: string) =>
     service.sql('UPDATE organizations SET payment_state = $2 WHERE id = $1', [organization_id, state])
   await payment('declined')
-  // A process that has not looked at this project before sees the change at once.
+  // A process that has not read this project before sees the change immediately.
   const ask = async (token: string) => {
     const answer = await fetch(`${other.url}${projectPath('/vms')}`, {
       method: 'POST',
@@ -85,11 +85,11 @@ const refused = (field: string) => ({
 })
 const disk = { name: 'data', size: '10GiB', location: 'us-east1-a' }
 
-test('a request body with an unknown member is refused, and the member is named', async () => {
+test('a request body with an unknown field is rejected, and the field is named', async () => {
   expect(await post(JSON.stringify({ ...disk, colour: 'red' }))).toMatchObject(refused('/colour'))
   expect(await post('{"__proto__": {"size": "1GiB"}}')).toMatchObject({ status: 400 })
 })
-test('a request body with a missing member is refused, and the member is named', async () => {
+test('a request body with a missing field is rejected, and the field is named', async () => {
   expect(await post(JSON.stringify({ ...disk, size: undefined }))).toMatchObject(refused('/size'))
 })
 test.each([
@@ -100,10 +100,10 @@ test.each([
   ['location', null],
   ['location', ['us-east1-a']],
   ['name', { toString: 'data' }],
-])('a request body with %s as %j is refused: nothing is coerced', async (member, value) => {
+])('a request body with %s as %j is rejected: nothing is coerced', async (member, value) => {
   expect(await post(JSON.stringify({ ...disk, [member]: value }))).toMatchObject(refused(`/${member}`))
 })
-test.each(['null', '[]', '"text"', '5', 'true'])('a request body that is %s is refused', async (text) => {
+test.each(['null', '[]', '"text"', '5', 'true'])('a request body that is %s is rejected', async (text) => {
   expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
 })
 test.each([
@@ -122,14 +122,14 @@ test.each([
   ['of 100,000 nested arrays', '['.repeat(100_000) + ']'.repeat(100_000)],
   ['of 100,000 nested arrays that never end', '['.repeat(100_000)],
   ['of nested objects inside a known member', `{"name": ${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}}`],
-])('a request body %s is refused', async (_name, text) => {
+])('a request body %s is rejected', async (_name, text) => {
   expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
 })
-test('a request body that is missing is refused', async () => {
+test('a missing request body is rejected', async () => {
   expect(await outcome('POST', projectPath('/disks'))).toEqual([400, 'invalid_argument'])
   expect(await post('')).toMatchObject({ status: 400 })
 })
-test('a request body of exactly 1 MiB is read, and of one byte more is not', async () => {
+test('a request body of exactly 1 MiB is accepted, and one byte more is rejected', async () => {
   const text = JSON.stringify(disk)
   const padded = (bytes: number) => text + ' '.repeat(bytes - text.length)
   expect(await post(padded(2 ** 20))).toMatchObject({ status: 200 })
@@ -138,7 +138,7 @@ test('a request body of exactly 1 MiB is read, and of one byte more is not', asy
     body: { code: 'request_too_large' },
   })
 })
-test('a request body that is not said to be JSON is refused', async () => {
+test('a request body without the JSON content type is rejected', async () => {
   for (const type of [
     'text/plain',
     'application/x-www-form-urlencoded',
@@ -150,18 +150,18 @@ test('a request body that is not said to be JSON is refused', async () => {
       body: { code: 'unsupported_media_type' },
     })
 })
-test('a request body is read with a charset beside its type', async () => {
+test('a request body is accepted with a charset in its content type', async () => {
   const type = 'application/json; charset=utf-8'
   expect(await post(JSON.stringify({ ...disk, name: 'charset' }), { 'content-type': type })).toMatchObject({
     status: 200,
   })
 })
-test('a request body where none is taken must be empty', async () => {
+test('a request body must be empty where the route takes none', async () => {
   const path = projectPath(`/disks/${nowhere}`)
   expect(await outcome('DELETE', path, { body: '{"force": true}' })).toEqual([400, 'invalid_argument'])
   expect(await outcome('DELETE', path, { body: '{}' })).toEqual([404, 'not_found'])
 })
-test('a request body on a GET is overlooked', async () => {
+test('a request body of a GET is ignored', async () => {
   const body = '{"limit": 1}'
   const request = rawHead(projectPath('/vms'), service.credentials.access_key, [
     'Connection: close',
@@ -172,10 +172,10 @@ test('a request body on a GET is overlooked', async () => {
 })
 
 test.each(['1', 'null', '..', `{${nowhere}}`, nowhere.replaceAll('-', ''), '%00', 'é'])(
-  'an id in a path of the form %s is refused',
+  'a path id of the form %s is rejected',
   async (id) => {
     const path = projectPath(`/vms/${encodeURIComponent(decodeURIComponent(id))}`)
-    // A client's own library takes '..' out of a path.
+    // Client libraries remove '..' from a path.
     const { status } = await sendRaw(
       service.url,
       rawHead(path.replace('/vms/..', '/vms/%2e%2e'), service.credentials.access_key, ['Connection: close']),
@@ -183,13 +183,13 @@ test.each(['1', 'null', '..', `{${nowhere}}`, nowhere.replaceAll('-', ''), '%00'
     expect(status).toBe(400)
   },
 )
-test('an id in a path that cannot be decoded gets the shape of every error', async () => {
+test('a path id that cannot be decoded gets a standard error', async () => {
   expect(await outcome('GET', projectPath('/vms/%zz'))).toEqual([400, 'invalid_argument'])
 })
-test('an id in a path that is far too long gets the shape of every error', async () => {
+test('a path id that is far too long gets a standard error', async () => {
   expect(await outcome('GET', projectPath(`/vms/${'a'.repeat(5000)}`))).toEqual([400, 'invalid_argument'])
 })
-test('an id in a path of another kind of resource is not found', async () => {
+test('a path id of another kind of resource is not found', async () => {
   const { operation } = await service.ok('diskCreate', {
     body: { name: 'other-kind', size: '1GiB', location: 'us-east1-a' },
   })
@@ -205,26 +205,26 @@ test('an id in a path of another kind of resource is not found', async () => {
     undefined,
   ])
 })
-test('an id in a path of a project that is not a UUID is refused, once the caller is known', async () => {
+test('a project id that is not a UUID is rejected after authentication', async () => {
   expect(await outcome('GET', '/v0.1/projects/mine/vms')).toEqual([400, 'invalid_argument'])
   expect(await outcome('GET', '/v0.1/projects/mine/vms', { token: null })).toEqual([401, 'unauthenticated'])
 })
 
 test.each(['0', '-1', '501', '1.5', 'ten', 'NaN', '%00', '1,2'])(
-  'a query with limit=%s is refused',
+  'a query with limit=%s is rejected',
   async (limit) => {
     expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([400, 'invalid_argument'])
   },
 )
-test.each(['1', '500'])('a query with limit=%s is answered', async (limit) => {
+test.each(['1', '500'])('a query with limit=%s is accepted', async (limit) => {
   expect(await outcome('GET', projectPath(`/vms?limit=${limit}`))).toEqual([200, undefined])
 })
-test('a query with a parameter twice, or one that is unknown, is refused', async () => {
+test('a query with a repeated or unknown parameter is rejected', async () => {
   expect(await outcome('GET', projectPath('/vms?limit=1&limit=2'))).toEqual([400, 'invalid_argument'])
   expect(await outcome('GET', projectPath('/vms?colour=red'))).toEqual([400, 'invalid_argument'])
   expect(await outcome('GET', '/v0.1?colour=red')).toEqual([400, 'invalid_argument'])
 })
-test('a query with a NUL or broken encoding in a filter does no harm', async () => {
+test('a query with a NUL or broken encoding in a filter is harmless', async () => {
   expect(await outcome('GET', projectPath('/vms?names=a%00b'))).toEqual([400, 'invalid_argument'])
   for (const filter of ['names=%zz', 'names=%ff%fe', 'ids=not-a-uuid'])
     expect([200, 400]).toContain((await outcome('GET', projectPath(`/vms?${filter}`)))[0])
@@ -256,13 +256,13 @@ describe('a page token', () => {
     expect(walked.length).toBeGreaterThan(2)
     expect(walked.toSorted().toReversed()).toEqual(walked)
   })
-  test('a page token works in its own list alone', async () => {
+  test('a page token works only in its own list', async () => {
     expect(await page('disks', token)).toEqual([200, undefined])
     expect(await page('vms', token)).toEqual([400, 'invalid_argument'])
     const elsewhere = await addProject(service, owner, service.credentials.organization_id, 'pages')
     expect(await page('disks', token, elsewhere)).toEqual([400, 'invalid_argument'])
   })
-  test('a page token that is garbled is refused', async () => {
+  test('an invalid page token is rejected', async () => {
     const flip = (at: number) => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)
     const garbled = [
       flip(0),
@@ -276,13 +276,13 @@ describe('a page token', () => {
     ]
     for (const text of garbled) expect(await page('disks', text), text).toEqual([400, 'invalid_argument'])
   })
-  test('a page token that is empty means the beginning', async () => {
+  test('an empty page token means the first page', async () => {
     expect(await page('disks', '')).toEqual([200, undefined])
   })
 })
 
 test.each(['/v0.1/nothing', '/v0.2', '/nothing', '//v0.1', '/v0.1/admin'])(
-  'nothing is at %s, in the shape of every error',
+  'the unknown path %s gets a standard error',
   async (path) => {
     const { status, text, headers } = await sendRaw(
       service.url,
@@ -292,7 +292,7 @@ test.each(['/v0.1/nothing', '/v0.2', '/nothing', '//v0.1', '/v0.1/admin'])(
     expect(headers.get('content-type')).toMatch(/^application\/json/)
   },
 )
-test('a method that a path does not know gets 405 and the ones that it does', async () => {
+test('an unsupported method gets 405 and the list of allowed methods', async () => {
   const table = routeIds.map(routeOf)
   for (const path of new Set(table.map((route) => route.path))) {
     const known = table.filter((route) => route.path === path).map(({ method }) => method)
@@ -302,7 +302,7 @@ test('a method that a path does not know gets 405 and the ones that it does', as
       path.replace(/\{\w+\}/g, nowhere),
       unknown === 'GET' ? {} : { body: '{}' },
     )
-    // The last word of such a path can be read as an id, which takes other methods.
+    // The last segment of such a path can be read as an id, and the path of that resource has other methods.
     if (/\/(operations|test)$/.test(path)) expect([400, 404, 405], path).toContain(status)
     else
       expect([status, ...headers.get('allow')!.split(', ').toSorted()], `${unknown} ${path}`).toEqual([
@@ -338,7 +338,7 @@ const paths = [
 ]
 
 test.each(paths)(
-  'every answer of %s names its request, says how the caller stands, and is safe to show',
+  'every response of %s has its request id, the caller’s rate limit and safe headers',
   async (path) => {
     const { headers } = await service.request('GET', path)
     expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
@@ -351,7 +351,7 @@ test.each(paths)(
     expect(headers.get('server') ?? headers.get('x-powered-by')).toBeNull()
   },
 )
-test('every answer keeps a request id of the caller if it is short and visible', async () => {
+test('a response keeps the caller’s request id if it is short and printable', async () => {
   for (const id of ['my-request', '!', '~'.repeat(128)]) {
     const { headers } = await service.request('GET', '/v0.1/nothing', { headers: { 'x-request-id': id } })
     expect(headers.get('x-request-id')).toBe(id)
@@ -364,7 +364,7 @@ test('every answer keeps a request id of the caller if it is short and visible',
     expect(body).toMatchObject({ request_id: headers.get('x-request-id') })
   }
 })
-test('every answer with a secret in it is not to be stored', async () => {
+test('a response that contains a secret is not cacheable', async () => {
   for (const id of routeIds.filter((id) => routeOf(id).noStore)) {
     const body = routeOf(id).method === 'GET' ? {} : { body: {} }
     const { headers } = await service.call(id, { ...body, token: owner, params: { webhook_id: nowhere } })
@@ -381,14 +381,14 @@ test.each([
   ],
   ['a header with a NUL', () => rawHead('/v0.1', 'x', ['X-Odd: a\0b'])],
 ])(
-  'a request that Node itself refuses (%s) gets the shape of every error, and the connection ends',
+  'a request that Node itself rejects (%s) gets a standard error, and the connection is closed',
   async (_name, request) => {
     const { status, text, headers } = await sendRaw(service.url, request())
     expect([status, JSON.parse(text)]).toMatchObject([400, { code: 'invalid_argument' }])
     expect(JSON.parse(text).request_id).toBe(headers.get('x-request-id'))
   },
 )
-test('request headers just under 16 KiB are read', async () => {
+test('request headers just under 16 KiB are accepted', async () => {
   const filler = ['Connection: close', `X-Filler: ${'x'.repeat(15_500)}`]
   const head = rawHead('/v0.1', service.credentials.access_key, filler)
   expect((await sendRaw(service.url, head)).status).toBe(200)

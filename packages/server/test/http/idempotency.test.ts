@@ -27,7 +27,7 @@ const createProject = (key: string, body: unknown = newProject(), token = owner)
 
 const projectsNamed = (name: string) => service.sql('SELECT FROM projects WHERE name = $1', [name])
 
-test('an Idempotency-Key gives the first answer again, and says so', async () => {
+test('a repeated Idempotency-Key returns the first response, marked as a replay', async () => {
   const key = newKey()
   const body = newProject()
   const first = await createProject(key, body)
@@ -39,7 +39,7 @@ test('an Idempotency-Key gives the first answer again, and says so', async () =>
   expect(await projectsNamed(body.name)).toHaveLength(1)
 })
 
-test('an Idempotency-Key makes one project of fifty identical requests at once', async () => {
+test('fifty identical concurrent requests with one Idempotency-Key create one project', async () => {
   const key = newKey()
   const body = newProject()
   const answers = await Promise.all(Array.from({ length: 50 }, () => createProject(key, body)))
@@ -55,7 +55,7 @@ test('an Idempotency-Key makes one project of fifty identical requests at once',
   expect(await projectsNamed(body.name)).toHaveLength(1)
 })
 
-test('an Idempotency-Key with another body, path or method is refused', async () => {
+test('an Idempotency-Key with another body, path or method is rejected', async () => {
   const key = newKey()
   const headers = { 'idempotency-key': key }
   const { body } = await createProject(key)
@@ -76,7 +76,7 @@ test('an Idempotency-Key belongs to its caller', async () => {
   expect(other.body.id).not.toBe(first.body.id)
 })
 
-test('an Idempotency-Key remembers successes only', async () => {
+test('an Idempotency-Key stores only successful responses', async () => {
   const key = newKey()
   const body = newProject()
   const { body: blocker } = await createProject(newKey(), body)
@@ -84,13 +84,13 @@ test('an Idempotency-Key remembers successes only', async () => {
   await service.ok('projectDelete', { token: owner, params: { project_id: blocker.id } })
   const { status, headers } = await createProject(key, body)
   expect([status, headers.get('idempotency-replayed')]).toEqual([200, null])
-  // A key whose request failed is free for another request.
+  // The key of a failed request can be used for another request.
   const second = newKey()
   expect((await createProject(second, { name: '' })).status).toBe(400)
   expect((await createProject(second)).status).toBe(200)
 })
 
-test('an Idempotency-Key is forgotten after 24 hours and not before', async () => {
+test('an Idempotency-Key expires after 24 hours and not before', async () => {
   const key = newKey()
   await createProject(key)
   await service.clock.advance('23 hours 59 minutes')
@@ -100,7 +100,7 @@ test('an Idempotency-Key is forgotten after 24 hours and not before', async () =
   await service.clock.reset()
 })
 
-test('an Idempotency-Key is honoured on DELETE, and on what is asynchronous', async () => {
+test('an Idempotency-Key works for DELETE and for asynchronous requests', async () => {
   const headers = { 'idempotency-key': newKey() }
   const body = vmBody()
   const first = await service.ok('vmCreate', { body, headers })
@@ -108,7 +108,7 @@ test('an Idempotency-Key is honoured on DELETE, and on what is asynchronous', as
   const params = { project_id: (await createProject(newKey())).body.id }
   const deletion = { token: owner, params, headers: { 'idempotency-key': newKey() } }
   await service.ok('projectDelete', deletion)
-  // The project is gone, so the request no longer reaches what it did.
+  // The project no longer exists, so the request can only be a replay.
   expect((await service.call('projectDelete', deletion)).status).toBe(404)
   const network = await service.ok('networkCreate', { body: { name: 'once', cidr: '10.9.0.0/16' } })
   const removal = { params: { network_id: network.id }, headers: { 'idempotency-key': newKey() } }
@@ -132,7 +132,7 @@ test.each([
   ['of 256 characters', 'x'.repeat(256)],
   ['with a space', 'a b'],
   ['with a character beyond ASCII', 'clé'],
-])('an Idempotency-Key that is %s is refused', async (_name, key) => {
+])('an Idempotency-Key that is %s is rejected', async (_name, key) => {
   expect(await createProject(key)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
 })
 

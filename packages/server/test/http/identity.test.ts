@@ -33,7 +33,7 @@ const addSession = async (options: Parameters<typeof addUser>[1]) =>
 const createKey = (body: Record<string, unknown> = { name: 'ci', role: 'write' }) =>
   call('POST', `/projects/${projectId}/access-keys`, { token: admin, body })
 
-test('an access key shows its secret once and is listed without it, newest first', async () => {
+test('the secret of an access key is shown once and not in the list, which is sorted newest first', async () => {
   const { status, headers, body } = await createKey({ name: 'first', role: 'read' })
   expect(status).toBe(200)
   expect(headers.get('cache-control')).toBe('no-store')
@@ -58,7 +58,7 @@ test('an access key shows its secret once and is listed without it, newest first
   expect(JSON.stringify(list)).not.toContain(secret)
 })
 
-test('an access key says at the root what it is, and sees its own project and organization alone', async () => {
+test('an access key can read its own record at the root, and sees only its own project and organization', async () => {
   const other = { name: 'elsewhere', organization_id: organizationId }
   await call('POST', '/projects', { token: admin, body: other })
   const { id, secret: token } = (await createKey()).body
@@ -112,21 +112,21 @@ test('an access key works until its expiry', async () => {
   await service.clock.advance('-3601 seconds')
 })
 
-test('an access key mistyped by one character is unknown', async () => {
+test('an access key with one wrong character is unknown', async () => {
   const { secret } = (await createKey()).body
   const mistyped = secret.slice(0, -1) + (secret.endsWith('a') ? 'b' : 'a')
   const { status, headers, body } = await call('GET', '', { token: mistyped })
   expect([status, headers.get('www-authenticate'), body.code]).toEqual([401, 'Bearer', 'unauthenticated'])
 })
 
-test('an access key can make no other keys', async () => {
+test('a project access key cannot create other keys', async () => {
   const { secret: token } = (await createKey()).body
   const path = `/projects/${projectId}/access-keys`
   const answer = await call('POST', path, { token, body: { name: 'more', role: 'read' } })
   expect([answer.status, answer.body.code]).toEqual([403, 'permission_denied'])
 })
 
-test('access keys come in pages whose tokens fit no other list', async () => {
+test('access keys are listed in pages whose tokens work in no other list', async () => {
   const path = `/projects/${projectId}/access-keys`
   for (let i = 0; i < 3; i++) await createKey({ name: `page ${i}`, role: 'read' })
   const all = (await call('GET', path, { token: admin })).body.items
@@ -151,7 +151,7 @@ const operatorKey = async () => {
   return key!.secret
 }
 
-test('operators who are members of nothing see empty lists and no tenant', async () => {
+test('operators without a membership see empty lists and no tenant', async () => {
   const user = await addSession({ isOperator: true })
   for (const token of [user, await operatorKey()]) {
     expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
@@ -162,7 +162,7 @@ test('operators who are members of nothing see empty lists and no tenant', async
   }
 })
 
-test('operators create an organization and its first owner, who then invites others', async () => {
+test('operators can create an organization and its first owner, who can invite others', async () => {
   const token = await operatorKey()
   const organization = await call('POST', '/admin/organizations', { token, body: { name: 'New' } })
   expect(organization.body).toEqual({
@@ -186,7 +186,7 @@ test('operators create an organization and its first owner, who then invites oth
   expect(invited.body.state).toBe('invited')
 })
 
-test('operators suspend a user, whose sessions end at once and for good', async () => {
+test('operators can suspend a user, whose sessions end immediately and permanently', async () => {
   const token = await operatorKey()
   const user = await addUser(service.database, { memberOf: { [organizationId]: 'viewer' } })
   const session = await tokenOf(service.database, user)
@@ -200,7 +200,7 @@ test('operators suspend a user, whose sessions end at once and for good', async 
   expect((await call('POST', '/auth/token', { body: grant })).status).toBe(200)
 })
 
-test('operators list organizations, projects and users page by page', async () => {
+test('operators can list organizations, projects and users page by page', async () => {
   const token = await operatorKey()
   for (const path of ['/admin/organizations', '/admin/projects', '/admin/users']) {
     const all = (await call('GET', path, { token })).body.items

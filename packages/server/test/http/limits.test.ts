@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { buildApp } from '../../src/http/app.ts'
 import { Metrics } from '../../src/http/metrics.ts'
 
-/** However slow the machine is, none comes back while the test lasts. */
+/** The rate is low enough that no request is regained during the test, even on a slow machine. */
 const few = (config: TestService['config']) => {
   config.limits.requestsPerSecond = 0.001
   config.limits.burst = 5
@@ -18,7 +18,7 @@ const few = (config: TestService['config']) => {
 const ask = (service: TestService, token: string | null, headers: Record<string, string> = {}) =>
   service.request('GET', '/v0.1', { token, headers })
 
-test('the rate limit lets a burst pass, then answers 429 and when to come back', async () => {
+test('the rate limit allows a burst, then returns 429 with the time to retry', async () => {
   const service = await useService(few)
   const { access_key, operator_key } = service.credentials
   const answers = []
@@ -33,11 +33,11 @@ test('the rate limit lets a burst pass, then answers 429 and when to come back',
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
     expect(headers.get('ratelimit-remaining')).toBe('0')
   }
-  // Another caller has an allowance of its own.
+  // Another caller has a separate limit.
   expect((await ask(service, operator_key)).status).toBe(200)
 })
 
-test('the rate limit counts those who cannot say who they are by their address', async () => {
+test('the rate limit counts unauthenticated callers by their address', async () => {
   const service = await useService(few)
   const statuses = []
   for (let i = 0; i < 8; i++) statuses.push((await ask(service, `guess-${i}`)).status)
@@ -46,7 +46,7 @@ test('the rate limit counts those who cannot say who they are by their address',
   expect((await ask(service, service.credentials.access_key)).status).toBe(200)
 })
 
-test('the rate limit also counts paths where nothing is', async () => {
+test('the rate limit also counts unknown paths', async () => {
   const service = await useService(few)
   const statuses = []
   for (let i = 0; i < 8; i++) statuses.push((await service.request('GET', `/v0.1/nothing-${i}`)).status)
@@ -75,7 +75,7 @@ async function listen(service: TestService) {
   onTestFinished(() => app.close())
   const { server } = app
   const patience = [server.headersTimeout, server.requestTimeout]
-  // The same limits, in less time.
+  // The same limits, with shorter times.
   server.headersTimeout = 200
   server.requestTimeout = 400
   Object.assign(server, { connectionsCheckingInterval: 50 })
@@ -90,7 +90,7 @@ test.each([
     'a body',
     'POST /v0.1/auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
   ],
-])('a slow client that does not finish %s is answered and cut off', async (_name, half) => {
+])('a slow client that does not finish %s gets a response and is disconnected', async (_name, half) => {
   const service = await useService()
   const { url, patience, connections } = await listen(service)
   expect(patience).toEqual([10_000, 30_000])
@@ -99,7 +99,7 @@ test.each([
   await eventually(async () => (await connections()) === 0)
 })
 
-test('a server that stops answers what is under way, and cuts long waits', async () => {
+test('a stopping server completes requests in progress and ends long polls', async () => {
   const service = await useService((config) => {
     for (const location of config.locations)
       if (location.engine === 'simulated') location.simulated.bootMs = [60_000, 60_000]
@@ -134,7 +134,7 @@ describe('around the API', () => {
   })
   afterAll(() => service.close())
 
-  test('the service tells load balancers how it is', async () => {
+  test('the health endpoints show load balancers the state of the service', async () => {
     const token = null
     expect(await service.request('GET', '/healthz', { token })).toMatchObject({
       status: 200,
@@ -146,7 +146,7 @@ describe('around the API', () => {
     })
   })
 
-  test('the service counts requests by route, and shows pool, event loop and operations', async () => {
+  test('the metrics count requests by route, and show the pool, the event loop and operations', async () => {
     await service.call('vmList')
     await service.call('vmList')
     await service.call('vmGet', { params: { vm_id: service.credentials.project_id } })
@@ -163,7 +163,7 @@ describe('around the API', () => {
     expect(body).not.toContain(service.credentials.project_id)
   })
 
-  test('the times of a route are shown as how many took at most so long, all of them, and their sum', async () => {
+  test('the duration histogram of a route has cumulative buckets, a count and a sum', async () => {
     const metrics = new Metrics(service.database, async () => ({ inProgress: 0, stuck: 0 }))
     for (const seconds of [0.001, 0.002, 0.3, 20]) metrics.observe('vmGet', 200, seconds)
     metrics.observe('vmList', 200, 0.004)
@@ -186,7 +186,7 @@ describe('around the API', () => {
     )
   })
 
-  test('the service shows its metrics on the machine itself, and through a proxy for the token alone', async () => {
+  test('metrics are served to local clients, and through a proxy only with the token', async () => {
     const guarded = await useService((config) => {
       config.server.metricsToken = 'metrics-secret'
     })
@@ -251,7 +251,7 @@ describe('around the API', () => {
     })
   })
 
-  test('the line of a request stays one line of JSON, whatever a client calls it and asks for', async () => {
+  test('the log line of a request is one line of JSON for any request id and path', async () => {
     const id = 'a"name\\of,"status":500'
     const path = '/v0.1/"none\\"'
     const head = `GET ${path}?secret HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n`

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** All of a list, page by page, two at a time. */
+/** Returns the whole list, read in pages of two. */
 async function all<Item>(id: RouteId, query: Record<string, string | boolean>, token?: string) {
   const items: Item[] = []
   for (let page_token = ''; ; ) {
@@ -46,7 +46,7 @@ test.each([
   ['diskList', { attached_to: '<ada>,<bob>' }, ['data']],
   ['diskList', { attached_to: '<ada>', names: 'logs' }, []],
   ['diskList', { ids: '<logs>,<data>', types: 'persistent-ssd' }, ['data', 'logs']],
-] as const)('%s %j has what the filters let through, newest first', async (id, query, names) => {
+] as const)('%s %j returns the items that match the filters, newest first', async (id, query, names) => {
   const given = Object.fromEntries(Object.entries(query).map(([key, value]) => [key, named(value)]))
   expect((await all<{ name: string }>(id, given)).map(({ name }) => name)).toEqual(names)
 })
@@ -57,13 +57,13 @@ test.each([
   [{ state: 'FAILED' }, ['CREATE']],
   [{ state: 'IN_PROGRESS' }, []],
   [{ resource_id: '<bob>', state: 'SUCCEEDED' }, ['STOP', 'CREATE']],
-])('operations %j are those that the filters let through, newest first', async (query, names) => {
+])('operations %j returns those that match the filters, newest first', async (query, names) => {
   const given = Object.fromEntries(Object.entries(query).map(([key, value]) => [key, named(value)]))
   const items = await all<{ metadata: { operation_name: string } }>('operationList', given)
   expect(items.map(({ metadata }) => metadata.operation_name)).toEqual(names)
 })
 
-test('operators list operations and events of all projects by the same filters', async () => {
+test('operators list operations and events of all projects with the same filters', async () => {
   const token = service.credentials.operator_key
   const operations = (query: Record<string, string | boolean>) => all('adminOperationList', query, token)
   expect(await operations({})).toHaveLength(8)
@@ -78,7 +78,7 @@ test('operators list operations and events of all projects by the same filters',
   expect((await events({ type: 'operation.failed' })).map(({ type }) => type)).toEqual(['operation.failed'])
 })
 
-test('a VM says the same of itself alone as in a list, with data disks and without', async () => {
+test('a VM has the same record alone and in a list, with and without data disks', async () => {
   const { items } = await service.ok('vmList')
   expect(items.map(({ disks }) => disks.map(({ name }) => name))).toEqual([
     ['eve-os'],

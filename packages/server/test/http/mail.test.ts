@@ -13,7 +13,7 @@ interface Received {
 let service: TestService
 let smtp: SMTPServer
 let received: Received[]
-/** What the mail server says to a recipient; null: welcome. */
+/** The mail server's reply to a recipient; null accepts it. */
 let refusal: number | null
 
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
         text += part
       })
       stream.on('end', () => {
-        // Long lines are folded for the journey.
+        // Long lines are folded in transit.
         received.push({ to: session.envelope.rcptTo.map(({ address }) => address), text: unfold(text) })
         done()
       })
@@ -60,7 +60,7 @@ const mailTo = (email: string) =>
   })
 const codeIn = ({ text }: Received) => /#code=(slpc_[\w-]{43})/.exec(text)![1]!
 
-test('an invitation is mailed with its link, and nothing of it stays readable in the store', async () => {
+test('an invitation is mailed with its link, and the mail is stored encrypted', async () => {
   const email = someEmail('friend')
   const token = await ownerToken(service)
   refusal = 450
@@ -69,7 +69,7 @@ test('an invitation is mailed with its link, and nothing of it stays readable in
   const rows = await service.sql<{ sealed: Buffer }>('SELECT sealed FROM mails')
   expect(rows).toHaveLength(1)
   expect(rows[0]!.sealed.toString('latin1')).not.toContain('slpc_')
-  // A server that says "later" gets it later.
+  // A mail is sent again to a server that refused it temporarily.
   refusal = null
   await service.clock.advance('5 minutes')
   const mail = await mailTo(email)
@@ -82,7 +82,7 @@ test('an invitation is mailed with its link, and nothing of it stays readable in
   await service.clock.reset()
 })
 
-test('a forgotten password is reset by mail, and the answer is the same for every address', async () => {
+test('a forgotten password is reset by mail, and the response is the same for every address', async () => {
   const user = await addUser(service.database)
   const forgot = (email: string) => service.call('authForgot', { token: null, body: { email } })
   const answers = [await forgot(user.email.toUpperCase()), await forgot(someEmail('nobody'))]
@@ -106,7 +106,7 @@ test('a forgotten password is reset by mail, and the answer is the same for ever
   expect(received).toHaveLength(1)
 })
 
-test('nobody’s mailbox is flooded by resets', async () => {
+test('password resets cannot flood a mailbox', async () => {
   const user = await addUser(service.database)
   const statuses = []
   for (let i = 0; i <= service.config.limits.passwordFailuresPerMinute; i++)
@@ -117,7 +117,7 @@ test('nobody’s mailbox is flooded by resets', async () => {
   expect(received.filter(({ to }) => to.includes(user.email))).toHaveLength(1)
 })
 
-test('owners and admins hear of budgets and payments once, others do not', async () => {
+test('only owners and admins get mail about budgets and payments, once', async () => {
   const { organization_id, project_id } = service.credentials
   const admin = await addUser(service.database, { memberOf: { [organization_id]: 'admin' } })
   const viewer = await addUser(service.database, { memberOf: { [organization_id]: 'viewer' } })
@@ -143,7 +143,7 @@ test('owners and admins hear of budgets and payments once, others do not', async
   expect(received.some(({ to }) => to.includes(viewer.email))).toBe(false)
 })
 
-test('a mail that is refused for good is given up, and the invitation works all the same', async () => {
+test('a mail that is refused permanently is given up, and its invitation still works', async () => {
   refusal = 550
   const token = await ownerToken(service)
   const body = { email: someEmail('refused'), role: 'viewer' as const }
@@ -157,7 +157,7 @@ test('a mail that is refused for good is given up, and the invitation works all 
   expect(accepted.status).toBe(200)
 })
 
-test('a password that everybody guesses first is refused, however it is written', async () => {
+test('a commonly guessed password is rejected in any spelling', async () => {
   const token = await ownerToken(service)
   const body = { email: someEmail('weak'), role: 'viewer' as const }
   const code = (await service.ok('memberCreate', { token, body })).invite_url.split('#code=')[1]!

@@ -39,7 +39,7 @@ const events = async (type: string) =>
     })
   ).rows
 
-test('a new e-mail is invited, accepts with a password and is active then', async () => {
+test('an invited new user accepts with a password and becomes active', async () => {
   const email = someEmail('friend')
   const invited = await invite({ email: email.toUpperCase(), role: 'member' })
   expect(invited.body).toEqual({
@@ -64,7 +64,7 @@ test('a new e-mail is invited, accepts with a password and is active then', asyn
   expect(JSON.stringify(await events('member.invited'))).not.toContain('slpc_')
 })
 
-test('an account joins by the link in a session of its own, and only once', async () => {
+test('an existing user joins with the link in their own session, only once', async () => {
   const user = await addUser(service.database)
   const token = await tokenOf(service.database, user)
   const invited = await invite({ email: user.email, role: 'viewer' })
@@ -90,7 +90,7 @@ test('an account joins by the link in a session of its own, and only once', asyn
   expect((await invite({ email: user.email, role: 'admin' })).body.code).toBe('already_exists')
 })
 
-test('a new link replaces the one before, and is refused for whoever has joined', async () => {
+test('a new link replaces the previous one, and is refused for a user who has already joined', async () => {
   const invited = await invite({ email: someEmail('again'), role: 'viewer' })
   const renew = (id: string) => call('POST', `${path}/${id}/invite`, { token: owner.token })
   const renewed = await renew(invited.body.user_id)
@@ -111,7 +111,7 @@ test('the role of an invitation can be changed until it is redeemed', async () =
   expect((await call('GET', path, { token: body.access_token })).body.items[0].role).toBe('admin')
 })
 
-test('a role counts from the change on, in a session that is open', async () => {
+test('a role change takes effect immediately in open sessions', async () => {
   const other = await member('viewer')
   const create = (name: string) =>
     call('POST', '/projects', { token: other.token, body: { name, organization_id: organizationId } })
@@ -140,7 +140,7 @@ test('only owners manage members', async () => {
   }
 })
 
-test('the last owner neither leaves nor steps down', async () => {
+test('the last owner can neither leave nor be demoted', async () => {
   const { id, token } = owner
   const stepDown = () => call('PATCH', `${path}/${id}`, { token, body: { role: 'admin' } })
   const leave = () => call('DELETE', `${path}/${id}`, { token })
@@ -152,14 +152,14 @@ test('the last owner neither leaves nor steps down', async () => {
   expect((await stepDown()).status).toBe(200)
 })
 
-test('of eight owners who leave at the same time one stays', async () => {
+test('if eight owners leave at the same time, one stays', async () => {
   const owners = [owner, ...(await Promise.all(Array.from({ length: 7 }, () => member('owner'))))]
   const leave = ({ id, token }: typeof owner) => call('DELETE', `${path}/${id}`, { token })
   const answers = await Promise.all(owners.map(leave))
   expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 409])
 })
 
-test('whoever is no member of the organization in the path is not found', async () => {
+test('a user who is not a member of the organization in the path is not found', async () => {
   const stranger = await addUser(service.database)
   const body = { role: 'viewer' }
   for (const id of [stranger.id, organizationId]) {
@@ -168,7 +168,7 @@ test('whoever is no member of the organization in the path is not found', async 
   }
 })
 
-test('an invitation ends with the membership', async () => {
+test('an invitation ends when the membership is removed', async () => {
   const invited = await invite({ email: someEmail('gone'), role: 'viewer' })
   await call('DELETE', `${path}/${invited.body.user_id}`, { token: owner.token })
   expect((await accept(codeIn(invited))).body.code).toBe('invalid_grant')
@@ -176,7 +176,7 @@ test('an invitation ends with the membership', async () => {
   expect((await accept(codeIn(again))).status).toBe(200)
 })
 
-test('the link of one organization does not open another', async () => {
+test('the link of one organization does not work for another', async () => {
   const email = someEmail('shared')
   const first = await invite({ email, role: 'owner' })
   const elsewhere = await addOrganization(service.database)
@@ -190,7 +190,7 @@ test('the link of one organization does not open another', async () => {
   expect((await seen()).body).toHaveLength(2)
 })
 
-test('members come in pages, newest first', async () => {
+test('members are listed in pages, newest first', async () => {
   for (let i = 0; i < 4; i++) await invite({ email: someEmail(`page${i}`), role: 'viewer' })
   const all = (await call('GET', path, { token: owner.token })).body.items
   const created = all.map((item: { created_at: string }) => item.created_at)
@@ -206,7 +206,7 @@ test('members come in pages, newest first', async () => {
   expect(seen).toEqual(all)
 })
 
-test('an invitation to an address that no mail could reach is refused', async () => {
+test('an invitation to an undeliverable address is rejected', async () => {
   const { status, body } = await invite({ email: 'a b@example.com', role: 'viewer' })
   expect([status, body.code]).toEqual([400, 'invalid_argument'])
   const odd = await invite({ email: 'ada@-example.com', role: 'viewer' })

@@ -74,7 +74,7 @@ test('a new project has a network, a subnet per location and the default rules',
   expect(rules[0]).toMatchObject({ protocols: ['tcp'], destination_ports: ['22'], source_ports: [] })
 })
 
-test('a new project has no limits of its own, and its rules count', async () => {
+test('a new project has no limits of its own, and its rules count towards quotas', async () => {
   const { id } = (await create('limited')).body
   const quotas = await rows('SELECT name, max, used FROM quotas WHERE project_id = $1', id)
   expect(quotas).toHaveLength(8)
@@ -82,7 +82,7 @@ test('a new project has no limits of its own, and its rules count', async () => 
   expect(quotas.filter(({ used }) => used > 0)).toEqual([{ name: 'firewall_rules', max: null, used: 4 }])
 })
 
-test('a new project needs a name that is free in the organization, and an admin', async () => {
+test('creating a project needs a name that is free in the organization, and an admin', async () => {
   await create('taken')
   expect((await create('taken')).body.code).toBe('already_exists')
   const body = { name: 'x', organization_id: organizationId }
@@ -99,7 +99,7 @@ test('a new project needs a name that is free in the organization, and an admin'
   expect(await namesIn()).toEqual(['taken'])
 })
 
-test('50 identical requests at once make one project', async () => {
+test('50 identical concurrent requests create one project', async () => {
   const headers = { 'idempotency-key': uuid() }
   const answers = await Promise.all(Array.from({ length: 50 }, () => create('once', headers)))
   const made = answers.filter(({ status }) => status === 200)
@@ -112,7 +112,7 @@ test('50 identical requests at once make one project', async () => {
   expect(await namesIn()).toEqual(['once'])
 })
 
-test('a repeated request for a project gives the first answer also after a restart', async () => {
+test('a repeated request for a project returns the first response, even after a restart', async () => {
   const headers = { 'idempotency-key': uuid() }
   const { body } = await create('kept', headers)
   await service.restart()
@@ -121,7 +121,7 @@ test('a repeated request for a project gives the first answer also after a resta
   expect(replay.body).toEqual(body)
 })
 
-test('a repeated request for a project with another body is refused', async () => {
+test('a repeated request for a project with another body is rejected', async () => {
   const headers = { 'idempotency-key': uuid() }
   await create('one', headers)
   const { status, body } = await create('other', headers)
@@ -129,7 +129,7 @@ test('a repeated request for a project with another body is refused', async () =
   expect(await namesIn()).toEqual(['one'])
 })
 
-test('a repeated request for a project is made anew when the first was refused', async () => {
+test('a repeated request for a project is executed again if the first was refused', async () => {
   const headers = { 'idempotency-key': uuid() }
   const blocker = (await create('wanted')).body
   expect((await create('wanted', headers)).status).toBe(409)
@@ -137,7 +137,7 @@ test('a repeated request for a project is made anew when the first was refused',
   expect((await create('wanted', headers)).status).toBe(200)
 })
 
-test('a repeated request for a key gives its secret again, which the store keeps only encrypted', async () => {
+test('a repeated request for a key returns its secret again, which is stored only encrypted', async () => {
   const { id } = (await create('secretive')).body
   const send = () =>
     call('POST', `/projects/${id}/access-keys`, {
@@ -151,7 +151,7 @@ test('a repeated request for a key gives its secret again, which the store keeps
   expect(stored.map(({ text }) => text).join('\n')).not.toContain(first.body.secret)
 })
 
-test('a project is renamed, but not to a name that is taken', async () => {
+test('a project can be renamed, but not to a name that is taken', async () => {
   await create('taken')
   const { id } = (await create('before')).body
   const rename = (name: string) => call('PATCH', `/projects/${id}`, { token: admin, body: { name } })
@@ -161,7 +161,7 @@ test('a project is renamed, but not to a name that is taken', async () => {
   expect(await namesIn()).toEqual(['after', 'taken'])
 })
 
-test('a project is deleted with its networks and keys, and its name is free again', async () => {
+test('a project is deleted with its networks and keys, and its name can be used again', async () => {
   const { id } = (await create('brief')).body
   const keys = `/projects/${id}/access-keys`
   const key = await call('POST', keys, { token: admin, body: { name: 'k', role: 'write' } })
@@ -176,7 +176,7 @@ test('a project is deleted with its networks and keys, and its name is free agai
   expect((await create('brief')).status).toBe(200)
 })
 
-test('a project with a disk, a hidden VM or a running operation stays', async () => {
+test('a project with a disk, a hidden VM or a running operation cannot be deleted', async () => {
   for (const fill of [insertDisk, insertHiddenVm, insertOperation]) {
     const { id } = (await create(fill.name)).body
     await fill(id)
@@ -187,7 +187,7 @@ test('a project with a disk, a hidden VM or a running operation stays', async ()
   }
 })
 
-test('a project leaves a trail of who did what', async () => {
+test('the audit log records who did what in a project', async () => {
   const { id } = (await create('audited')).body
   await call('PATCH', `/projects/${id}`, { token: admin, body: { name: 'renamed' } })
   await call('DELETE', `/projects/${id}`, { token: admin })
@@ -206,7 +206,7 @@ async function insertDisk(projectId: string) {
   )
 }
 
-/** Deleted while its host was away. */
+/** A VM that was deleted while its host was unreachable. */
 async function insertHiddenVm(projectId: string) {
   await rows(
     `INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, state, image,

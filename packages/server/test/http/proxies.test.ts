@@ -68,7 +68,7 @@ for (const { name, binary, configure } of proxies)
     const newKey = (options: RequestOptions = {}) =>
       ask(`${project()}/access-keys`, { method: 'POST', ...options }, { name: 'by proxy', role: 'read' })
 
-    test('a wait is held and answered when the operation ends', async () => {
+    test('a long poll is held and gets its response when the operation ends', async () => {
       const created = await ask(`${project()}/vms`, { method: 'POST' }, vmBody())
       const { operation } = JSON.parse(created.text)
       const ended = await ask(`${project()}/operations/${operation.operation_id}?wait=60`)
@@ -90,7 +90,7 @@ for (const { name, binary, configure } of proxies)
       stream.destroy()
     })
 
-    test('the address of the client is the one that the proxy saw, whatever headers the client sends', async () => {
+    test('the client address is the one that the proxy saw, regardless of the headers that the client sends', async () => {
       const headers = { 'x-forwarded-for': '203.0.113.66' }
       const { id } = JSON.parse((await newKey({ localAddress: '127.0.0.77', headers })).text)
       const { items } = await service.ok('eventList', { token: owner, query: { resource_id: id } })
@@ -102,9 +102,10 @@ for (const { name, binary, configure } of proxies)
       expect((await service.request('GET', '/metrics')).status).toBe(200)
     })
 
-    test('a body over the limit gets the service’s own answer', async () => {
+    test('a body over the limit gets the error of the service', async () => {
       const body = { name: 'x'.repeat(1_200_000) }
-      // The service answers before it has read it all: a proxy that is still sending may find the door closed.
+      // The service responds before it has read the whole body, so a proxy that is still sending may find the
+      // connection closed.
       const { status, text } = await eventually(async () => {
         const answer = await ask(`${project()}/access-keys`, { method: 'POST' }, body).catch(() => null)
         return answer && (answer.status ?? 500) < 500 && answer

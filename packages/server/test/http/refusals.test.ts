@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** What no message may show: the characters that patterns are made of. */
+/** Characters of regular expressions, which no message may contain. */
 const isInWords = (text: string) => !/[\^$\\]|\(\?|\{\d/.test(text) && !text.includes('pattern')
 
 describe('a refusal', () => {
@@ -41,7 +41,7 @@ describe('a refusal', () => {
     ],
     ['firewallRuleCreate', { sources: [{}] }, '/sources/0', /exactly one of cidr and resource_id/],
     ['networkCreate', { cidr: '10.20.1.0/16' }, '/cidr', /did you mean 10\.20\.0\.0\/16\?/],
-  ] as const)('a refusal of %s with %j says in words what to do', async (id, changes, field, words) => {
+  ] as const)('of %s with %j says in words what to do', async (id, changes, field, words) => {
     const whole = {
       vmCreate: vmBody(),
       diskCreate: { name: freshName('disk'), size: '10GiB', location: 'us-east1-a' },
@@ -52,7 +52,7 @@ describe('a refusal', () => {
     expect(answer).toMatchObject(refused(field, words))
     expect(isInWords((answer.body as unknown as { message: string }).message)).toBe(true)
   })
-  test('a refusal of an update without a choice names all that there is to choose from', async () => {
+  test('of an update without a change lists everything that can be changed', async () => {
     const update = async (body: unknown) => {
       const answer = await service.call('vmUpdate', { params: { vm_id: vmId }, body })
       return [answer.status, (answer.body as unknown as { message: string }).message]
@@ -72,7 +72,7 @@ describe('a refusal', () => {
     const grant = await service.request('POST', '/v0.1/auth/token', { body: '{"grant_type": "pasword"}' })
     expect(grant).toMatchObject(refused('/grant_type', /password, refresh_token; did you mean password\?/))
   })
-  test('a refusal of a disk to attach points into the list as it was sent', async () => {
+  test('of a disk to attach refers to the index in the list that was sent', async () => {
     const elsewhere = await resources.newDisk({ location: 'us-west1-a' })
     const here = await resources.newDisk()
     const attach = (...ids: string[]) =>
@@ -97,7 +97,7 @@ describe('the order of checks', () => {
   }
   const attachment = { disk_id: nowhere, attachment_type: 'data', mode: 'read-write' }
 
-  test('402 comes before 404 of a thing inside the project', async () => {
+  test('402 comes before 404 of a resource inside the project', async () => {
     const pay = async (state: string) => {
       const values = [service.credentials.organization_id, state]
       await service.sql('UPDATE organizations SET payment_state = $2 WHERE id = $1', values)
@@ -121,12 +121,15 @@ describe('the order of checks', () => {
     ['firewallRuleUpdate', { sources: [{}] }, { sources: [{ cidr: '10.0.0.0/8' }] }],
     ['firewallRuleUpdate', { source_ports: ['0'] }, { source_ports: ['1'] }],
     ['diskUpdate', { size: '10GB' }, { size: '10GiB' }],
-  ] as const)('400 of %s with %j comes before 404 of a thing inside the project', async (id, bad, good) => {
-    const params = { vm_id: nowhere, rule_id: nowhere, disk_id: nowhere }
-    expect(await codeOf(id, params, bad)).toEqual([400, 'invalid_argument'])
-    expect(await codeOf(id, params, good)).toEqual([404, 'not_found'])
-  })
-  test('a creation is refused for a missing disk, then the name, then a busy disk or stock, then the quota', async () => {
+  ] as const)(
+    '400 of %s with %j comes before 404 of a resource inside the project',
+    async (id, bad, good) => {
+      const params = { vm_id: nowhere, rule_id: nowhere, disk_id: nowhere }
+      expect(await codeOf(id, params, bad)).toEqual([400, 'invalid_argument'])
+      expect(await codeOf(id, params, good)).toEqual([404, 'not_found'])
+    },
+  )
+  test('a creation is checked for missing disks, then the name, then busy disks and stock, then the quota', async () => {
     const { project_id } = service.credentials
     const disk_id = await resources.newDisk({ location: 'eu-north1-a' })
     await resources.succeeded(await resources.createVm({ location: 'eu-north1-a', disks: [{ disk_id }] }))
@@ -153,7 +156,7 @@ describe('the order of checks', () => {
     expect(await create({})).toEqual([403, 'quota_exceeded'])
     await quota('vms')
   })
-  test('a change of a rule is refused for what is wrong with it, then the name, then the operation under way', async () => {
+  test('a rule update is checked for validity, then the name, then operations in progress', async () => {
     const rule_id = await resources.newRule()
     const { name } = await service.ok('firewallRuleGet', { params: { rule_id: await resources.newRule() } })
     await service.sql(

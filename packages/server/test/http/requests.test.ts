@@ -13,8 +13,8 @@ afterAll(() => service.close())
 
 const projectPath = (rest: string) => `/v0.1/projects/${service.credentials.project_id}${rest}`
 
-describe('an optional member that is null', () => {
-  test('an optional member that is null counts as absent, also inside lists and other forms', async () => {
+describe('an optional field that is null', () => {
+  test('counts as absent, including inside lists and variants', async () => {
     const body = vmBody({
       startup_script: null,
       disks: null,
@@ -46,7 +46,7 @@ describe('an optional member that is null', () => {
       destination_ports: [],
     })
   })
-  test('a required member that is null, and an unknown one, are refused', async () => {
+  test('is rejected if the field is required or unknown', async () => {
     expect(await service.call('vmCreate', { body: vmBody({ name: null }) })).toMatchObject(
       refused('/name', /must be a string/),
     )
@@ -57,7 +57,7 @@ describe('an optional member that is null', () => {
 })
 
 describe('ids in upper case', () => {
-  test('ids in upper case are found in paths, bodies and filters, and answered in lower case', async () => {
+  test('are found in paths, bodies and filters, and returned in lower case', async () => {
     const diskId = await resources.newDisk()
     const path = projectPath('').toUpperCase().replace('/V0.1/PROJECTS', '/v0.1/projects')
     const { body: vm } = await service.request('GET', `${path}/vms/${vmId.toUpperCase()}`)
@@ -89,7 +89,7 @@ describe('ids in upper case', () => {
       }),
     )
   })
-  test('ids in upper case in a firewall rule are kept in lower case', async () => {
+  test('are stored in lower case in a firewall rule', async () => {
     const body = await resources.ruleBody({ destinations: [{ resource_id: vmId.toUpperCase() }] })
     body.vpc_network_id = body.vpc_network_id.toUpperCase()
     const { operation } = await service.ok('firewallRuleCreate', { body })
@@ -104,7 +104,7 @@ describe('ids in upper case', () => {
     expect(answer.allowed).toBe(true)
     await resources.succeeded(await resources.removeRule(rule_id))
   })
-  test('an organization in upper case is the same organization', async () => {
+  test('identify the same organization', async () => {
     const { organization_id } = service.credentials
     const params = { organization_id: organization_id.toUpperCase() }
     expect((await service.ok('organizationGet', { params })).id).toBe(organization_id)
@@ -112,7 +112,7 @@ describe('ids in upper case', () => {
     const body = { name: 'shouted', organization_id: organization_id.toUpperCase() }
     expect((await service.ok('projectCreate', { body, token: owner })).organization_id).toBe(organization_id)
   })
-  test('a request is the same to its Idempotency-Key, however its ids and optional members are spelled', async () => {
+  test('an Idempotency-Key matches the same request, regardless of id case and null optional fields', async () => {
     const headers = { 'idempotency-key': 'spelled' }
     const path = projectPath('/vms')
     const [body, nulled] = [vmBody({ name: 'spelled' }), vmBody({ name: 'spelled', public_ip: null })]
@@ -127,7 +127,7 @@ describe('ids in upper case', () => {
 describe('a path and its method', () => {
   const shape = (body: unknown) => (Array.isArray(body) ? 'list' : Object.keys(body as object).toSorted())
 
-  test('a slash at the end of a path does no harm', async () => {
+  test('a trailing slash in a path is ignored', async () => {
     for (const path of ['/v0.1', '/v0.1/projects', projectPath('/vms'), projectPath(`/vms/${vmId}`)]) {
       const [plain, slashed] = [await service.request('GET', path), await service.request('GET', `${path}/`)]
       expect([slashed.status, shape(slashed.body)], path).toEqual([200, shape(plain.body)])
@@ -136,8 +136,8 @@ describe('a path and its method', () => {
     const wrong = await service.request('DELETE', `${projectPath('/vms')}/`)
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST, GET, HEAD'])
   })
-  test('HEAD answers like GET without a body, and never waits for a stream', async () => {
-    // What a VM has cost grows, and so may its record.
+  test('HEAD returns the headers of GET without a body, and never waits for a stream', async () => {
+    // The cost of a VM grows, so its record may become longer.
     await service.clock.freeze(new Date().toISOString())
     for (const path of [
       projectPath('/vms'),
@@ -161,7 +161,7 @@ describe('a path and its method', () => {
       ...['Host: x', `Authorization: Bearer ${service.credentials.access_key}`, 'Accept: text/event-stream'],
       ...['Connection: close', '', ''],
     ]
-    // More often than a caller may have streams: it holds none of them.
+    // There are more requests than a caller may have streams, which shows that HEAD keeps no stream open.
     for (let asked = 0; asked < 65; asked++) {
       const { status, headers, text } = await sendRaw(service.url, stream.join('\r\n'))
       expect([status, headers.get('content-type'), text]).toEqual([200, 'text/event-stream', ''])
@@ -170,7 +170,7 @@ describe('a path and its method', () => {
 })
 
 describe('a filter', () => {
-  test('a filter that is empty counts as absent', async () => {
+  test('that is empty counts as absent', async () => {
     const whole = (await service.ok('vmList')).items.map(({ id }) => id)
     expect(whole.length).toBeGreaterThan(0)
     for (const filter of [
@@ -210,15 +210,12 @@ describe('a filter', () => {
     ['/events?type=vm.runing', 'type', 'vm.running'],
     ['/usage?location=mars-a', 'location', 'us-east1-a'],
     ['/usage?resource_type=gpu', 'resource_type', 'disk'],
-  ])(
-    'a filter with an unknown value, %s, is refused and names the known ones',
-    async (path, field, known) => {
-      const { status, body } = await service.request('GET', projectPath(path))
-      expect([status, body]).toMatchObject([400, { code: 'invalid_argument', details: [{ field }] }])
-      expect((body as { message: string }).message).toContain(known)
-    },
-  )
-  test('a filter of hosts by an unknown location is refused and names the known ones', async () => {
+  ])('with an unknown value, %s, is rejected with the supported values', async (path, field, known) => {
+    const { status, body } = await service.request('GET', projectPath(path))
+    expect([status, body]).toMatchObject([400, { code: 'invalid_argument', details: [{ field }] }])
+    expect((body as { message: string }).message).toContain(known)
+  })
+  test('of hosts by an unknown location is rejected with the supported values', async () => {
     const token = service.credentials.operator_key
     const answer = await service.call('adminHostList', { token, query: { location: 'mars-a' } })
     expect(answer).toMatchObject(refused('location', /us-east1-a/))
@@ -227,7 +224,7 @@ describe('a filter', () => {
 
 describe('keys, scripts and block sizes', () => {
   test.each(['\n', '\r\n'])(
-    'an SSH key that ends with %j is taken, echoed as sent, and given to guests as one line',
+    'an SSH key that ends with %j is accepted, returned as sent, and given to guests as one line',
     async (end) => {
       const ssh_public_key = `${sshKey}${end}`
       const begun = await resources.createVm({ ssh_public_key })
@@ -241,13 +238,13 @@ describe('keys, scripts and block sizes', () => {
     ['without #!', 'echo hello\n'],
     ['that is empty', ''],
     ['with #!', '#!/bin/sh\necho hello\n'],
-  ])('scripts %s are taken and echoed as sent', async (_name, script) => {
+  ])('scripts %s are accepted and returned as sent', async (_name, script) => {
     const scripts = { startup_script: script, shutdown_script: script }
     const begun = await resources.createVm(scripts)
     expect(begun.operation.metadata.request).toMatchObject(scripts)
     await resources.succeeded(begun)
   })
-  test('#cloud-config is taken where the image has cloud-init, and as a startup script alone', async () => {
+  test('#cloud-config is accepted only as a startup script and for images with cloud-init', async () => {
     const token = service.credentials.operator_key
     const cloud = { name: freshName('cloud'), locations: ['us-east1-a'], tags: ['cloud-init'] }
     const bare = { name: freshName('bare'), locations: ['us-east1-a'] }

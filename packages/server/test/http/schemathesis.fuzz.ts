@@ -7,7 +7,7 @@ import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 import { addBystander } from '../support/bystander.ts'
 
-/** What must hold of every answer, whatever was asked. */
+/** Checks that apply to every response, regardless of the request. */
 const checks = [
   'not_a_server_error',
   'status_code_conformance',
@@ -15,7 +15,7 @@ const checks = [
   'response_schema_conformance',
 ]
 
-test('requests that Schemathesis makes of the document get answers of the contract, and nothing of another tenant', async () => {
+test('requests that Schemathesis generates get valid responses, without data of another tenant', async () => {
   const service = await useService((config) => {
     config.webhooks.allowPrivateRanges = ['127.0.0.0/8']
   })

@@ -39,7 +39,7 @@ test('an operator’s reset link sets a new password once and ends all sessions'
   expect(types).toEqual(expect.arrayContaining(['user.reset_offered', 'user.password_reset']))
 })
 
-test('a reset link works for an hour, and the newest alone', async () => {
+test('a reset link works for an hour, and only the newest one', async () => {
   const user = await addUser(service.database)
   const first = await offer(user.id)
   const second = await offer(user.id)
@@ -49,7 +49,7 @@ test('a reset link works for an hour, and the newest alone', async () => {
   await service.clock.reset()
 })
 
-test('a reset link does not open the account of a suspended user', async () => {
+test('a reset link does not give access to the account of a suspended user', async () => {
   const user = await addUser(service.database)
   const code = await offer(user.id)
   const params = { user_id: user.id }
@@ -57,7 +57,7 @@ test('a reset link does not open the account of a suspended user', async () => {
   expect((await reset(code, 'a fresh passphrase')).status).toBe(400)
 })
 
-test('one sees where one is signed in, and ends a session there', async () => {
+test('users can list their sessions and end one of them', async () => {
   const user = await addUser(service.database)
   const here = (await signIn(user.email, password, { 'user-agent': 'Laptop/1' })).body
   const there = (await signIn(user.email, password, { 'user-agent': 'Phone/1' })).body
@@ -81,7 +81,7 @@ test('one sees where one is signed in, and ends a session there', async () => {
   expect((await service.ok('authSessionList', { token })).items).toHaveLength(1)
 })
 
-test('one ends all other sessions at once', async () => {
+test('users can end all other sessions at once', async () => {
   const user = await addUser(service.database)
   const [token, ...others] = await Promise.all([1, 2, 3].map(() => tokenOf(service.database, user)))
   await service.ok('authSessionDeleteAll', { token: token! })
@@ -89,7 +89,7 @@ test('one ends all other sessions at once', async () => {
   for (const other of others) expect((await service.call('rootGet', { token: other })).status).toBe(401)
 })
 
-test('without mail nobody is told that a reset is on its way', async () => {
+test('without mail, a reset request does not claim that a mail was sent', async () => {
   const user = await addUser(service.database)
   for (const email of [user.email, 'nobody@example.com']) {
     const { status, body } = await service.call('authForgot', { token: null, body: { email } })

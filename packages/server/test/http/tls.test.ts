@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** What a client sees that trusts this certificate and no other: whose it is, and the answer to a request. */
+/** Returns the certificate's subject and the response, as seen by a client that trusts only this certificate. */
 function ask(url: string, trusted: 'first' | 'second'): Promise<string> {
   return new Promise((resolve, reject) => {
     const ca = readFileSync(fixture(`${trusted}.crt`))
@@ -44,7 +44,7 @@ test('a server with a certificate uses TLS, and loads a renewed certificate with
   expect(await ask(server.url, 'first')).toContain('HTTP/1.1 200')
   await expect(ask(server.url, 'second')).rejects.toThrow(/certificate/)
 
-  // The certificate is written before the key: the old pair stays in use.
+  // The certificate is written before the key, and until then the old pair stays in use.
   use('second', 'crt')
   await eventually(async () =>
     service.logLines.some((line) => line.includes('the previous certificate stays in use')),
@@ -55,13 +55,13 @@ test('a server with a certificate uses TLS, and loads a renewed certificate with
   await server.close()
 })
 
-test('a certificate that cannot be used ends the start in a sentence', async () => {
+test('the server exits with a one-sentence error if its certificate cannot be used', async () => {
   writeFileSync(files.tlsCertFile, 'no certificate')
   const start = service.another((config) => Object.assign(config.server, files))
   await expect(start).rejects.toThrow(/tls_cert_file, server.tls_key_file: not usable/)
 })
 
-test('listening beyond loopback without TLS and without a proxy is warned of at every start', async () => {
+test('the server warns at every start if it listens beyond loopback without TLS or a proxy', async () => {
   const warnings = () => service.logLines.filter((line) => line.includes('without TLS')).length
   expect(warnings()).toBe(0)
   for (const expected of [1, 2]) {

@@ -7,7 +7,7 @@ import { invite } from '../../src/accounts/invitations.ts'
 import type { Server } from '../../src/server.ts'
 import { reservePasswordAttempt } from '../../src/store/identity/password-failures.ts'
 
-/** Fewer than by default: each costs the time of a password. */
+/** A lower limit than the default, because each attempt costs a password hash. */
 const mostFailures = 4
 let service: TestService
 const call = (method: string, path: string, request?: Parameters<typeof send>[3]) =>
@@ -32,13 +32,13 @@ const refresh = (token: string, on = service.server) =>
   send(on, 'POST', '/auth/token', { body: { grant_type: 'refresh_token', refresh_token: token } })
 const whoIs = async (token: string, on = service.server) => (await send(on, 'GET', '', { token })).status
 
-/** The parts of an answer that a client sees as the same. */
+/** The parts of a response that must be identical for the client. */
 const shapeOf = ({ status, body }: { status: number; body: Record<string, unknown> }) => {
   const { request_id: _, ...rest } = body
   return { status, ...rest }
 }
 
-test('signing in answers opaque tokens that say who is calling', async () => {
+test('signing in returns opaque tokens that identify the caller', async () => {
   const user = await addUser(service.database)
   const { status, headers, body } = await signIn(user.email.toUpperCase())
   expect(status).toBe(200)
@@ -63,7 +63,7 @@ test('signing in answers opaque tokens that say who is calling', async () => {
   })
 })
 
-test('signing in keeps neither tokens nor passwords in the store', async () => {
+test('neither tokens nor passwords are stored in plain text', async () => {
   const user = await addUser(service.database)
   const { body } = await signIn(user.email)
   const next = (await refresh(body.refresh_token)).body
@@ -80,7 +80,7 @@ test('signing in keeps neither tokens nor passwords in the store', async () => {
   }
 })
 
-test('an unknown e-mail, an invited one and a suspended one get the answer of a wrong password', async () => {
+test('an unknown, an invited and a suspended e-mail address get the response of a wrong password', async () => {
   const user = await addUser(service.database)
   const suspended = await addUser(service.database)
   await service.database.query({
@@ -104,7 +104,7 @@ test('an unknown e-mail, an invited one and a suspended one get the answer of a 
     expect(shapeOf(await signIn(email))).toEqual(shapeOf(wrong))
 })
 
-test('an access token of an hour ago no longer works', async () => {
+test('an access token expires after an hour', async () => {
   const user = await addUser(service.database)
   const { body } = await signIn(user.email)
   await service.clock.advance('3590 seconds')
@@ -119,7 +119,7 @@ const wrong = (on: Server, email: string, from = '192.0.2.7') =>
     headers: { 'x-forwarded-for': from },
   })
 
-test('failed attempts to sign in are counted together by two processes, and one too many in a minute has to wait', async () => {
+test('failed sign-ins are counted across processes, and too many in a minute are delayed', async () => {
   const user = await addUser(service.database)
   const second = await service.another()
   try {
@@ -139,7 +139,7 @@ test('failed attempts to sign in are counted together by two processes, and one 
   }
 })
 
-test('failed attempts to sign in lock out neither the same address with another e-mail nor the same e-mail from elsewhere', async () => {
+test('failed sign-ins block neither other e-mail addresses from the same client nor the same e-mail address from other clients', async () => {
   const [user, other] = [await addUser(service.database), await addUser(service.database)]
   for (let i = 0; i < mostFailures; i++) await wrong(service.server, user.email, '192.0.2.8')
   expect((await wrong(service.server, user.email, '192.0.2.8')).status).toBe(429)
@@ -147,7 +147,7 @@ test('failed attempts to sign in lock out neither the same address with another 
   expect((await signIn(user.email)).status).toBe(200)
 })
 
-test('failed attempts to sign in count by the address that a trusted proxy names, and by no other', async () => {
+test('failed sign-ins are counted by the client address that a trusted proxy reports', async () => {
   const user = await addUser(service.database)
   const exposed = await service.another((config) => {
     config.server.trustedProxies = []
@@ -158,13 +158,13 @@ test('failed attempts to sign in count by the address that a trusted proxy names
   expect((await wrong(service.server, user.email, '192.0.2.99')).status).toBe(400)
 })
 
-test('failed attempts to sign in of an unknown e-mail are counted like those of a known one', async () => {
+test('failed sign-ins with an unknown e-mail address are counted like those with a known one', async () => {
   const email = someEmail('nobody')
   for (let i = 0; i < mostFailures; i++) expect((await wrong(service.server, email)).status).toBe(400)
   expect((await wrong(service.server, email)).status).toBe(429)
 })
 
-test('failed attempts to sign in made all at once are no more than made one by one', async () => {
+test('concurrent failed sign-ins are limited like sequential ones', async () => {
   const user = await addUser(service.database)
   const second = await service.another()
   try {
@@ -178,7 +178,7 @@ test('failed attempts to sign in made all at once are no more than made one by o
   }
 })
 
-test('failed attempts to sign in are counted by the store itself, whichever process makes them', async () => {
+test('failed sign-ins are counted in the database, whichever process handles them', async () => {
   const limits = { ...service.config.limits, passwordFailuresPerMinute: 10 }
   const attempts = Array.from({ length: 40 }, () =>
     service.database.transaction((tx) =>
@@ -189,7 +189,7 @@ test('failed attempts to sign in are counted by the store itself, whichever proc
   expect(outcomes.filter(({ waitSeconds }) => waitSeconds === 0)).toHaveLength(10)
 })
 
-test('failed attempts to sign in are forgotten after a success, and many right ones at once all succeed', async () => {
+test('failed sign-ins are reset by a success, and many concurrent correct sign-ins all succeed', async () => {
   const user = await addUser(service.database)
   for (let i = 0; i < mostFailures - 1; i++) await wrong(service.server, user.email)
   expect((await signIn(user.email)).status).toBe(200)
@@ -202,7 +202,7 @@ test('failed attempts to sign in are forgotten after a success, and many right o
 
 const session = async () => (await signIn((await addUser(service.database)).email)).body
 
-test('a refresh token is replaced by its use', async () => {
+test('a refresh token is replaced when it is used', async () => {
   const first = await session()
   const second = (await refresh(first.refresh_token)).body
   expect(second.refresh_token).not.toBe(first.refresh_token)
@@ -211,7 +211,7 @@ test('a refresh token is replaced by its use', async () => {
   expect((await refresh(second.refresh_token)).status).toBe(200)
 })
 
-test('a refresh token gives the same successor again for 10 s', async () => {
+test('a refresh token returns the same successor again for 10 s', async () => {
   const { refresh_token } = await session()
   await service.clock.freeze()
   const first = (await refresh(refresh_token)).body
@@ -224,7 +224,7 @@ test('a refresh token gives the same successor again for 10 s', async () => {
   await service.clock.thaw()
 })
 
-test('a refresh token ends its family when it comes again after 10 s', async () => {
+test('reusing a refresh token after 10 s ends its session', async () => {
   const { refresh_token } = await session()
   const successor = (await refresh(refresh_token)).body
   await service.clock.advance('11 seconds')
@@ -233,7 +233,7 @@ test('a refresh token ends its family when it comes again after 10 s', async () 
   expect((await refresh(successor.refresh_token)).body.code).toBe('invalid_grant')
 })
 
-test('a refresh token ends its family when it comes again after its successor was used', async () => {
+test('reusing a refresh token after its successor was used ends its session', async () => {
   const { refresh_token } = await session()
   const second = (await refresh(refresh_token)).body
   const third = (await refresh(second.refresh_token)).body
@@ -242,7 +242,7 @@ test('a refresh token ends its family when it comes again after its successor wa
   expect((await refresh(third.refresh_token)).status).toBe(400)
 })
 
-test('a refresh token used by many at once has one successor', async () => {
+test('concurrent uses of a refresh token give one successor', async () => {
   const { refresh_token } = await session()
   const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)))
   expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
@@ -256,13 +256,13 @@ test('a refresh token works for 30 days and no longer', async () => {
   expect((await refresh(other.refresh_token)).body.code).toBe('invalid_grant')
 })
 
-test('a refresh token that nobody knows gets the answer of a used one', async () => {
+test('an unknown refresh token gets the same response as a used one', async () => {
   const { refresh_token } = await session()
   await call('POST', '/auth/revoke', { body: { refresh_token } })
   expect(shapeOf(await refresh('slpr_nobody'))).toEqual(shapeOf(await refresh(refresh_token)))
 })
 
-test('a refresh token that is revoked ends its session in every server', async () => {
+test('revoking a refresh token ends its session in every server', async () => {
   const second = await service.another()
   try {
     const { access_token, refresh_token } = await session()
@@ -285,7 +285,7 @@ const change = (token: string, current: string, next = 'another long one') =>
     body: { current_password: current, new_password: next },
   })
 
-test('a password change ends all other sessions and leaves the own one', async () => {
+test('a password change ends all sessions except the current one', async () => {
   const user = await addUser(service.database)
   const [own, other] = [(await signIn(user.email)).body, (await signIn(user.email)).body]
   expect((await change(own.access_token, password)).status).toBe(200)
@@ -310,7 +310,7 @@ test('a password change needs the current password', async () => {
   expect((await signIn(user.email)).status).toBe(200)
 })
 
-test('the set-up code makes one operator', async () => {
+test('the set-up code creates one operator', async () => {
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
   const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
@@ -321,7 +321,7 @@ test('the set-up code makes one operator', async () => {
   expect((await call('GET', '/admin/users', { token })).status).toBe(200)
 })
 
-test('the set-up code lives for a day', async () => {
+test('the set-up code is valid for a day', async () => {
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = () => call('POST', '/auth/setup', { body: { code, email: someEmail('operator'), password } })
   await service.clock.advance('24 hours 1 second')
@@ -330,7 +330,7 @@ test('the set-up code lives for a day', async () => {
   expect((await setUp()).status).toBe(200)
 })
 
-test('a refused set-up leaves the code as it was', async () => {
+test('a refused set-up leaves the code valid', async () => {
   const user = await addUser(service.database)
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
@@ -338,7 +338,7 @@ test('a refused set-up leaves the code as it was', async () => {
   expect((await setUp(someEmail('operator'))).status).toBe(200)
 })
 
-test('an invitation works once, and for seven days', async () => {
+test('an invitation works once, within seven days', async () => {
   const organizationId = await addOrganization(service.database)
   const { id } = await addUser(service.database, { memberOf: { [organizationId]: 'owner' } })
   const grant = { organizationId, role: 'member', isOperator: false } as const

@@ -25,7 +25,7 @@ afterAll(() => service.close())
 const wait = (operation_id: string, seconds: number) =>
   service.call('operationGet', { params: { operation_id }, query: { wait: seconds } })
 
-/** Counts the looks of those who wait. */
+/** Counts how often waiting requests read an operation. */
 function noteLooks() {
   const asked = vi.spyOn(service.database, 'query')
   return {
@@ -37,14 +37,15 @@ function noteLooks() {
   }
 }
 
-test('an end in another process makes only those look who wait for that operation', async () => {
+test('the end of an operation in another process wakes only requests that wait for that operation', async () => {
   const looks = noteLooks()
   const begun = performance.now()
   const held = Array.from({ length: 20 }, () => wait(idle, 10))
   await eventually(() => looks.of(idle) > 0)
   for (let count = 0; count < 30; count++)
     await service.ended((await resources.createDisk()).operation.operation_id)
-  // Each looks as it begins to wait, then all twenty together every two seconds, and none upon an end of another.
+  // Each request reads once when it starts to wait, then all twenty share one read every two seconds. The end of
+  // another operation causes no read.
   const byTheClock = (performance.now() - begun) / 2_000
   expect(looks.of(idle)).toBeLessThanOrEqual(20 + byTheClock)
   looks.stop()
@@ -52,13 +53,13 @@ test('an end in another process makes only those look who wait for that operatio
     expect([status, body.state]).toEqual([200, 'IN_PROGRESS'])
 })
 
-test('one who waits for an operation of another process hears of its end', async () => {
+test('a long poll is notified when an operation ends in another process', async () => {
   const { operation } = await resources.createDisk()
   const { body } = await wait(operation.operation_id, 60)
   expect(body.state).toBe('SUCCEEDED')
 })
 
-test('a caller has at most 64 waits held, and those who hang up count no longer', async () => {
+test('a caller can have at most 64 long polls, and disconnected ones no longer count', async () => {
   const hangUp = new AbortController()
   const url = `${service.url}/v0.1/projects/${service.credentials.project_id}/operations/${idle}?wait=30`
   const headers = { authorization: `Bearer ${service.credentials.access_key}` }

@@ -18,7 +18,7 @@ const change = (disk_id: string, body: unknown) => service.call('diskUpdate', { 
 const read = (disk_id: string) => service.ok('diskGet', { params: { disk_id } })
 const remove = (disk_id: string) => service.call('diskDelete', { params: { disk_id } })
 
-test('a disk is renamed, described and protected by an operation that has already succeeded', async () => {
+test('renaming, describing and protecting a disk return an operation that has already succeeded', async () => {
   const id = await resources.newDisk({ description: 'raw data' })
   expect(await read(id)).toMatchObject({ description: 'raw data', deletion_protection: false, labels: {} })
   const [name, labels] = [freshName('renamed'), { team: 'ml' }]
@@ -36,7 +36,7 @@ test('a disk is renamed, described and protected by an operation that has alread
   expect(await service.ok('operationSteps', { params })).toEqual({ items: [] })
 })
 
-test('a protected disk is not deleted until its protection is taken off', async () => {
+test('a protected disk cannot be deleted until its protection is removed', async () => {
   const id = await resources.newDisk({ deletion_protection: true })
   const refused = await remove(id)
   expect(refused).toMatchObject({ status: 409, body: { code: 'protected' } })
@@ -44,7 +44,7 @@ test('a protected disk is not deleted until its protection is taken off', async 
   await resources.succeeded((await remove(id)).body)
 })
 
-test('a disk is not given a name that another one has', async () => {
+test('a disk cannot get the name of another disk', async () => {
   const [taken, id] = [freshName('taken'), await resources.newDisk()]
   await resources.newDisk({ name: taken })
   const before = await read(id)
@@ -55,7 +55,7 @@ test('a disk is not given a name that another one has', async () => {
   expect(await read(id)).toEqual(before)
 })
 
-test('a disk is described while it grows, and neither disturbs the other', async () => {
+test('the description of a disk can be changed while the disk grows', async () => {
   const id = await resources.newDisk({ size: '10GiB' })
   await service.simulator().addFault({ method: 'growDisk', kind: 'fail', times: 100 })
   const growth = await resources.grow(id, '20GiB')
@@ -66,7 +66,7 @@ test('a disk is described while it grows, and neither disturbs the other', async
   expect(await read(id)).toMatchObject({ state: 'available', size: '20GiB', description: 'growing' })
 })
 
-test('a disk that is being deleted is not changed any more', async () => {
+test('a disk that is being deleted cannot be changed', async () => {
   const id = await resources.newDisk()
   await service.simulator().addFault({ method: 'removeDisk', kind: 'fail', times: 100 })
   const deletion = await resources.removeDisk(id)
@@ -83,12 +83,12 @@ test.each([
   [{ size: '20GiB', name: 'x' }, /exactly one of/],
   [{ description: 'two\nlines' }, /without line breaks/],
   [{ deletion_protection: 'yes' }, /true or false/],
-])('a change of a disk such as %j is refused', async (body, message) => {
+])('a disk update such as %j is rejected', async (body, message) => {
   const answer = await change(await resources.newDisk(), body)
   expect(answer).toMatchObject({ status: 400, body: { message: expect.stringMatching(message) } })
 })
 
-test('words about a disk are free: only growth needs a working payment method', async () => {
+test('only growing a disk needs a working payment method, changing its description does not', async () => {
   const id = await resources.newDisk()
   const { organization_id } = service.credentials
   await setPayment(service.database, organization_id, 'declined')
@@ -103,31 +103,37 @@ test('words about a disk are free: only growth needs a working payment method', 
 test.each([
   ['persistent-ssd', '10GiB'],
   ['shared-volume', '1TiB'],
-])('a %s of a location with local storage is for VMs of the host of its first VM', async (type, size) => {
-  const location = 'us-west1-a'
-  const wholeHost = { location, type: type === 'shared-volume' ? 'a100.8x' : 'a40.8x' }
-  const disk_id = await resources.newDisk({ type, size, location })
-  const first = await resources.newVm({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
-  const second = await resources.newVm(wholeHost)
-  await resources.succeeded(await resources.detach(first, disk_id))
-  const elsewhere = await service.call('vmAttachDisks', {
-    params: { vm_id: second },
-    body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
-  })
-  expect(elsewhere).toMatchObject({ status: 409, body: { message: expect.stringContaining('another host') } })
-  // The host of the disk is full, and others are not.
-  const body = vmBody({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
-  expect(await service.call('vmCreate', { body })).toMatchObject({
-    status: 409,
-    body: { code: 'out_of_stock' },
-  })
-  await resources.succeeded(await resources.attach(first, disk_id))
-})
+])(
+  'a %s in a location with local storage can be used only on the host of its first VM',
+  async (type, size) => {
+    const location = 'us-west1-a'
+    const wholeHost = { location, type: type === 'shared-volume' ? 'a100.8x' : 'a40.8x' }
+    const disk_id = await resources.newDisk({ type, size, location })
+    const first = await resources.newVm({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
+    const second = await resources.newVm(wholeHost)
+    await resources.succeeded(await resources.detach(first, disk_id))
+    const elsewhere = await service.call('vmAttachDisks', {
+      params: { vm_id: second },
+      body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
+    })
+    expect(elsewhere).toMatchObject({
+      status: 409,
+      body: { message: expect.stringContaining('another host') },
+    })
+    // The host of the disk is full, and other hosts are not.
+    const body = vmBody({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
+    expect(await service.call('vmCreate', { body })).toMatchObject({
+      status: 409,
+      body: { code: 'out_of_stock' },
+    })
+    await resources.succeeded(await resources.attach(first, disk_id))
+  },
+)
 
 test.each([
   ['persistent-ssd', '1GiB', 16, 'disks'],
   ['shared-volume', '1TiB', 4, 'shared volumes'],
-])('a creation with one %s more than a VM can have is refused', async (type, size, most, title) => {
+])('a creation with one %s more than the maximum per VM is rejected', async (type, size, most, title) => {
   const ids = await Promise.all(Array.from({ length: most + 1 }, () => resources.newDisk({ type, size })))
   const create = (disks: string[]) =>
     service.call('vmCreate', {

@@ -30,7 +30,7 @@ import {
 
 const file = new URL('../../../contract/src/openapi/recorded.json', import.meta.url).pathname
 
-/** Performs the run that the examples of the OpenAPI document are taken from. */
+/** Performs the calls from which the examples of the OpenAPI document are recorded. */
 async function recordedRun() {
   const service = await startService((config) => {
     config.mail = { smtpUrlEnv: 'X', smtpUrl: 'smtp://127.0.0.1:1', from: 'slipway@example.com' }
@@ -64,12 +64,12 @@ async function recordedRun() {
   }
   const recording = stabilized(shortened(recorder.recording) as Recording, addresses)
   const log = recording.routes.vmSerialLog!.response as { content: string; next_offset: number }
-  // It counts the bytes of a log that names the addresses of this run.
+  // This metric counts the bytes of a log that contains addresses of this run.
   log.next_offset = Buffer.byteLength(log.content)
   return recording
 }
 
-test('the examples of the OpenAPI document are what the service sends', async () => {
+test('the examples of the OpenAPI document match the responses of the service', async () => {
   const recording = await recordedRun()
   expect(routeIds.filter((id) => !recording.routes[id])).toEqual([])
   expect(Object.keys(errorStatus).filter((code) => !recording.errors[code as ErrorCode])).toEqual([])

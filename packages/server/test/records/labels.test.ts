@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Each kind of thing that has labels: how it is made, listed, changed and read. */
+/** How each kind of resource with labels is created, listed, updated and read. */
 interface Labelled {
   list: RouteId
   update: RouteId
@@ -68,35 +68,38 @@ async function namesWith(kind: Labelled, label_selector: string): Promise<string
   return items.map(({ name }) => name).sort()
 }
 
-test.each(Object.keys(kinds))('a %s is found by its labels, and a change replaces them all', async (name) => {
-  const kind = kinds[name]!
-  const [one, two] = [freshName('one'), freshName('two')]
-  const id = await kind.create({ name: one, labels })
-  await kind.create({ name: two, labels: { team: 'web', old: '' } })
-  const read = async () =>
-    (await service.ok(kind.get, { params: { [kind.param]: id }, ...tokenFor(kind) })) as { labels: unknown }
-  expect((await read()).labels).toEqual(labels)
+test.each(Object.keys(kinds))(
+  'a %s can be found by its labels, and an update replaces all of them',
+  async (name) => {
+    const kind = kinds[name]!
+    const [one, two] = [freshName('one'), freshName('two')]
+    const id = await kind.create({ name: one, labels })
+    await kind.create({ name: two, labels: { team: 'web', old: '' } })
+    const read = async () =>
+      (await service.ok(kind.get, { params: { [kind.param]: id }, ...tokenFor(kind) })) as { labels: unknown }
+    expect((await read()).labels).toEqual(labels)
 
-  expect(await namesWith(kind, 'team=ml')).toEqual([one])
-  expect(await namesWith(kind, 'team=ml,example.com/stage!=test')).toEqual([])
-  expect(await namesWith(kind, 'team,!old')).toEqual([one])
-  expect(await namesWith(kind, 'team, old')).toEqual([two])
-  expect(await namesWith(kind, 'team=ml,team=web')).toEqual([])
-  expect(await namesWith(kind, 'team!=ml')).toContain(two)
-  expect(await namesWith(kind, 'team!=ml')).not.toContain(one)
-  expect(await namesWith(kind, '!team')).not.toContain(two)
+    expect(await namesWith(kind, 'team=ml')).toEqual([one])
+    expect(await namesWith(kind, 'team=ml,example.com/stage!=test')).toEqual([])
+    expect(await namesWith(kind, 'team,!old')).toEqual([one])
+    expect(await namesWith(kind, 'team, old')).toEqual([two])
+    expect(await namesWith(kind, 'team=ml,team=web')).toEqual([])
+    expect(await namesWith(kind, 'team!=ml')).toContain(two)
+    expect(await namesWith(kind, 'team!=ml')).not.toContain(one)
+    expect(await namesWith(kind, '!team')).not.toContain(two)
 
-  const change = { labels: { stage: 'prod' } }
-  const changed = await service.ok(kind.update, {
-    params: { [kind.param]: id },
-    body: change,
-    ...tokenFor(kind),
-  })
-  if ('operation' in (changed as object)) await resources.succeeded(changed as never)
-  expect((await read()).labels).toEqual({ stage: 'prod' })
-  expect(await namesWith(kind, 'team=ml')).toEqual([])
-  expect(await namesWith(kind, 'stage')).toEqual([one])
-})
+    const change = { labels: { stage: 'prod' } }
+    const changed = await service.ok(kind.update, {
+      params: { [kind.param]: id },
+      body: change,
+      ...tokenFor(kind),
+    })
+    if ('operation' in (changed as object)) await resources.succeeded(changed as never)
+    expect((await read()).labels).toEqual({ stage: 'prod' })
+    expect(await namesWith(kind, 'team=ml')).toEqual([])
+    expect(await namesWith(kind, 'stage')).toEqual([one])
+  },
+)
 
 test.each([
   [{ Team: 'ml' }, '/labels/Team', /lower-case letters/],
@@ -109,7 +112,7 @@ test.each([
   [{ team: null }, '/labels/team', /must be a string/],
   [Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`k${n}`, ''])), '/labels', /at most 32/],
   [['team=ml'], '/labels', /an object/],
-])('labels such as %j are refused at their place', async (given, field, message) => {
+])('labels such as %j are rejected with their position', async (given, field, message) => {
   const body = { name: freshName('disk'), size: '1GiB', location: 'us-east1-a', labels: given }
   const answer = await service.call('diskCreate', { body })
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field }] } })
@@ -117,7 +120,7 @@ test.each([
 })
 
 test.each(['team=', '=ml', 'a=b=c', '!a=b', 'Team', 'a,,b', 'team in (ml)', '!'])(
-  'the selector %j is understood or refused, never half of it',
+  'the selector %j is either applied completely or rejected',
   async (label_selector) => {
     const answer = await service.call('diskList', { query: { label_selector } })
     if (label_selector === 'team=') expect(answer.status).toBe(200)
@@ -125,7 +128,7 @@ test.each(['team=', '=ml', 'a=b=c', '!a=b', 'Team', 'a,,b', 'team in (ml)', '!']
   },
 )
 
-test('labels are in every event of their thing, as it then had them', async () => {
+test('every event of a resource contains the labels that it had at the time', async () => {
   const id = await resources.newDisk({ labels })
   await service.ok('diskUpdate', { params: { disk_id: id }, body: { labels: { team: 'web' } } })
   await resources.succeeded(await resources.removeDisk(id))

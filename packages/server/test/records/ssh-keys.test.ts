@@ -38,7 +38,7 @@ test('an SSH key is registered as it was sent, with the fingerprint that ssh-key
   expect(items).toMatchObject([{ type: 'ssh_key.created', data: { name } }])
 })
 
-test('an SSH key has a name of its own in the project, and is free again when it is removed', async () => {
+test('the name of an SSH key is unique in the project, and free again when the key is removed', async () => {
   const name = freshName('desk')
   const { id } = (await register(name)).body
   expect(await register(name)).toMatchObject({ status: 409, body: { code: 'already_exists' } })
@@ -48,18 +48,18 @@ test('an SSH key has a name of its own in the project, and is free again when it
   expect((await register(name)).status).toBe(200)
 })
 
-test('an SSH key has at most 4,096 characters with its comment', async () => {
+test('an SSH key has at most 4,096 characters including its comment', async () => {
   expect((await register('longest', sshKey.padEnd(4_096, 'x'))).status).toBe(200)
   const answer = await register('longer', sshKey.padEnd(4_097, 'x'))
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
 })
 
-test('an SSH key that is none is refused', async () => {
+test('an invalid SSH key is rejected', async () => {
   const answer = await register('broken', 'ssh-ed25519 AAAA')
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
 })
 
-test('SSH keys are registered before there is a payment method, and go with their project', async () => {
+test('SSH keys can be registered without a payment method, and are deleted with their project', async () => {
   const organization_id = await addOrganization(service.database)
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
   const project_id = await addProject(service, token, organization_id, 'first')

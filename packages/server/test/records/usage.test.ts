@@ -16,7 +16,7 @@ afterAll(() => service.close())
 const usage = async (group_by?: string) =>
   (await service.ok('projectUsage', { query: { ...days, ...(group_by && { group_by }) } })).items
 
-test('usage is kept by resource with the labels at the close of the day, also of what is gone by then', async () => {
+test('usage is kept by resource with its labels at the end of the day, including deleted resources', async () => {
   await resources.newVm({ name: 'trainer', labels: { team: 'ml' }, os_disk_size: '228GiB' })
   const id = await resources.newVm({ name: 'brief', labels: { team: 'web' } })
   await service.clock.freeze('2026-03-01T18:00:00Z')
@@ -53,7 +53,7 @@ test('usage is kept by resource with the labels at the close of the day, also of
   expect(total(byResource)).toBeCloseTo(total(await usage()), 6)
 })
 
-test('usage by resource is also a table', async () => {
+test('usage by resource is also available as CSV', async () => {
   const answer = await service.request(
     'GET',
     `/v0.1/projects/${service.credentials.project_id}/usage?group_by=resource&start_date=2026-03-01`,
@@ -66,12 +66,12 @@ test('usage by resource is also a table', async () => {
   expect(first).toMatch(/,brief,team=data$/)
 })
 
-test.each(['label:', 'label:Team', 'team', 'resources'])('a grouping by %j is refused', async (group_by) => {
+test.each(['label:', 'label:Team', 'team', 'resources'])('grouping by %j is rejected', async (group_by) => {
   const answer = await service.call('projectUsage', { query: { group_by } })
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: 'group_by' }] } })
 })
 
-test('usage by resource is asked for a month at a time', async () => {
+test('usage by resource can be read for at most one month at a time', async () => {
   const query = { start_date: '2026-01-01', end_date: '2026-03-03', group_by: 'resource' }
   expect((await service.call('projectUsage', { query })).status).toBe(400)
 })

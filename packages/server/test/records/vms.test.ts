@@ -23,7 +23,7 @@ const create = (changes: Record<string, unknown>) => service.call('vmCreate', { 
 const stateWhen = (vm_id: string, state: string) =>
   eventually(async () => (await resources.stateOf(vm_id)) === state)
 
-test('a VM shows what was said of it at its creation, and what it was given', async () => {
+test('a VM shows the values of its creation request and the values that were assigned', async () => {
   const startup_script = '#!/bin/sh\necho hello\n'
   const said = { labels: { team: 'ml' }, description: 'a run', deletion_protection: true }
   const id = await resources.newVm({ ...said, startup_script })
@@ -46,7 +46,7 @@ test('a VM shows what was said of it at its creation, and what it was given', as
   await change(id, { deletion_protection: false })
 })
 
-test('VMs are found by their labels', async () => {
+test('VMs can be found by their labels', async () => {
   const [one, two] = [freshName('one'), freshName('two')]
   await resources.newVm({ name: one, labels: { search: 'a', stage: 'test' } })
   await resources.newVm({ name: two, labels: { search: 'b' } })
@@ -58,7 +58,7 @@ test('VMs are found by their labels', async () => {
   expect(await named('search')).toEqual([two, one])
 })
 
-test('a VM is changed in words by an operation that has already succeeded, in any state', async () => {
+test('updating the name, description or labels of a VM returns an operation that has already succeeded, in any state', async () => {
   const id = await resources.newVm()
   const before = await read(id)
   const body = { name: freshName('renamed'), labels: { team: 'web' }, description: 'new' }
@@ -92,7 +92,7 @@ test('a VM is changed in words by an operation that has already succeeded, in an
   expect((await service.endedSoon(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
 })
 
-test('a VM is not given a name that another living one has', async () => {
+test('a VM cannot get the name of another existing VM', async () => {
   const taken = freshName('taken')
   const other = await resources.newVm({ name: taken })
   const id = await resources.newVm()
@@ -102,7 +102,7 @@ test('a VM is not given a name that another living one has', async () => {
   expect(await create({ name: taken })).toMatchObject({ status: 409, body: { code: 'already_exists' } })
 })
 
-test('labels are in every event of a VM', async () => {
+test('every event of a VM contains its labels', async () => {
   const labels = { team: 'ml' }
   const id = await resources.newVm({ labels })
   await resources.succeeded(await resources.act(id, { action: 'RESET' }))
@@ -118,7 +118,7 @@ test('labels are in every event of a VM', async () => {
   )
 })
 
-test('a protected VM is not deleted by its tenant, nor by the end of its time', async () => {
+test('a protected VM is deleted neither by its tenant nor when its TTL expires', async () => {
   const id = await resources.newVm({ deletion_protection: true, ttl_seconds: 300, on_expiry: 'delete' })
   expect(await remove(id)).toMatchObject({ status: 409, body: { code: 'protected' } })
   await service.clock.advance('301 seconds')
@@ -130,7 +130,7 @@ test('a protected VM is not deleted by its tenant, nor by the end of its time', 
   await resources.succeeded((await remove(id)).body)
 })
 
-test('of deletions at once, one that is refused refuses no other', async () => {
+test('a refused deletion does not affect concurrent deletions', async () => {
   const ids = [await resources.newVm({ deletion_protection: true }), await resources.newVm()]
   const answers = await Promise.all(ids.map(remove))
   expect(answers.map(({ status }) => status)).toEqual([409, 200])
@@ -139,7 +139,7 @@ test('of deletions at once, one that is refused refuses no other', async () => {
   await resources.succeeded((await remove(ids[0]!)).body)
 })
 
-test('a VM has all keys that were sent and named, each once, also when those are removed', async () => {
+test('a VM has all keys that were sent or referenced, each once, even after those are removed', async () => {
   const [first, second] = [newHostKey().publicKey, `${newHostKey().publicKey} work\n`]
   const keys = await Promise.all(
     [first, second, sshKey].map((public_key) =>
@@ -166,7 +166,7 @@ test.each([
   [{ os_disk_size: '256' }, '/os_disk_size', /did you mean 256GiB/],
   [{ startup_script: '#cloud-config\n', image: 'debian12:latest' }, '/startup_script', /has no cloud-init/],
   [{ shutdown_script: '#cloud-config\n' }, '/shutdown_script', /only startup_script/],
-])('a VM with %j is refused at its place', async (changes, field, message) => {
+])('a VM with %j is rejected, and the error names the field', async (changes, field, message) => {
   if ('image' in changes) await service.sql(`UPDATE images SET tags = '{}' WHERE name = 'debian12:latest'`)
   const { status, body } = await create(changes)
   const { details } = body as unknown as { details: { field: string; message: string }[] }
@@ -174,7 +174,7 @@ test.each([
   expect(details[0]!.message).toMatch(message)
 })
 
-test('a larger OS disk counts and costs as a disk beyond 128 GiB, until the VM is gone', async () => {
+test('an OS disk above 128 GiB counts and costs like a disk until the VM is deleted', async () => {
   const quota = async () =>
     (await service.ok('quotaList')).items.find(({ name }) => name === 'disk_gib')!.used
   const metered = () =>
@@ -204,7 +204,7 @@ test('a larger OS disk counts and costs as a disk beyond 128 GiB, until the VM i
   expect(usd_per_hour).toBeCloseTo(items[0]!.usd_per_hour! + 0.013, 10)
 })
 
-test('a creation that fails leaves neither quota nor meter of its larger OS disk behind', async () => {
+test('a failed creation releases the quota and meter of its larger OS disk', async () => {
   await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
   const { operation } = await resources.createVm({ os_disk_size: '256GiB' })
   expect((await service.ended(operation.operation_id)).state).toBe('FAILED')
@@ -212,7 +212,7 @@ test('a creation that fails leaves neither quota nor meter of its larger OS disk
   expect(items.find(({ name }) => name === 'disk_gib')!.used).toBe(0)
 })
 
-test('everything agrees in the end', async () => {
+test('all invariants hold at the end', async () => {
   await settle(service)
   await checkInvariants(service)
 })

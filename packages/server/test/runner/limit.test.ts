@@ -9,13 +9,13 @@ const neverAborted = new AbortController().signal
 const hangs = () => new Promise<never>(() => {})
 const late = { kind: 'unavailable', message: 'the engine did not respond in time' }
 
-test('what an engine answers in time is what the caller gets', async () => {
+test('the caller gets the result of an engine call that finishes in time', async () => {
   expect(await withinLimit(neverAborted, minute, async () => 'running')).toBe('running')
   const refused = withinLimit(neverAborted, minute, () => Promise.reject(new Error('no')))
   await expect(refused).rejects.toThrow('no')
 })
 
-test('an engine that hangs is given up when its time is over, and told so', async () => {
+test('an engine call that hangs is aborted at its time limit', async () => {
   let told: AbortSignal | undefined
   const call = withinLimit(neverAborted, 1, (signal) => {
     told = signal
@@ -25,7 +25,7 @@ test('an engine that hangs is given up when its time is over, and told so', asyn
   expect(told?.aborted).toBe(true)
 })
 
-test('an engine that hangs is given up when its caller is, before or after the call', async () => {
+test('an engine call that hangs is aborted when its caller is, before or after the call', async () => {
   const caller = new AbortController()
   const call = withinLimit(caller.signal, minute, hangs)
   caller.abort()
@@ -33,7 +33,7 @@ test('an engine that hangs is given up when its caller is, before or after the c
   await expect(withinLimit(caller.signal, minute, hangs)).rejects.toMatchObject(late)
 })
 
-test('a call that was answered leaves nothing in memory until its limit', async () => {
+test('a finished call is released from memory before its time limit', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const caller = new AbortController()

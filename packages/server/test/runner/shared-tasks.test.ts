@@ -20,17 +20,17 @@ const log = { info() {}, warn() {}, error() {} }
 const config = defaultConfig()
 config.operations.renewMs = 20
 
-/** What one process has. */
+/** The shared tasks of one process. */
 const newProcess = () => new SharedTasks({ database, config, log })
 const pass = (interval: string) =>
   database.query({ text: 'UPDATE clock SET shift = shift + $1::interval', values: [interval] })
 const never = () => new Promise<never>(() => {})
 
-/** Returns whether the process gets the turn; the work takes no time. */
+/** Returns whether the process gets the task, whose work takes no time. */
 const gets = (process: SharedTasks, name: string, everyMs = 60_000) =>
   process.runIfDue({ name, everyMs }, async () => {})
 
-test('a turn goes to one of those who ask at once, and to nobody again until it is due', async () => {
+test('a task runs in one of several concurrent processes, and again only when it is due', async () => {
   const processes = Array.from({ length: 8 }, newProcess)
   const got = await Promise.all(processes.map((process) => gets(process, 'once')))
   expect(got.filter(Boolean)).toHaveLength(1)
@@ -39,7 +39,7 @@ test('a turn goes to one of those who ask at once, and to nobody again until it 
   expect(await gets(newProcess(), 'once')).toBe(true)
 })
 
-test('a turn that lasts is kept by its process, and falls to another when the process dies', async () => {
+test('a process keeps a long task, which another process takes over when the first one dies', async () => {
   const [worker, other] = [newProcess(), newProcess()]
   let isOver = false
   let end = () => {}
@@ -57,7 +57,7 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
   end()
   await turn
 
-  // Its timers stop with a process that dies.
+  // The timers of a process stop when it dies.
   const dying = defaultConfig()
   dying.operations.renewMs = 3_600_000
   const slow = new SharedTasks({ database, config: dying, log })
@@ -72,7 +72,7 @@ test('a turn that lasts is kept by its process, and falls to another when the pr
   expect(await gets(other, 'dead')).toBe(true)
 })
 
-test('a process that lost its turn to another is told to stop', async () => {
+test('a process that lost its task to another process is told to stop', async () => {
   const sleeper = newProcess()
   let signal: AbortSignal | undefined
   void sleeper.runIfDue({ name: 'lost', everyMs: 0 }, (given) => {
@@ -89,7 +89,7 @@ test('a process that lost its turn to another is told to stop', async () => {
   await eventually(() => signal?.aborted)
 })
 
-test('a turn that fails is over, and its failure is told', async () => {
+test('a task that fails is released, and the caller gets its error', async () => {
   const process = newProcess()
   const failing = process.runIfDue({ name: 'fails', everyMs: 0 }, () =>
     Promise.reject(new Error('no engine')),
@@ -98,7 +98,7 @@ test('a turn that fails is over, and its failure is told', async () => {
   expect(await gets(newProcess(), 'fails')).toBe(true)
 })
 
-test('the turns of a process that leaves are free at once, and a clock turned back keeps nobody out', async () => {
+test('the tasks of a stopping process are released at once, and setting the clock back blocks no process', async () => {
   const leaving = newProcess()
   await gets(leaving, 'left', 600_000)
   expect(await gets(newProcess(), 'left')).toBe(false)

@@ -31,7 +31,10 @@ afterAll(async () => {
 const base = 0x0a_4d_00_00
 const first = numberToAddress(base)
 
-/** VMs that have these addresses, counted from the first, inside and outside; some of the outside ones are held back. */
+/**
+ * Creates VMs with these private and public addresses, counted from the first. Some of the public addresses are
+ * reserved.
+ */
 async function take(indexes: number[], heldBack: number[] = []): Promise<void> {
   await rows(
     database,
@@ -54,7 +57,7 @@ async function giveBackAll(): Promise<void> {
   await rows(database, 'DELETE FROM held_addresses')
 }
 
-/** Without a lucky guess: the exact search alone. */
+/** Runs only the exact search, without guessing. */
 async function find(count: number, db: Pick<Tx, 'query'> = database) {
   const range = { candidates: [], first, count }
   const tx = { ...database.withoutTransaction, query: db.query.bind(db) }
@@ -63,7 +66,7 @@ async function find(count: number, db: Pick<Tx, 'query'> = database) {
   return found!
 }
 
-test('a free address is found if there is one, however the others are spread', async () => {
+test('a free address is found if there is one, in every distribution of used addresses', async () => {
   const all = (count: number) => Array.from({ length: count }, (_, n) => n)
   const pool = fc.integer({ min: 1, max: 700 }).chain((count) =>
     fc.record({
@@ -98,11 +101,11 @@ test.each([
   await rows(database, 'VACUUM ANALYZE vms')
   const nothing = { place: 0, private_addresses: [], public_addresses: [] }
   const plans = await plansOf(database, nothing, (db) => find(count, db))
-  // One statement guesses, and there was nothing to guess; the other two search.
+  // One statement guesses, here without candidates; the other two search.
   expect(plans).toHaveLength(3)
   for (const plan of plans) {
     expect(scansOf(plan, 'vms').filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([])
-    // At worst it counts the entries of all 32 blocks of addresses, then looks up 256 addresses.
+    // At worst, the search counts the entries of all 32 address blocks, then looks up 256 addresses.
     expect(blocksOf(plan)).toBeLessThan(count / 2)
   }
   await giveBackAll()

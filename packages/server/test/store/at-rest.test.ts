@@ -4,13 +4,13 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const windowS = 15
-/** One look at each location, which comes every half a minute, one turn of each other task, and asking for the count. */
+/** One inspection of each location (every 30 seconds), one run of each other task, and reading the count. */
 const commitsBeside = 30
 
 let service: TestService
 beforeAll(async () => {
   service = await startService()
-  // Every task of the schedule has had its first turn, and the locations rest.
+  // Every scheduled task has run once, and the locations are idle.
   const tasks = ['retention', 'usage roll-up', 'card expiry', 'budgets', 'meter reports']
   const turns = [...service.config.locations.map(({ name }) => `reports ${name}`), ...tasks]
   const taken = () => service.sql('SELECT FROM leases WHERE name = ANY ($1)', [turns])
@@ -18,7 +18,10 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-/** How often the locations were looked at. Their turns are free, and have been for less than their rest. */
+/**
+ * Returns the number of inspections. It also releases the leases of the locations, so that an inspection can start when
+ * it is due.
+ */
 async function inspections(): Promise<number> {
   await service.sql(
     `UPDATE leases SET until = slipway_now() - interval '1 second' WHERE name LIKE 'reports %'`,
@@ -44,11 +47,11 @@ async function commits(): Promise<number> {
   return Number(/^slipway_database_commits_total (\d+)$/m.exec(String(body))![1])
 }
 
-test('a server at rest makes at most two commits a second', async () => {
+test('an idle server makes at most two commits a second', async () => {
   const before = await commits()
   await delay(windowS * 1_000)
   const made = (await commits()) - before
-  // It looks for due work, and does nothing else in between.
+  // The server looks for due work, and does nothing else in between.
   expect(made).toBeGreaterThan(2)
   expect(made).toBeLessThanOrEqual(2 * windowS + commitsBeside)
 }, 60_000)
@@ -56,7 +59,7 @@ test('a server at rest makes at most two commits a second', async () => {
 test.each([
   [
     'a GPU that waits for its reset',
-    // The engine shows it as reset, but looked at it before its quarantine began: it stays.
+    // The engine reported the GPU as reset before its quarantine began, so the GPU stays quarantined.
     `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() + interval '1 hour'
      WHERE id = (SELECT id FROM gpus LIMIT 1)`,
     `UPDATE gpus SET state = 'free', quarantined_at = NULL WHERE state = 'quarantined'`,
@@ -67,9 +70,9 @@ test.each([
     `UPDATE hosts SET state = 'up' WHERE state = 'down'`,
   ],
 ])(
-  '%s ends the rest of the simulated locations',
+  '%s makes the simulated locations active again',
   async (_name, begin, end) => {
-    // Nothing becomes due by time.
+    // The clock is frozen so that nothing becomes due.
     await service.clock.freeze()
     const before = await restingInspections()
     await service.sql(begin)

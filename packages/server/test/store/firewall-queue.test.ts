@@ -52,7 +52,7 @@ const want = (projectId: string, count: number) =>
   )
 const scope = (projectId: string) => ({ location, projectId, networkId: null })
 
-test('projects with VMs behind are found one after the other, whoever has how many', async () => {
+test('projects with outdated firewalls are found in turn, regardless of their number of VMs', async () => {
   const [a, b, c] = projects as [string, string, string]
   await want(a, 500)
   await want(c, 1)
@@ -64,7 +64,7 @@ test('projects with VMs behind are found one after the other, whoever has how ma
   expect(await listProjectsBehind(database, location, first, 1)).toHaveLength(1)
   expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: true }])
   expect(await claimBehind(database, scope(b), 10)).toEqual([])
-  // Whatever is claimed is not due for another, and still behind.
+  // A claimed VM is not due for another process, but still outdated.
   const [claimed] = await claimBehind(database, scope(c), 10)
   expect(await claimBehind(database, scope(c), 10)).toEqual([])
   expect(await listProjectsBehind(database, location, a, 10)).toEqual([{ project_id: c, is_due: false }])
@@ -72,7 +72,7 @@ test('projects with VMs behind are found one after the other, whoever has how ma
   expect(await listProjectsBehind(database, location, a, 10)).toEqual([])
 })
 
-test('a VM that failed comes after those that were not tried yet', async () => {
+test('a VM whose update failed comes after VMs that were not tried yet', async () => {
   const b = projects[1]!
   await want(b, 3)
   const [tried] = await claimBehind(database, scope(b), 1)
@@ -86,7 +86,7 @@ test('a VM that failed comes after those that were not tried yet', async () => {
   expect(await claimBehind(database, scope(b), 3)).toMatchObject([{ id: tried!.id, firewall_attempts: 1 }])
 })
 
-test('what is wanted anew while it is being applied leaves the VM behind', async () => {
+test('a VM whose rules change while they are applied stays outdated', async () => {
   const c = projects[2]!
   await want(c, 1)
   const [claimed] = await claimBehind(database, scope(c), 1)
@@ -97,7 +97,7 @@ test('what is wanted anew while it is being applied leaves the VM behind', async
   ])
 })
 
-test('no look for firewalls behind reads VMs that are up to date', async () => {
+test('finding outdated firewalls reads no VMs that are up to date', async () => {
   const [a] = projects as [string]
   await want(a, 20)
   const [network] = await rows<{ id: string }>(database, 'SELECT id FROM networks WHERE project_id = $1', a)

@@ -30,7 +30,7 @@ afterAll(async () => {
   await store.drop()
 })
 
-/** Claims as an admission does: lock, choose, claim, commit. */
+/** Claims GPUs as an admission does: lock, choose, claim, commit. */
 function place(request: Partial<PlacementRequest> & { location: string }, vmId = uuid()) {
   const whole: PlacementRequest = { family: 'a100', gpuCount: 1, allowedHosts: null, ...request }
   return database.transaction(async (tx) => {
@@ -52,7 +52,7 @@ const leave = (vmId: string) => database.transaction((tx) => quarantineGpus(tx, 
 
 const later = () => new Date(Date.now() + 60_000)
 
-/** Until a session of this store waits for another's lock. */
+/** Waits until a session of this database waits for a lock of another session. */
 async function someoneWaits() {
   const text = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   while ((await rows(database, text)).length === 0) await setImmediate()
@@ -78,7 +78,7 @@ test('the last GPU goes to exactly one of two requests, 1,000 times out of 1,000
   }
 })
 
-test('placement hands out every GPU once and tells the rest that there is none', async () => {
+test('placement gives out every GPU once and refuses further requests', async () => {
   const location = await addLocation(database)
   for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
   const placed = (await Promise.all(Array.from({ length: 20 }, () => place({ location })))).filter(
@@ -88,7 +88,7 @@ test('placement hands out every GPU once and tells the rest that there is none',
   expect(new Set(placed.flatMap(({ gpus }) => gpus.map(({ id }) => id))).size).toBe(16)
 })
 
-test('placement waits for a host that another request holds and gives back', async () => {
+test('placement waits for a host that another request has locked, and uses it when it is released', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('only', 1))
   let abandon = () => {}
@@ -112,12 +112,12 @@ test('placement waits for a host that another request holds and gives back', asy
   expect(await waiting).toMatchObject({ host: 'only' })
 })
 
-/** A request leaves its batch if the GPUs that it needs are those that another request of the batch may leave. */
+/** A request is retried alone if it needs GPUs that another request of the batch may release. */
 function undefinedIfAlone(error: unknown): undefined {
   if (!(error instanceof TryAgain)) throw error
 }
 
-test('several VMs are placed together, each on one host, and only those go without that find no room', async () => {
+test('several VMs are placed together, each on one host, and a VM is refused only if it does not fit', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1, maxLength: 4 }),
@@ -164,7 +164,7 @@ test('several VMs are placed together, each on one host, and only those go witho
   )
 })
 
-test('several VMs do not wait for a host that another request holds', async () => {
+test('placement of several VMs does not wait for a host that another request has locked', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('only', 8))
   const request: PlacementRequest = { location, family: 'a100', gpuCount: 1, allowedHosts: null }
@@ -185,7 +185,7 @@ const anyHost = fc.record({
   state: fc.constantFrom('up', 'up', 'up', 'down', 'draining', 'drained'),
 })
 
-test('availability and capacity say what placement then does, on the host that the rules choose', async () => {
+test('availability and capacity agree with placement, which uses the host that the rules choose', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyHost, { minLength: 0, maxLength: 5 }),
@@ -228,7 +228,7 @@ test('availability and capacity say what placement then does, on the host that t
   )
 })
 
-test('a host is taken only from those that are allowed', async () => {
+test('only allowed hosts are used', async () => {
   const location = await addLocation(database)
   for (const name of ['a', 'b']) await reportHost(database, location, hostReport(name, 8))
   const [b] = await rows<{ id: string }>(
@@ -242,7 +242,7 @@ test('a host is taken only from those that are allowed', async () => {
   expect(await place({ location, gpuCount: 8 })).toMatchObject({ host: 'a' })
 })
 
-test('a host serves its own family and no other', async () => {
+test('a host serves only its own GPU family', async () => {
   const location = await addLocation(database)
   const gpus = [gpuReport(0, { model: 'L40S 48GB PCIe' })]
   await reportHost(database, location, hostReport('l40s', gpus))
@@ -259,7 +259,7 @@ test('placement keeps 4 GPUs inside one NUMA node although a fuller host would f
   expect(new Set(vm?.gpus.map(({ numaNode }) => numaNode)).size).toBe(1)
 })
 
-test('a GPU that a VM left is nobody’s until an inspection that began afterwards finds it clean', async () => {
+test('a released GPU is unavailable until an inspection that began afterwards finds it clean', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('only', 1))
   const vm = await place({ location })
@@ -273,7 +273,7 @@ test('a GPU that a VM left is nobody’s until an inspection that began afterwar
   expect(await place({ location })).not.toBeNull()
 })
 
-test('a GPU that a VM left stays claimed when someone proves it clean while the VM has it', async () => {
+test('a GPU stays claimed if it is reported clean while a VM uses it', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('only', 1))
   const vm = await place({ location })

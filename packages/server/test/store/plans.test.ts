@@ -8,7 +8,7 @@ import { statements } from '../../src/postgres/statement.ts'
 import { grownTables, growStore, planForFewTenants, tablesOfFew } from '../support/grown-store.ts'
 import { growthOf, type PlanNode } from '../support/plans.ts'
 
-/** These may read much, for the reason beside them. */
+/** These statements may read many rows, for the given reason. */
 const exceptions: Record<string, string> = {
   access_keys_revoke_by_name: 'only a demo does it, when it starts',
   capacity_request_list_open: 'an operator lists what waits; it reads back in time until the page is full',
@@ -45,7 +45,7 @@ const exceptions: Record<string, string> = {
   usage_resource_day_insert: 'a day of a shard of projects is added up by resource, once',
 }
 
-/** These may read much while a store has no statistics. */
+/** These statements may read many rows while a database has no statistics. */
 const freshExceptions: Record<string, string> = {
   operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
@@ -55,7 +55,7 @@ const freshExceptions: Record<string, string> = {
   webhooks_in_line: 'there is a webhook for each that somebody made',
 }
 
-/** These may read much where a project has tens of thousands of VMs. */
+/** These statements may read many rows where a project has tens of thousands of VMs. */
 const exceptionsOfFew: Record<string, string> = {
   usage_label_list: 'a month of everything in the project is what was asked for',
   usage_rate: 'all that the project runs is added up',
@@ -88,7 +88,7 @@ async function rowsOfIndexes(): Promise<Map<string, number>> {
   return new Map(indexes.map(({ name, rows }) => [name, rows]))
 }
 
-/** What a prepared statement's plan reads too much of, whatever the values of its parameters will be. */
+/** Returns what the plan of a prepared statement reads too much of, for any parameter values. */
 async function growthOfText(text: string): Promise<string[]> {
   return growthOf(await planOf(database, text), indexRows)
 }
@@ -98,10 +98,10 @@ async function planOf(db: Database, text: string): Promise<PlanNode> {
   return rows[0]['QUERY PLAN'][0].Plan
 }
 
-test('no statement reads more because the tables have grown, but for the exceptions', async () => {
+test('no statement reads more when the tables have grown, except those listed', async () => {
   const growing: Record<string, string[]> = {}
   for (const [name, text] of statements) {
-    // Statements of tests and of --dev run on small stores.
+    // Statements of tests and of --dev run on small databases.
     if (/^(test|dev)_/.test(name)) continue
     const found = await growthOfText(text)
     if (found.length > 0) growing[name] = found
@@ -111,10 +111,10 @@ test('no statement reads more because the tables have grown, but for the excepti
   expect(Object.keys(exceptions).filter((name) => !growing[name])).toEqual([])
 })
 
-// Until PostgreSQL has first looked at a table, some time after it got its first rows, it has its own expectations.
-test('no statement reads more on a store that has no statistics yet, but for the exceptions', async () => {
+// PostgreSQL uses default estimates until it has first analyzed a table, some time after the first rows were written.
+test('no statement reads more in a database without statistics, except those listed', async () => {
   const fresh = await createDatabase()
-  // Its hosts have reported before the first VM.
+  // The hosts have reported before the first VM is created.
   await query(
     fresh.url,
     `INSERT INTO locations (name, region, zone, engine, storage, position) VALUES ('a', 'a', 'a', 'simulated', 'local', 0);
@@ -131,7 +131,7 @@ test('no statement reads more on a store that has no statistics yet, but for the
   })
   const growing: Record<string, string[]> = {}
   for (const [name, text] of statements) {
-    // Lists by price are sorted out of all that a project has: see the exceptions.
+    // Lists by price sort all VMs of a project, as the exceptions explain.
     const isByPrice = /_by_(falling_)?usd_per_hour/.test(name)
     if (/^(test|dev)_/.test(name) || exceptions[name] || isByPrice) continue
     const found = growthOf(await planOf(plannedFresh, text), indexRows)
@@ -141,15 +141,15 @@ test('no statement reads more on a store that has no statistics yet, but for the
   expect(Object.fromEntries(Object.entries(growing).filter((entry) => !isExcepted(entry)))).toEqual({})
   expect(Object.keys(freshExceptions).filter((name) => !growing[name])).toEqual([])
   const freshPlan = (name: string) => planOf(plannedFresh, statements.get(name)!)
-  // Lookup by name, not by all names of the project; by hosts, not by a full scan.
+  // The first lookup must use the exact name instead of all names of the project, and the second the hosts instead of a full scan.
   expect(JSON.stringify(await freshPlan('vm_named'))).toContain('"vms_name"')
   expect(JSON.stringify(await freshPlan('vm_on_lost_hosts'))).toContain('"vms_by_host"')
-  // Events wait there while no process stamps them.
+  // Events wait in this table while no process stamps them.
   const tables = { ...grownTables, events_pending: 1 }
   expect(growthOf(await freshPlan('event_stamp'), indexRows, tables)).toEqual([])
 })
 
-test('no deletion reads a table that has grown to see whether anything refers to the row', async () => {
+test('no deletion scans a grown table to find references to the row', async () => {
   const deleted = [...statements.values()].flatMap((text) =>
     Array.from(text.matchAll(/DELETE FROM (\w+)/g), ([, table]) => table!),
   )
@@ -162,7 +162,7 @@ test('no deletion reads a table that has grown to see whether anything refers to
          AND coalesce(pg_get_expr(i.indpred, i.indrelid), '') IN ('', '(' || a.attname || ' IS NOT NULL)'))`,
     [deleted],
   )
-  // A location goes when a process starts without it.
+  // A location is deleted when a process starts without it.
   const growing = unserved.filter(({ table, target }) => grownTables[table] && target !== 'locations')
   expect(growing).toEqual([])
   expect(unserved).toContainEqual({ table: 'vms', column: 'location', target: 'locations' })
@@ -186,12 +186,12 @@ test.each([
     'SELECT * FROM vms WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3',
     /^passes over the pages before$/,
   ],
-])('a plan that grows is noticed: %s', async (text, finding) => {
+])('a plan that grows is detected: %s', async (text, finding) => {
   expect(await growthOfText(text)).toContainEqual(expect.stringMatching(finding))
 })
 
-// PostgreSQL then bets that a walk over all VMs meets what it looks for early.
-test('no statement reads more where few tenants have all of it, but for the exceptions', async () => {
+// PostgreSQL then assumes that a scan of all VMs finds a match early.
+test('no statement reads more when a few tenants own all rows, except those listed', async () => {
   await planForFewTenants(store.url)
   const rowsNow = await rowsOfIndexes()
   const growing: Record<string, string[]> = {}

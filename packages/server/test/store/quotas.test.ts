@@ -44,7 +44,7 @@ async function addProject(max: number | null, organizationId?: string): Promise<
   return projectId
 }
 
-/** What it was short of, if it was. */
+/** The name of the exceeded quota, if any. */
 const take = (projectId: string, amounts: QuotaAmounts) =>
   database.transaction(async (tx) => {
     const request = { projectId, amounts }
@@ -57,7 +57,7 @@ async function used(projectId: string) {
   return Object.fromEntries((await listQuotas(database, projectId)).map((row) => [row.name, row.used]))
 }
 
-test('a request takes all of its quotas or nothing, and is told which does not cover it', async () => {
+test('a request takes all of its quotas or none, and the refusal names the exceeded quota', async () => {
   const projectId = await addProject(10)
   expect(await take(projectId, { vms: 1, a100_gpus: 8 })).toBeNull()
   expect(await take(projectId, { vms: 1, a100_gpus: 4 })).toEqual({
@@ -71,13 +71,13 @@ test('a request takes all of its quotas or nothing, and is told which does not c
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
-test('a quota that does not exist covers nothing', async () => {
+test('a quota that does not exist allows nothing', async () => {
   const projectId = await addProject(10)
   expect(await take(projectId, { vms: 1, disk_gib: 1 })).toMatchObject({ name: 'disk_gib', available: 0 })
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
-test('a quota never gives more than there is to many at once, whatever order they name it in', async () => {
+test('concurrent requests never exceed a quota, whatever order they name it in', async () => {
   const projectId = await addProject(25)
   const answers = await Promise.all(
     Array.from({ length: 80 }, (_, i) =>
@@ -88,7 +88,7 @@ test('a quota never gives more than there is to many at once, whatever order the
   expect(await used(projectId)).toEqual({ vms: 25, a100_gpus: 25 })
 })
 
-test('a quota keeps what is used when its limit sinks below it', async () => {
+test('a quota keeps its usage when its limit is set below it', async () => {
   const projectId = await addProject(10)
   await take(projectId, { vms: 8 })
   await database.transaction((tx) => setQuotas(tx, projectId, [{ name: 'vms', max: 5 }]))
@@ -110,7 +110,7 @@ const usedTogether = async (organizationId: string) =>
     (await listOrganizationQuotas(database, organizationId)).map((row) => [row.name, row.used]),
   )
 
-test('a quota of an organization is shared by its projects, whether or not they have one of their own', async () => {
+test('an organization quota is shared by its projects, whether or not they have their own quota', async () => {
   const organizationId = await addOrganization(10)
   const [own, none] = [await addProject(6, organizationId), await addProject(null, organizationId)]
   expect(await take(own, { vms: 7 })).toMatchObject({ holder: 'project', available: 6 })
@@ -131,7 +131,7 @@ test('a quota of an organization is shared by its projects, whether or not they 
   expect(await usedTogether(organizationId)).toEqual({ vms: 4, a100_gpus: 0 })
 })
 
-test('a quota of an organization never gives more than there is to many projects at once', async () => {
+test('concurrent requests of many projects never exceed an organization quota', async () => {
   const organizationId = await addOrganization(25)
   const projects = await Promise.all([1, 2, 3, 4].map((i) => addProject(i === 1 ? 3 : null, organizationId)))
   const answers = await Promise.all(
@@ -144,7 +144,7 @@ test('a quota of an organization never gives more than there is to many projects
   expect((await used(projects[0]!)).vms).toBeLessThanOrEqual(3)
 })
 
-test('a quota of an organization that has none yet becomes the given one, or what is in use if that is more', async () => {
+test('an organization without quotas gets the configured ones, or its usage if that is higher', async () => {
   const organizationId = (await database.transaction((tx) => insertOrganization(tx, uuid(), 'From before')))
     .id
   const projectId = await addProject(50, organizationId)

@@ -32,13 +32,13 @@ const happen = (type: string, resource: string, data: unknown = {}) =>
      VALUES (gen_random_uuid(), $1, $2, 'test', $3, 'system', '', $4)`,
     [service.credentials.project_id, type, resource, JSON.stringify(data)],
   )
-/** Everything that is due now, with its outcome. */
+/** Delivers everything that is due now and waits for the outcomes. */
 const serve = async () => {
   await service.ok('eventList')
   await service.server.webhooks.once()
 }
 
-test('a webhook gets what it asked for, signed as Standard Webhooks says', async () => {
+test('a webhook gets the events it subscribed to, signed according to Standard Webhooks', async () => {
   const receiver = await startReceiver()
   const { secret, ...webhook } = await create(receiver, ['access_key.*'])
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
@@ -61,7 +61,7 @@ test('a webhook gets what it asked for, signed as Standard Webhooks says', async
   expect(JSON.stringify(await service.ok('eventList', {}))).not.toContain(secret)
 })
 
-test('a webhook says the time of the database, whatever time it is for the worker', async () => {
+test('a delivery has the time of the database, regardless of the clock of the worker', async () => {
   const receiver = await startReceiver()
   const { secret } = await create(receiver, ['gpu.*'])
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
@@ -72,7 +72,7 @@ test('a webhook says the time of the database, whatever time it is for the worke
   verify(secret, received!)
 })
 
-test('a webhook signs with the old and the new secret for a day after a rotation, then with the new one', async () => {
+test('for a day after a rotation, deliveries are signed with the old and the new secret, then only with the new one', async () => {
   const receiver = await startReceiver()
   const { id: webhook_id, secret: first } = await create(receiver, ['webhook.test'])
   const { secret: second } = await service.ok('webhookRotateSecret', {
@@ -91,7 +91,7 @@ test('a webhook signs with the old and the new secret for a day after a rotation
   expect(() => verify(first, later)).toThrow()
 })
 
-test('a webhook is tried again with growing pauses for a day, then given up, and can be replayed', async () => {
+test('a delivery is retried with growing pauses for a day, then given up, and can be replayed', async () => {
   const receiver = await startReceiver()
   receiver.answer = () => 503
   await service.clock.freeze(new Date().toISOString())
@@ -125,7 +125,7 @@ test('a webhook is tried again with growing pauses for a day, then given up, and
   expect(receiver.received.at(-1)!.text).toBe(receiver.received[0]!.text)
 })
 
-test('a webhook keeps the order of each resource, and one that fails holds up its own resource alone', async () => {
+test('deliveries keep the order of each resource, and a failing one delays only its own resource', async () => {
   const receiver = await startReceiver()
   let isAway = true
   receiver.answer = ({ body }) => (isAway && body.data.resource_id === 'a' ? 500 : 200)
@@ -144,7 +144,7 @@ test('a webhook keeps the order of each resource, and one that fails holds up it
   expect(heard('a')).toEqual([1, 1, 2, 3])
 })
 
-test('a webhook is delivered to by several workers at once without a repetition', async () => {
+test('several workers deliver the events of a webhook without repetition', async () => {
   const receiver = await startReceiver()
   const other = await service.another()
   await create(receiver, ['gpu.*'])
@@ -163,7 +163,7 @@ test('a webhook is delivered to by several workers at once without a repetition'
   await other.close()
 })
 
-test('a webhook is paused after three days without success, says so, and goes on where it was when resumed', async () => {
+test('a webhook is paused after three days without success, reports it, and continues where it stopped when resumed', async () => {
   const receiver = await startReceiver()
   receiver.answer = () => 500
   const { id: webhook_id } = await create(receiver, ['gpu.*'])
@@ -194,12 +194,12 @@ test('a webhook is paused after three days without success, says so, and goes on
   receiver.answer = () => 200
   await service.ok('webhookUpdate', { token: owner, params: { webhook_id }, body: { state: 'active' } })
   await serve()
-  // Resources have no order among each other.
+  // There is no order between resources.
   expect(receiver.received.slice(before).map(({ body }) => body.type)).toContain('gpu.meanwhile')
   expect(await webhook()).toMatchObject({ state: 'active', failing_since: '', next_attempt_at: '' })
 })
 
-test('a webhook takes a redirect and a broken connection for failures, and says since when it fails', async () => {
+test('redirects and broken connections count as failures, and the webhook shows since when it has failed', async () => {
   const receiver = await startReceiver()
   const { id: webhook_id, failing_since, next_attempt_at } = await create(receiver, ['gpu.*'])
   expect([failing_since, next_attempt_at]).toEqual(['', ''])
@@ -221,7 +221,7 @@ test('a webhook takes a redirect and a broken connection for failures, and says 
   expect(refused!.error).toContain('ECONNREFUSED')
 })
 
-test('a webhook is not sent what happened before it was made, and nothing after its deletion', async () => {
+test('a webhook gets no events from before its creation, and none after its deletion', async () => {
   const receiver = await startReceiver()
   await happen('gpu.before', 'a')
   await service.ok('eventList')
@@ -236,7 +236,7 @@ test('a webhook is not sent what happened before it was made, and nothing after 
   expect((await service.call('webhookDeliveryList', { params: { webhook_id } })).status).toBe(404)
 })
 
-test('a delivery names what its event is about, even where the event does not', async () => {
+test('a delivery names the resource of its event, even if the event does not', async () => {
   const receiver = await startReceiver()
   const { id: webhook_id, url } = await create(receiver, ['disk.*', 'operation.*'])
   const { operation } = await service.ok('diskCreate', {
@@ -262,7 +262,7 @@ test('a delivery names what its event is about, even where the event does not', 
   })
 })
 
-test('a webhook is refused for types of events that there are not', async () => {
+test('a webhook with unknown event types is rejected', async () => {
   const token = owner
   const create = (event_types: string[]) =>
     service.call('webhookCreate', { token, body: { url: 'http://127.0.0.1:9/hook', event_types } })

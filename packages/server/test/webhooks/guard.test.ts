@@ -39,20 +39,20 @@ const inside = [
 ]
 const outside = ['1.1.1.1', '8.8.8.8', '172.32.0.1', '192.169.0.1', '2606:4700::1111', '2a00:1450::1']
 
-test('the guard of webhook addresses lets public addresses pass and nothing else', () => {
+test('the webhook address guard allows only public addresses', () => {
   const mayReach = addressGuard([])
   expect(inside.filter(mayReach)).toEqual([])
   expect(outside.filter((address) => !mayReach(address))).toEqual([])
   expect(mayReach('not an address')).toBe(false)
 })
 
-test('the guard of webhook addresses lets the ranges pass that the operator allows', () => {
+test('the webhook address guard allows the ranges that the operator configured', () => {
   const mayReach = addressGuard(['10.8.0.0/16', 'fd00::/8', '192.168.7.7'])
   expect(['10.8.1.1', 'fd00::5', '192.168.7.7'].every(mayReach)).toBe(true)
   expect(['10.9.0.1', 'fc00::5', '192.168.7.8'].some(mayReach)).toBe(false)
 })
 
-test('the guard of webhook addresses connects to the address that it checked, whatever the name says later', async () => {
+test('the webhook sender connects to the address that was checked, even if the name resolves differently later', async () => {
   const receiver = await startReceiver()
   const { port } = new URL(receiver.url)
   let questions = 0
@@ -73,7 +73,7 @@ test('a webhook host name that resolves to a private address is refused without 
   expect(receiver.received).toEqual([])
 })
 
-test('the guard of webhook addresses gives up on a receiver that does not answer in time', async () => {
+test('the webhook sender gives up on a receiver that does not respond in time', async () => {
   const receiver = await startReceiver()
   receiver.answer = () => new Promise(() => {})
   const sender = new WebhookSender(addressGuard(['127.0.0.0/8']))
@@ -81,7 +81,7 @@ test('the guard of webhook addresses gives up on a receiver that does not answer
   expect(outcome).toEqual({ status: 0, error: 'no response within 0.1 s' })
 })
 
-test('a webhook that leads inside is neither made nor changed', async () => {
+test('a webhook with a private or invalid URL can be neither created nor updated', async () => {
   const service = await useService()
   const { email, password } = service.credentials
   const body = { grant_type: 'password', email, password }
