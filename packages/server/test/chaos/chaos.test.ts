@@ -17,11 +17,13 @@ import { Tenant } from './tenant.ts'
 const faultCount = Number(process.env.SLIPWAY_CHAOS_FAULTS ?? countOf('chaosFaults'))
 const seed = Number(process.env.SLIPWAY_SEED)
 const tenantCount = 8
-/** For failures alone: a start and a rest of minutes, and seconds for each fault. */
+/** Reached only on failure: minutes for the start and for settling, and seconds for each fault. */
 const timeout = 600_000 + faultCount * 3_000
 const settleMs = 60_000
 
-test('the service keeps its word through kills, hangs, cuts and lies', { timeout }, async () => {
+test('the service keeps its promises through kills, hangs, network cuts and false replies', {
+  timeout,
+}, async () => {
   console.log(`chaos: seed ${seed}, ${faultCount} faults`)
   const history = new History()
   const cluster = await Cluster.start(history)
@@ -40,7 +42,7 @@ test('the service keeps its word through kills, hangs, cuts and lies', { timeout
   console.log(await outcomes(cluster))
 })
 
-/** Tenants at work while the plan is carried out; then all faults end, and the system comes to rest. */
+/** Runs the tenants while the plan is carried out. Then all faults end and the system settles. */
 async function live(cluster: Cluster, history: History): Promise<Evidence> {
   const { project_id: projectId, access_key: token } = cluster.credentials
   const receiver = await startReceiver()
@@ -81,7 +83,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await eventually(() => stream.eventIds.includes(last!.id), settleMs).catch(() => {})
   await Promise.all([stream.stop(), watch.stop()])
   expect(watch.samples, 'samples of GPUs with VMs').toBeGreaterThan(0)
-  // Costs grow while one looks at them.
+  // Costs grow while they are read.
   await cluster.sql('UPDATE clock SET frozen_at = slipway_now()')
   const costs = await clients[0]!.get('/costs')
   return {
@@ -91,7 +93,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   }
 }
 
-/** Returns where its events begin, too. */
+/** Also returns where its events begin. */
 async function createWebhook(
   cluster: Cluster,
   url: string,
@@ -113,7 +115,7 @@ async function post(cluster: Cluster, path: string, body: unknown, token: string
   return response.json() as Promise<{ access_token: string; secret: string }>
 }
 
-/** How many operations of each kind came to what. */
+/** Counts the operations of each kind by outcome. */
 async function outcomes(cluster: Cluster): Promise<string> {
   const rows = await cluster.sql<{ outcome: string; count: number }>(
     `SELECT concat_ws(' ', kind, coalesce(result ->> 'code', state)) AS outcome, count(*)::int AS count

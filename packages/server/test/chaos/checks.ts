@@ -5,7 +5,7 @@ import { groupBy } from './group-by.ts'
 import { checkExchanges, checkStream } from './history-checks.ts'
 import { checkCosts, checkMeters } from './usage-checks.ts'
 
-/** Holds what is left against what was promised. Each difference is a violation. */
+/** Compares the final state with what was promised. Each difference is a violation. */
 export async function checkAll(evidence: Evidence): Promise<void> {
   const { cluster, history } = evidence
   await checkOperations(evidence)
@@ -24,7 +24,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
   checkDeliveries(evidence, events)
 }
 
-/** Engines were set to reject calls, and guests to crash: those are the only reasons to fail besides a deletion. */
+/** Engines were set to reject calls, and guests to crash. These are the only reasons to fail besides a deletion. */
 const isExpectedFailure = ({ code, message }: { code: string; message: string }) =>
   code === 'cancelled' || code === 'boot_failed' || (code === 'engine_error' && /is rejected/.test(message))
 
@@ -78,7 +78,7 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
   for (const broken of checkStream(expected, streamedIds)) history.violation(broken)
 }
 
-/** Everything at least once, and what concerns one resource in order. */
+/** Every event is delivered at least once, and the events of one resource in order. */
 function checkDeliveries({ history, receiver, fromPosition }: Evidence, events: EventRow[]): void {
   const arrived = [...new Set(receiver.received.map(({ body }) => body.data.id))]
   const expected = events.filter(({ position }) => position > fromPosition)

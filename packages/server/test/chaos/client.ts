@@ -11,9 +11,9 @@ export interface Answer {
   body: any
 }
 
-/** Something that the service said yes to. */
+/** A request that the service accepted. */
 export interface Acknowledged {
-  /** Idempotency key and request id alike. */
+  /** Used as both the idempotency key and the request id. */
   key: string
   operationId: string
   resourceId: string
@@ -28,12 +28,14 @@ interface Service {
 
 type Attempt = [url: string, method: string, path: string, body: unknown, key: string]
 
-/** Sends requests as a careful program does: to one API process after the other, under the same key, until one answers. */
+/**
+ * Sends requests as a careful program does: to one API process after another, with the same key, until one responds.
+ */
 export class Client {
   readonly acknowledged: Acknowledged[] = []
   readonly #service: Service
   readonly #name: string
-  /** Apart from the choices of what to do: how often it is asked depends on how the service fares. */
+  /** Separate from the random choices of actions, because the number of draws depends on how the service behaves. */
   readonly #routing: Random
   #count = 0
 
@@ -53,7 +55,7 @@ export class Client {
     return answer
   }
 
-  /** Begins an operation; the answer is remembered if it is a promise. */
+  /** Starts an operation. The response is recorded if it is a promise. */
   async begin(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> {
     const key = `${this.#name}-${++this.#count}`
     const answer = await this.#untilAnswered(method, path, body, key)
@@ -67,7 +69,7 @@ export class Client {
     return answer
   }
 
-  /** Waits a while for an operation's end, as clients do that have not gone away. */
+  /** Waits a limited time for an operation to end, as connected clients do. */
   async untilEnded(operationId: string, ms: number): Promise<void> {
     const until = performance.now() + ms
     while (performance.now() < until) {

@@ -23,7 +23,7 @@ export const hosts = locations.flatMap((location) =>
 const readyPatienceMs = 120_000
 const awayPatienceMs = 60_000
 
-/** Two API and two worker processes on one PostgreSQL, each by a wire of its own; one worker lacks a location. */
+/** Two API and two worker processes on one PostgreSQL, each through its own proxy. One worker lacks a location. */
 export class Cluster {
   readonly members: Member[]
   readonly database: Database
@@ -45,7 +45,7 @@ export class Cluster {
     const embedded = await openEmbedded({
       dataDir,
       log: (line) => history.note(`PostgreSQL: ${line}`),
-      // It is killed here, but the machine is not: what reached the kernel is on disk.
+      // PostgreSQL is killed here, but the machine is not, so data that reached the kernel is on disk.
       settings: { fsync: 'off' },
     })
     await migrate(embedded.url)
@@ -72,7 +72,7 @@ export class Cluster {
     return cluster
   }
 
-  /** The first one sets the store up with every location. */
+  /** The first process sets up the database with every location. */
   async #begin(): Promise<void> {
     for (const member of this.members) {
       member.start()
@@ -112,7 +112,7 @@ export class Cluster {
       }
   }
 
-  /** Ends all sessions. New ones can only read, or can write again. */
+  /** Ends all sessions. Depending on the argument, new sessions are read-only or can write again. */
   async setReadOnly(isReadOnly: boolean): Promise<void> {
     const database = new URL(this.#embedded.url).pathname.slice(1)
     const client = { connectionString: this.#embedded.url, options: '-c default_transaction_read_only=off' }
@@ -127,13 +127,13 @@ export class Cluster {
     })
   }
 
-  /** The process that opened it starts it again. */
+  /** The process that opened PostgreSQL restarts it. */
   killPostgres(): void {
     const pid = postmasterPid(this.dataDir)
     if (pid) process.kill(pid, 'SIGKILL')
   }
 
-  /** The output of all processes, to find a cause. */
+  /** The output of all processes, for finding a cause. */
   writeLogs(directory: string): void {
     mkdirSync(directory, { recursive: true })
     for (const { name, logLines } of this.members)

@@ -4,13 +4,13 @@ import type { Acknowledged } from './client.ts'
 import type { Cluster } from './cluster.ts'
 import type { History } from './history.ts'
 
-/** What a run leaves behind for its checks. */
+/** The data that a run leaves for its checks. */
 export interface Evidence {
   cluster: Cluster
   history: History
   projectId: string
   acknowledged: Acknowledged[]
-  /** Everything after this position was written under the eyes of stream and webhook. */
+  /** Everything after this position was written while the stream and the webhook were observed. */
   fromPosition: number
   streamedIds: string[]
   receiver: Receiver

@@ -3,7 +3,7 @@ import { type Cluster, hosts, hourMs, leaseMs } from './cluster.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
 
-/** How often each is drawn. */
+/** How often each fault is drawn. */
 const weights = {
   killWorker: 8,
   killApi: 8,
@@ -33,17 +33,17 @@ const hangMs = 2 * leaseMs
 
 export interface Fault {
   kind: keyof typeof weights
-  /** Before it. */
+  /** The pause before the fault. */
   pauseMs: number
-  /** How long it lasts, where it lasts. */
+  /** The duration, for faults that have one. */
   ms: number
-  /** Chooses among the members, hosts or guests that it may hit. */
+  /** Chooses among the members, hosts or guests that can be affected. */
   target: number
   method: string
   engineKind: (typeof engineKinds)[number]
 }
 
-/** What a seed has in store; nothing in it depends on how the service fares. */
+/** The faults that a seed produces. They do not depend on how the service behaves. */
 export function planOf(seed: number, count: number): Fault[] {
   const random = new Random(seed)
   return Array.from({ length: count }, () => ({
@@ -56,7 +56,7 @@ export function planOf(seed: number, count: number): Fault[] {
   }))
 }
 
-/** Does to the cluster what the plan says. What lasts does so beside what follows. */
+/** Applies the plan to the cluster. Faults with a duration overlap with the following ones. */
 export class Faults {
   readonly #cluster: Cluster
   readonly #history: History
@@ -128,13 +128,13 @@ export class Faults {
     }
   }
 
-  /** PostgreSQL's clock goes forward past every lease, or back to where it should be. */
+  /** Moves PostgreSQL's clock forward past every lease, or back to the correct time. */
   async #stepClock(target: number): Promise<void> {
     const ahead = target % 2 === 0 ? `ahead + interval '${5 * leaseMs} milliseconds'` : `interval '0'`
     await this.#cluster.sql(`UPDATE clock SET ahead = ${ahead}`)
   }
 
-  /** Its last report looks old at once, so that it counts as down before it is back. */
+  /** The last report of the host becomes old at once, so that the host counts as down before it is back. */
   async #loseHost({ location, name }: (typeof hosts)[number], ms: number): Promise<void> {
     const lose = 'UPDATE simulated_hosts SET is_lost = $3 WHERE location = $1 AND name = $2'
     await this.#cluster.sql(lose, [location, name, true])

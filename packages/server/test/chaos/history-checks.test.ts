@@ -43,7 +43,7 @@ test('a request that was sent before the end was shown may still show progress',
   expect(checkExchanges([ended, early], [operation])).toEqual([])
 })
 
-test('a GPU with two VMs at one moment is a violation', () => {
+test('a GPU with two VMs at the same time is a violation', () => {
   const one = { gpu: 'host-1 0', vmId: 'vm-1' }
   expect(checkGpus([one, { gpu: 'host-1 1', vmId: 'vm-2' }])).toEqual([])
   expect(checkGpus([one, { ...one, vmId: 'vm-2' }])).toEqual(['GPU host-1 0 is held by vm-1 and vm-2'])
@@ -58,7 +58,7 @@ test.each([
   expect(checkStream(['a', 'b', 'c'], ['a', 'b', 'c'])).toEqual([])
 })
 
-test('the integral of meters counts what lies in the month, open ones until now', () => {
+test('the integral of meters counts usage within the month, and open meters until now', () => {
   const hour = 3_600_000
   const meters = [
     { product: 'a100.1x', quantity: 1, fromMs: -hour, toMs: hour },

@@ -1,4 +1,4 @@
-/** One request of a client and what came back. Times are those of the client. */
+/** One request of a client and its response. Times are those of the client. */
 export interface Exchange {
   startedMs: number
   endedMs: number
@@ -13,7 +13,7 @@ export interface Exchange {
   state?: string
 }
 
-/** An operation as the service has it at the end. */
+/** An operation as stored by the service at the end. */
 export interface FinalOperation {
   id: string
   /** The Idempotency-Key of its request. */
@@ -27,7 +27,7 @@ export interface GpuSample {
   vmId: string
 }
 
-/** Compares what clients were promised with the operations that there are at the end. Returns the violations. */
+/** Compares what clients were promised with the operations that exist at the end. Returns the violations. */
 export function checkExchanges(exchanges: Exchange[], operations: FinalOperation[]): string[] {
   const violations: string[] = []
   const byId = new Map(operations.map((operation) => [operation.id, operation]))
@@ -95,13 +95,13 @@ export interface Meter {
   product: string
   quantity: number
   fromMs: number
-  /** Null while it is open. */
+  /** Null while the meter is open. */
   toMs: number | null
 }
 
 const hourMs = 3_600_000
 
-/** Integrates the meters of a month at prices that do not change, by product. */
+/** Integrates the meters of a month by product, at constant prices. */
 export function integrate(
   meters: Meter[],
   usdPerHour: Map<string, number>,

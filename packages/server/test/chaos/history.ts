@@ -10,7 +10,7 @@ interface Line {
 const linesAround = 6
 const mostLines = 200
 
-/** What was done to the service and what it answered, so that a violation can be read next to its causes. */
+/** Records what was done to the service and its responses, so that a violation can be read next to its causes. */
 export class History {
   readonly #lines: Line[] = []
   readonly #violations: string[] = []
@@ -22,7 +22,7 @@ export class History {
     this.#lines.push({ atMs: performance.now() - this.#begunMs, text })
   }
 
-  /** A broken promise; it stands in the history, too, where it was seen. */
+  /** A broken promise. It is also recorded in the history, where it was seen. */
   violation(text: string): void {
     if (this.#violations.includes(text)) return
     this.#violations.push(text)
@@ -39,7 +39,7 @@ export class History {
     writeFileSync(join(directory, 'exchanges.jsonl'), exchanges.join('\n'))
   }
 
-  /** The lines around every mention of what the violations name, or the last ones if they name nothing. */
+  /** The lines around every mention of the resources in the violations, or the last lines if there is none. */
   nearViolations(): string {
     const named = new Set(this.#violations.flatMap((text) => text.match(/[0-9a-f]{8}-[0-9a-f-]{27}/g) ?? []))
     const isNear = new Array<boolean>(this.#lines.length).fill(false)

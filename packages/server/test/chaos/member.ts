@@ -12,7 +12,7 @@ const shiftedClock = pathToFileURL(join(import.meta.dirname, 'shifted-clock.mjs'
 export interface MemberOptions {
   name: string
   role: 'api' | 'worker'
-  /** Where an API process listens in every life. */
+  /** The port on which an API process listens after every restart. */
   port: number
   configFile: string
   dataDir: string
@@ -22,12 +22,12 @@ export interface MemberOptions {
   history: History
 }
 
-/** One process of the service, which a supervisor starts again whenever it has ended. */
+/** One process of the service, which a supervisor restarts whenever it has ended. */
 export class Member {
   readonly options: MemberOptions
-  /** The lines that all of its lives printed. */
+  /** The lines printed since the first start, across restarts. */
   readonly logLines: string[] = []
-  /** From its first start on. */
+  /** Since its first start. */
   url = ''
   #program: Program | undefined
   #clockShiftMs: number
@@ -66,7 +66,7 @@ export class Member {
     await this.#program?.end('SIGKILL')
   }
 
-  /** Its log is not read until the returned function is called, or the process is killed. */
+  /** Its log is not read until the returned function is called or the process is killed. */
   pauseLog(): () => void {
     const program = this.#program
     program?.pauseReading()
@@ -97,7 +97,7 @@ export class Member {
       const { code, output, errors } = await program.ended()
       this.#isReady = false
       this.logLines.push(...output.split('\n'), ...errors.split('\n'))
-      // A start that finds no database gives up and is tried again; a running service does not end by itself.
+      // A start without a database fails and is retried; a running service does not end by itself.
       if (!this.#isKilled && wasReady)
         history.violation(`${name} ended by itself with ${code}: ${errors.slice(-2_000)}`)
       else if (!this.#isKilled) history.note(`${name} could not start: ${errors.trim().slice(-300)}`)

@@ -9,7 +9,7 @@ const lookMs = 400
 /** The stream of a process that hangs is silent and stays open. */
 const longestStreamMs = 5_000
 
-/** Reads a project's events as they come, from whichever API process is there, from where it was. */
+/** Reads a project's events as they arrive, from any available API process, continuing from the last position. */
 export class StreamReader {
   readonly #earlierIds: string[] = []
   #current: StreamClient | undefined
@@ -56,7 +56,7 @@ export class StreamReader {
   }
 }
 
-/** Looks all the while whether the engines have one thing twice. */
+/** Checks continuously that no resource is duplicated at the engines. */
 export class EngineWatch {
   /** How often GPUs were found with VMs. */
   samples = 0

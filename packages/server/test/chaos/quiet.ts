@@ -4,7 +4,7 @@ import type { Cluster } from './cluster.ts'
 const lookMs = 200
 const patienceMs = 120_000
 
-/** What is still to come; empty when the service has come to rest. */
+/** What is still pending; empty when the service has settled. */
 const unrest = `
   SELECT * FROM (VALUES
     ('operations under way', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')
@@ -24,8 +24,8 @@ const unrest = `
   ) AS still (what, which) WHERE which IS NOT NULL`
 
 /**
- * Waits until nothing is to come any more, and returns what does not come to rest. Pauses between attempts are turned
- * over: never under a worker's lease, and not so fast that hosts seem silent.
+ * Waits until nothing is pending, and returns what does not settle. The clock skips pauses between attempts, but never
+ * during a worker's lease, and not so fast that hosts seem silent.
  */
 export async function untilQuiet(cluster: Cluster): Promise<string[]> {
   const until = performance.now() + patienceMs

@@ -1,4 +1,4 @@
-/** Choices that a seed decides: the same seed, the same choices (mulberry32). */
+/** Random choices determined by a seed: the same seed gives the same choices (mulberry32). */
 export class Random {
   #state: number
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** From 0 up to 1, without it. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = this.#state
@@ -28,7 +28,7 @@ export class Random {
     return all[this.between(0, all.length - 1)]!
   }
 
-  /** Each name as often as its weight says. */
+  /** Draws a name with a probability proportional to its weight. */
   weighted<Name extends string>(weights: Record<Name, number>): Name {
     const names = Object.keys(weights) as Name[]
     let left = this.next() * names.reduce((sum, name) => sum + weights[name], 0)

@@ -1,4 +1,4 @@
-// Preloaded by a process whose clock is off: its own dates are, the database's are not.
+// Preloaded by a process whose clock is wrong. Its own dates are shifted, but not those of the database.
 const shiftMs = Number(process.env.CHAOS_CLOCK_SHIFT_MS)
 const RealDate = Date
 

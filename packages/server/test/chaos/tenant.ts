@@ -28,7 +28,7 @@ const mostRules = 8
 const patienceMs = 3_000
 const rulePath = '/vpc/firewall-rules'
 
-/** What a tenant sees of the project at a moment; others change it meanwhile. */
+/** What a tenant sees of the project at one moment. Other tenants change it concurrently. */
 interface Sight {
   vms: Vm[]
   disks: Disk[]
@@ -52,7 +52,7 @@ export class Tenant {
       await delay(this.#random.between(20, 200))
       const answer = await this.#act(await this.#look())
       if (answer?.status !== 200) continue
-      // Some wait for what they began, some do not.
+      // Some tenants wait for the operations they started, some do not.
       if (this.#random.isOneIn(2))
         await this.#client.untilEnded(answer.body.operation.operation_id, patienceMs)
     }
@@ -62,11 +62,11 @@ export class Tenant {
     const [vms, disks, rules] = await Promise.all(
       ['/vms', '/disks', rulePath].map(async (path) => (await this.#client.get(path)).body.items ?? []),
     )
-    // The rules of the beginning stay.
+    // The initial rules are kept.
     return { vms, disks, rules: rules.filter(({ name }: FirewallRule) => name.startsWith('rule-')) }
   }
 
-  /** Undefined when there is nothing to do it to. */
+  /** Undefined if there is no resource for the action. */
   async #act({ vms, disks, rules }: Sight): Promise<Answer | undefined> {
     const kind = this.#random.weighted(weights)
     const number = this.#random.between(1, 12)
@@ -142,7 +142,7 @@ export class Tenant {
     })
   }
 
-  /** Mostly one that fits; now and then any, since people make mistakes. */
+  /** Mostly a suitable resource, sometimes any, because people make mistakes. */
   #any<Item>(items: Item[], fits: (item: Item) => boolean = () => true): Item | undefined {
     const fitting = this.#random.isOneIn(6) ? items : items.filter(fits)
     return fitting.length > 0 ? this.#random.pick(fitting) : undefined

@@ -20,10 +20,10 @@ const intervals = `
   FROM usage_intervals ORDER BY lower(period)`
 
 const stateOf = new Map<string, VmState>(vmStates.map((state) => [vmEvent(state), state]))
-/** An event and its meter are written by one transaction, which may have been held up in between. */
+/** An event and its meter are written by one transaction, which may have been delayed in between. */
 const sameTransactionMs = 15_000
 
-/** Every VM was metered whenever its events say that it was to be billed, and at no other time. */
+/** Every VM was metered exactly while its events say that it was billable. */
 export async function checkMeters({ cluster, history }: Evidence, events: EventRow[]): Promise<void> {
   const metered = groupBy(await cluster.sql<Interval>(intervals), ({ resource_id }) => resource_id)
   for (const [vmId, all] of groupBy(events, ({ resource_id }) => resource_id)) {
@@ -49,7 +49,7 @@ export async function checkMeters({ cluster, history }: Evidence, events: EventR
 
 const displayedUsd = 0.000_001
 
-/** What the API says that a month has cost is what its intervals come to, product by product. */
+/** The monthly cost that the API reports equals the sum of its intervals, product by product. */
 export async function checkCosts({ cluster, history, costs }: Evidence): Promise<void> {
   const now = new Date(costs.as_of)
   const monthMs = Date.UTC(now.getUTCFullYear(), now.getUTCMonth())

@@ -7,7 +7,7 @@ const anyKey = fc
   .infiniteStream(fc.integer({ min: 0, max: 255 }))
   .map((bytes) => newAccessKey((n) => Uint8Array.from({ length: n }, () => bytes.next().value as number)))
 
-test('a new access key has the documented form and is recognised', () => {
+test('a new access key has the documented format and is recognised', () => {
   fc.assert(
     fc.property(anyKey, ({ text, prefix }) => {
       expect(text).toMatch(/^slp_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/)
@@ -17,11 +17,11 @@ test('a new access key has the documented form and is recognised', () => {
   )
 })
 
-test('the checksum of an access key stays the same, since keys outlive versions', () => {
+test('the checksum of an access key never changes, because keys outlive versions', () => {
   expect(newAccessKey((n) => new Uint8Array(n)).text).toBe(`slp_00000000_${'0'.repeat(37)}1WOV8J`)
 })
 
-test('an access key with any one character changed is refused', () => {
+test('an access key with any one character changed is rejected', () => {
   fc.assert(
     fc.property(anyKey, fc.nat(54), fc.constantFrom(...'0aZ_-!é'), ({ text }, at, char) => {
       const changed = text.slice(0, at) + char + text.slice(at + 1)
@@ -30,14 +30,14 @@ test('an access key with any one character changed is refused', () => {
   )
 })
 
-test('an access key that is longer, shorter or wrapped is refused', () => {
+test('an access key that is longer, shorter or wrapped is rejected', () => {
   const { text } = newAccessKey(randomBytes)
   for (const other of ['', text.slice(0, -1), `${text}0`, ` ${text}`, `${text}\n`, text.toUpperCase()]) {
     expect(isAccessKeyShape(other)).toBe(false)
   }
 })
 
-test('an access key draws every character equally often', () => {
+test('every character of an access key is equally likely', () => {
   let next = 0
   const everyByteInTurn = (n: number) => Uint8Array.from({ length: n }, () => next++ % 256)
   const counts = new Map<string, number>()

@@ -17,7 +17,7 @@ const anyCidr = fc.tuple(anyAddress, fc.integer({ min: 0, max: 32 })).map(([addr
   return `${numberToAddress(Math.floor(address / size) * size)}/${prefix}`
 })
 
-test('parseCidr reads blocks and counts a bare address as /32', () => {
+test('parseCidr reads blocks and treats a bare address as /32', () => {
   expect(parseCidr('10.0.0.0/8')).toEqual({ base: 10 * 2 ** 24, prefix: 8 })
   expect(parseCidr('0.0.0.0/0')).toEqual({ base: 0, prefix: 0 })
   expect(parseCidr('255.255.255.255')).toEqual({ base: 2 ** 32 - 1, prefix: 32 })
@@ -29,7 +29,7 @@ test.each([
   ['10.0.0.1/8', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/+8', '10.0.0.0/8.0', '10.0.0.0/1e1'],
   [' 10.0.0.0/8', '10.0.0.0/8 ', '10.0.0.0/8\n', '10.0.0.0 /8', '10.0.0.0\n/8'],
   ['10.0.0', '10', '10.0.0.0.0', '1.2.3.4.', '::1', '::/0', 'localhost', '１0.0.0.0', '10.0.0.0/２4'],
-])('parseCidr refuses %s and its like', (...texts) => {
+])('parseCidr rejects %s and similar text', (...texts) => {
   for (const text of texts) expect(parseCidr(text), JSON.stringify(text)).toBeNull()
 })
 
@@ -43,13 +43,13 @@ test('parseCidr accepts a block exactly when its host bits are zero', () => {
   )
 })
 
-test('an address is turned into a number and back', () => {
+test('an address is converted to a number and back', () => {
   expect(numberToAddress(0x01020304)).toBe('1.2.3.4')
   expect(() => numberToAddress(2 ** 32)).toThrow(RangeError)
   fc.assert(fc.property(anyAddress, (n) => parseCidr(numberToAddress(n))?.base === n))
 })
 
-test('address blocks overlap when and only when the first address of one lies in the other', () => {
+test('address blocks overlap if and only if one contains the first address of the other', () => {
   fc.assert(
     fc.property(anyCidr, anyCidr, (a, b) => {
       const holdsBase = (outer: string, inner: string) =>
@@ -88,7 +88,7 @@ test.each([
   expect(isPrivateCidr(text)).toBe(isPrivate)
 })
 
-test('a subnet keeps back its first five addresses and the last', () => {
+test('a subnet reserves its first five addresses and its last', () => {
   const { first, last } = usableRange('172.27.16.0/20')
   expect(numberToAddress(first)).toBe('172.27.16.5')
   expect(numberToAddress(last)).toBe('172.27.31.254')
@@ -97,11 +97,11 @@ test('a subnet keeps back its first five addresses and the last', () => {
   expect(() => usableRange('10.0.0.0/30')).toThrow(RangeError)
 })
 
-test('a subnet has its gateway at the second address', () => {
+test('the gateway of a subnet is its second address', () => {
   expect(gatewayOf('172.27.16.0/20')).toBe('172.27.16.1')
 })
 
-test('a network splits into blocks that are inside it and apart from each other', () => {
+test('a network splits into blocks that are inside it and do not overlap', () => {
   expect(subnetFor('172.27.0.0/16', 0)).toBe('172.27.0.0/20')
   expect(subnetFor('172.27.0.0/16', 15)).toBe('172.27.240.0/20')
   expect(() => subnetFor('172.27.0.0/16', 16)).toThrow(RangeError)

@@ -12,7 +12,7 @@ import {
   monthOf,
 } from '../../src/domain/months.ts'
 
-test('billing days and months know leap years and the ends of months', () => {
+test('billing days and months handle leap years and ends of months', () => {
   expect(addDays('2028-02-28', 1)).toBe('2028-02-29')
   expect(addDays('2100-02-28', 1)).toBe('2100-03-01')
   expect(isLastOfMonth('2028-02-28')).toBe(false)
@@ -23,7 +23,7 @@ test('billing days and months know leap years and the ends of months', () => {
   expect(daysBetween('2028-02-01', '2028-03-01')).toBe(29)
 })
 
-test('the id of an invoice is a UUID of version 7, the same each time, and grows with the month', () => {
+test('the id of an invoice is a UUID of version 7, the same each time, and increases with the month', () => {
   const ids = ['2026-10-01', '2026-11-01', '2026-12-01'].map((month) => invoiceId('o-1', month))
   for (const id of ids)
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -40,7 +40,7 @@ const charge = fc.record({
   cost_usd_ms: fc.option(fc.bigInt({ min: 0n, max: 10n ** 14n }).map((n) => `${n}.12345`)),
 })
 
-test('charges are rounded once in each line, and a line never shrinks when usage is added', () => {
+test('charges are rounded once in each line, and a line never decreases when usage is added', () => {
   fc.assert(
     fc.property(fc.array(charge, { maxLength: 20 }), charge, (charges: Charge[], more: Charge) => {
       const lines = chargeLines(charges)
@@ -56,7 +56,7 @@ test('charges are rounded once in each line, and a line never shrinks when usage
     }),
   )
 })
-test('products that differ by less than a hundredth of a cent still stand with the dearest first', () => {
+test('products are sorted by cost even if they differ by less than a hundredth of a cent', () => {
   const costing = (product_name: string, usd_ms: string): Charge => ({
     project_id: 'p1',
     product_name,
@@ -76,7 +76,7 @@ const byKey = (a: { project_id: string; product_name: string }, b: typeof a) =>
 
 const read = (number: string, expiry: string) => readTestCard(number, expiry, '2026-11-14')
 
-test('a test card is read with its expiry in the forms that people use, and keeps no number', () => {
+test('the expiry of a test card is accepted in common formats, and its number is not kept', () => {
   for (const expiry of ['11/26', '12/26', '1/2030', ' 01 / 30 ']) {
     const reading = read('4242-4242 42424242', expiry)
     expect(reading).toMatchObject({
@@ -87,7 +87,7 @@ test('a test card is read with its expiry in the forms that people use, and keep
   }
 })
 
-test('a test card is refused when it is not known, declined, expired or its expiry makes no sense', () => {
+test('a test card is rejected if it is unknown, declined, expired or its expiry is invalid', () => {
   expect(read('4111111111111111', '12/30')).toEqual({ ok: false, problem: 'unknown' })
   expect(read('', '12/30')).toEqual({ ok: false, problem: 'unknown' })
   for (const expiry of ['', '0/30', '13/30', '12-30', '12/3030', '12/1999'])
@@ -100,7 +100,7 @@ test('a test card is refused when it is not known, declined, expired or its expi
   expect(outcomes).toEqual(['test-works', 'test-declined-later', 'declined', 'expired'])
 })
 
-test('a test card is good to the end of its month', () => {
+test('a test card is valid until the end of its month', () => {
   const card = { expiresMonth: 2, expiresYear: 2028 }
   expect(hasExpired(card, '2028-02-29')).toBe(false)
   expect(hasExpired(card, '2028-03-01')).toBe(true)

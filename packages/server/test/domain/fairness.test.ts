@@ -8,13 +8,13 @@ const holders: SlotHolder[] = ['a1', 'a2', 'b1', 'b2'].map((projectId) => ({
   organizationId: projectId[0]!,
 }))
 const slots = fc.integer({ min: 1, max: 64 })
-/** Holders that ask for a slot, or give one back. */
+/** Projects that request or release a slot. */
 const steps = fc.array(fc.record({ holder: fc.constantFrom(...holders), isTaking: fc.boolean() }), {
   maxLength: 200,
 })
 const newcomer: SlotHolder = { projectId: 'c1', organizationId: 'c' }
 
-/** Does the steps that are allowed, and returns the slots that are held at the end. */
+/** Performs the allowed steps, and returns the slots that are held at the end. */
 function play(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean }[]): SlotHolder[] {
   const held: SlotHolder[] = []
   for (const { holder, isTaking } of asked)
@@ -28,7 +28,7 @@ function play(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean
   return held
 }
 
-test('at most all slots are held, and the counts are those of the holders', () => {
+test('the number of held slots never exceeds the total and matches the counts', () => {
   fc.assert(
     fc.property(slots, steps, (count, asked) => {
       const shares = new SlotShares(count)
@@ -42,7 +42,7 @@ test('at most all slots are held, and the counts are those of the holders', () =
   )
 })
 
-test('a newcomer gets a slot as long as one is free', () => {
+test('a project without slots gets one as long as one is free', () => {
   fc.assert(
     fc.property(slots, steps, (count, asked) => {
       const shares = new SlotShares(count)
@@ -52,7 +52,7 @@ test('a newcomer gets a slot as long as one is free', () => {
   )
 })
 
-test('any project may take what is offered to any', () => {
+test('any project may take a slot that is offered to all', () => {
   fc.assert(
     fc.property(slots, steps, fc.constantFrom(...holders, newcomer), (count, asked, taker) => {
       const shares = new SlotShares(count)
@@ -72,7 +72,7 @@ test('two organizations that take all they can leave a slot to a third', () => {
     for (; shares.canTake(holder); count++) shares.take(holder)
     return count
   }
-  // Three quarters for one project, seven eighths for one organization, and the same of what they leave.
+  // Three quarters for one project, seven eighths for one organization, and the same shares of what is left.
   expect(holders.map(take)).toEqual([48, 8, 6, 1])
   expect([shares.free, shares.canTake(newcomer)]).toEqual([1, true])
 })

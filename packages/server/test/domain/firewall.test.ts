@@ -72,9 +72,9 @@ test.each([
   '+1',
   '0-5',
   '1–2',
-])('parsePort refuses %j', (text) => expect(parsePort(text)).toBeNull())
+])('parsePort rejects %j', (text) => expect(parsePort(text)).toBeNull())
 
-test('parsePort reads exactly the ranges that rise within 1 to 65535', () => {
+test('parsePort accepts exactly the ascending ranges within 1 to 65535', () => {
   const port = fc.integer({ min: 0, max: 70_000 })
   fc.assert(
     fc.property(port, port, (from, to) => {
@@ -92,19 +92,19 @@ test.each([
   ['by its public address', cidr('198.18.0.7'), true],
   ['not by another VM', resource('vm-2'), false],
   ['not by another block', cidr('10.0.0.0/8'), false],
-])('a rule concerns a VM %s', (_how, local, concerns) => {
+])('a rule applies to a VM %s', (_how, local, concerns) => {
   expect(compileFirewall(vm, [rule('r', { destinations: [local] })], resolve).length).toBe(concerns ? 1 : 0)
   const outward = rule('r', { direction: 'egress', sources: [local], destinations: [cidr('0.0.0.0/0')] })
   expect(compileFirewall(vm, [outward], resolve).length).toBe(concerns ? 1 : 0)
 })
 
-test('a rule concerns a VM without a public address too', () => {
+test('a rule also applies to a VM without a public address', () => {
   const inside = { ...vm, publicAddress: '' }
   expect(compileFirewall(inside, [rule('r', { destinations: [cidr('0.0.0.0/0')] })], resolve)).toHaveLength(1)
   expect(compileFirewall(inside, [rule('r', { destinations: [cidr('198.18.0.7')] })], resolve)).toEqual([])
 })
 
-test('compileFirewall names the other side in blocks of one spelling, each once', () => {
+test('compileFirewall lists each peer once, in normalized blocks', () => {
   const sources = [cidr('172.27.0.6'), resource('vm-2'), resource('subnet-1'), cidr('172.27.0.6/32')]
   expect(compileFirewall(vm, [rule('r', { sources })], resolve)).toEqual([
     {
@@ -119,18 +119,18 @@ test('compileFirewall names the other side in blocks of one spelling, each once'
   ])
 })
 
-test('compileFirewall drops a rule whose peers are gone, and follows those that moved', () => {
+test('compileFirewall drops a rule whose peers no longer exist, and follows peers whose address changed', () => {
   const fromOther = [rule('r', { sources: [resource('vm-2')] })]
   expect(compileFirewall(vm, fromOther, () => [])).toEqual([])
   expect(compileFirewall(vm, fromOther, () => ['172.27.0.9'])[0]!.peers).toEqual(['172.27.0.9/32'])
 })
 
-test('compileFirewall puts denies first and orders each kind by rule id', () => {
+test('compileFirewall puts deny rules first and orders each kind by rule id', () => {
   const rules = [rule('c'), rule('b', { action: 'deny' }), rule('a'), rule('d', { action: 'deny' })]
   expect(compileFirewall(vm, rules, resolve).map((r) => r.ruleId)).toEqual(['b', 'd', 'a', 'c'])
 })
 
-test('compileFirewall never reads a broken port list as every port', () => {
+test('compileFirewall never treats an invalid port list as every port', () => {
   expect(() => compileFirewall(vm, [rule('r', { destinationPorts: ['0'] })], resolve)).toThrow(RangeError)
 })
 
@@ -155,7 +155,7 @@ test('decidePacket matches ports on both sides, and ignores them for icmp', () =
   )
 })
 
-test('decidePacket does not let a packet of unknown port through a rule for some ports', () => {
+test('decidePacket does not allow a packet of unknown port by a rule for some ports', () => {
   const compiled = compileFirewall(vm, [rule('r', { destinationPorts: ['22'] })], resolve)
   expect(decidePacket(compiled, { direction: 'ingress', protocol: 'tcp', peer: '9.9.9.9' }).allowed).toBe(
     false,
@@ -191,7 +191,7 @@ const anyPacket = fc.record({
   destinationPort: fc.constantFrom(22, 25, 80, 40_000),
 })
 
-/** Set semantics over bits, sharing nothing with the compiler: does this rule speak of this packet of `vm`? */
+/** Set semantics over bits, independent of the compiler: does this rule match this packet of `vm`? */
 function speaksOf(r: FirewallRule, packet: Packet): boolean {
   const bits = (address: string) =>
     address
@@ -224,7 +224,7 @@ function speaksOf(r: FirewallRule, packet: Packet): boolean {
   )
 }
 
-test('the verdict on any packet is that of a naive reading: some allow and no deny speaks of it', () => {
+test('the verdict on any packet equals a naive evaluation: some allow rule and no deny rule matches', () => {
   fc.assert(
     fc.property(anyRules, anyPacket, (rules, packet) => {
       const speaking = rules.filter((r) => speaksOf(r, packet))
@@ -238,7 +238,7 @@ test('the verdict on any packet is that of a naive reading: some allow and no de
   )
 })
 
-test('a deny for the same packets beats every allow', () => {
+test('a deny rule for the same packets overrides every allow rule', () => {
   fc.assert(
     fc.property(anyRules, anyPacket, fc.nat(6), (rules, packet, at) => {
       const denial = rules
@@ -258,7 +258,7 @@ test('no packet passes without a rule', () => {
   )
 })
 
-test('the order in which firewall rules and endpoints are given does not matter', () => {
+test('the order of firewall rules and endpoints does not matter', () => {
   fc.assert(
     fc.property(anyRules, (rules) => {
       const turned = rules.toReversed().map((r) => ({

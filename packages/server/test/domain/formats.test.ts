@@ -15,7 +15,7 @@ function* nodes(value: unknown): Generator<Schema> {
   for (const member of Object.values(value)) yield* nodes(member)
 }
 
-/** Every text of a request that must have a form, by the form's name. */
+/** Every request string that must have a format, by the name of the format. */
 const wanted = new Map<string, Schema>()
 for (const id of routeIds) {
   const { body, query } = routeOf(id)
@@ -23,7 +23,7 @@ for (const id of routeIds) {
     if (typeof schema.pattern === 'string') wanted.set(schema.format ?? schema.pattern, schema)
 }
 
-test('every text of a request that must have a form has that form told in words', () => {
+test('every format of a request string is described in words', () => {
   for (const name of wanted.keys()) expect(['date', ...Object.keys(formats)]).toContain(name)
   for (const [name, problem] of Object.entries(formats)) {
     const words = problem('\0 ^$') ?? ''
@@ -31,7 +31,7 @@ test('every text of a request that must have a form has that form told in words'
   }
 })
 
-test('a text that does not fit the pattern of its form is told what is wrong with it', () => {
+test('a string that does not match its format gets an error in words', () => {
   for (const [name, { pattern }] of wanted) {
     const problem = formats[name]
     if (!problem || !pattern) continue
@@ -44,7 +44,7 @@ test('a text that does not fit the pattern of its form is told what is wrong wit
   }
 })
 
-test('an example of a form has it', () => {
+test('the example of a format matches it', () => {
   for (const [name, { examples = [] }] of wanted)
     for (const example of examples)
       expect([name, formats[name]?.(String(example)) ?? null]).toEqual([name, null])

@@ -12,7 +12,7 @@ import {
   openSshPrivateKey,
 } from '../../src/domain/guest/host-key.ts'
 
-test('a host key is a public line and a private file that OpenSSH takes to be one key', () => {
+test('OpenSSH accepts the public line and the private file of a host key as one key', () => {
   const folder = mkdtempSync(join(tmpdir(), 'slipway-key-'))
   try {
     for (let n = 0; n < 20; n++) {
@@ -27,7 +27,7 @@ test('a host key is a public line and a private file that OpenSSH takes to be on
   }
 })
 
-test('no two host keys are alike, and each ends with its public half where dropbear looks for it', () => {
+test('host keys are unique, and each ends with its public half where dropbear expects it', () => {
   const [one, two] = [newHostKey(), newHostKey()]
   expect(one.privateKey).not.toBe(two.privateKey)
   const point = hostKeyBlob(one).subarray(-32)
@@ -35,7 +35,7 @@ test('no two host keys are alike, and each ends with its public half where dropb
   expect(dropbearPrivateKey(one)).toHaveLength(4 + 11 + 4 + 64)
 })
 
-test('only an ed25519 key is taken for one', () => {
+test('only an ed25519 key is recognised as a host key', () => {
   const blob = hostKeyBlob(newHostKey())
   expect(ed25519KeyOf(blob)?.asymmetricKeyType).toBe('ed25519')
   expect(ed25519KeyOf(blob.subarray(1))).toBeUndefined()

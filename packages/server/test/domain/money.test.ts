@@ -30,7 +30,7 @@ test('the cost of a disk is exactly 0.00013 USD per GB and hour', () => {
   expect(hourlyCost(8, '1.45')).toEqual(parseDecimal('11.6'))
 })
 
-test('costs do not depend on how time or quantity is cut up', () => {
+test('costs do not depend on how time or quantity is split', () => {
   fc.assert(
     fc.property(fc.array(anyQuantity, { maxLength: 20 }), anyPrice, (parts, price) => {
       const whole = costOf(
@@ -42,7 +42,7 @@ test('costs do not depend on how time or quantity is cut up', () => {
   )
 })
 
-test('costs do not depend on zeros at the end of a price', () => {
+test('costs do not depend on trailing zeros of a price', () => {
   fc.assert(
     fc.property(anyQuantity, anyPrice, (ms, price) => {
       expect(costOf(ms, `${price}000`)).toEqual(costOf(ms, price))
@@ -51,7 +51,7 @@ test('costs do not depend on zeros at the end of a price', () => {
 })
 
 test.each(['', '.5', '1.', '1e-5', '+1', ' 1', '1 ', '1,5', 'NaN', '0x1', '١'])(
-  'costs refuse the price %j',
+  'the price %j is rejected',
   (price) => {
     expect(() => costOf(1n, price)).toThrow(RangeError)
   },
@@ -67,7 +67,7 @@ test('amounts of money add up in any order', () => {
   )
 })
 
-test('amounts of money compare as their difference says', () => {
+test('comparing amounts of money agrees with the sign of their difference', () => {
   fc.assert(
     fc.property(anyAmount, anyAmount, (a, b) => {
       const difference = addExact(a, timesExact(b, -1n)).numerator
@@ -85,7 +85,7 @@ test.each([
   ['12', 1200n],
 ])('%s USD are rounded to %s cents', (usd, cents) => expect(toCents(parseDecimal(usd))).toBe(cents))
 
-test('rounding to cents is never off by more than half a cent, and mirrors credits', () => {
+test('rounding to cents is never off by more than half a cent, and is symmetric for credits', () => {
   fc.assert(
     fc.property(anyAmount, (amount) => {
       const back: Exact = parseDecimal(centsToUsd(toCents(amount)))
@@ -97,7 +97,7 @@ test('rounding to cents is never off by more than half a cent, and mirrors credi
   )
 })
 
-test('an amount of money shows as many decimals as asked for', () => {
+test('an amount of money is shown with the requested number of decimals', () => {
   expect(displayUsd(parseDecimal('0.13312'))).toBe('0.133120')
   expect(displayUsd(parseDecimal('-1.5'), 0)).toBe('-2')
   expect(displayUsd(ZERO)).toBe('0.000000')
@@ -106,7 +106,7 @@ test('an amount of money shows as many decimals as asked for', () => {
   expect(centsToUsd(-1234n)).toBe('-12.34')
 })
 
-test('decimal text of money is shown as it was', () => {
+test('a decimal string of money is shown unchanged', () => {
   fc.assert(fc.property(anyPrice, (price) => displayUsd(parseDecimal(price), 8) === price))
 })
 

@@ -31,9 +31,9 @@ test.each([
   `${'a'.repeat(65)}@b.c`,
   `a@${'b.'.repeat(130)}c`,
   'a@b_c.d',
-])('the e-mail address %j is refused', (text) => expect(normaliseEmail(text)).toBeNull())
+])('the e-mail address %j is rejected', (text) => expect(normaliseEmail(text)).toBeNull())
 
-test('an e-mail address is the same after normalising twice', () => {
+test('normalising an e-mail address twice gives the same result as once', () => {
   fc.assert(
     fc.property(fc.emailAddress(), (email) => {
       const once = normaliseEmail(email)

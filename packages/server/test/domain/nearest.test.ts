@@ -7,10 +7,13 @@ test.each([
   ['ports', 'port'],
   ['pork', 'port'],
   ['WORKR', 'worker'],
-])('the nearest choice to %j is %s, whatever its case', (text, expected) => {
+])('the nearest choice to %j is %s, regardless of case', (text, expected) => {
   expect(nearest(text, ['worker', 'port', 'role'])).toBe(expected)
 })
 
-test.each(['', 'x', 'nope', 'x'.repeat(100_000)])('nothing is near to a word of %#', (text) => {
-  expect(nearest(text, ['worker', 'port', 'role'])).toBeUndefined()
-})
+test.each(['', 'x', 'nope', 'x'.repeat(100_000)])(
+  'a word that is too different has no nearest choice (%#)',
+  (text) => {
+    expect(nearest(text, ['worker', 'port', 'role'])).toBeUndefined()
+  },
+)

@@ -4,9 +4,9 @@ import { chooseGpus, type FreeGpu } from '../../src/domain/placement.ts'
 import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 
 /**
- * VMs come and go on a few hosts of 8 GPUs on two NUMA nodes; nothing moves once it is placed, and a VM that fits
- * somewhere is always taken, as the service promises. How much of what the best choice of hosts could have placed,
- * with the whole future known, do we place?
+ * VMs are created and deleted on a few hosts with 8 GPUs on two NUMA nodes. A placed VM never moves, and a VM that fits
+ * somewhere is always accepted, as the service promises. The tests compare our placement with the best possible choice
+ * of hosts, which knows the whole future.
  */
 const GPUS_PER_HOST = 8
 const SIZES = [1, 2, 4, 8]
@@ -92,7 +92,7 @@ function live(life: Life, hostCount: number, choose: ChooseHost): Outcome {
   return outcome
 }
 
-/** Follows every choice of host at once; states that differ only in the names of hosts are one. */
+/** Follows every choice of host at once. States that differ only in the names of hosts are merged. */
 function mostGpusPlaced(life: Life, hostCount: number): number {
   const sizeOf = (vm: number) => (life[vm] as Arrival).size
   const usedOn = (host: number[]) => host.reduce((sum, vm) => sum + sizeOf(vm), 0)
@@ -143,7 +143,7 @@ test('placement splits no VM over NUMA nodes while another host has room for it 
   expect(ours.reduce((sum, { needlessSplits }) => sum + needlessSplits, 0)).toBe(0)
 })
 
-test('placement owes this to its order: the emptiest host first would fall well short', () => {
+test('choosing the emptiest host first would place clearly less', () => {
   const emptiest: ChooseHost = (candidates, count) =>
     candidates.filter((host) => host.freeGpus >= count).sort((a, b) => b.freeGpus - a.freeGpus)[0] ?? null
   expect(shareOf(runs.map(([life, hostCount]) => live(life, hostCount, emptiest)))).toBeLessThan(0.95)

@@ -19,7 +19,7 @@ test('chooseGpus stays inside one NUMA node where it can', () => {
   expect(indexes(chooseGpus(twoNodes, 8))).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
 })
 
-test('chooseGpus takes the tightest node, so that the roomy one stays whole', () => {
+test('chooseGpus takes the node with the fewest free GPUs that fits, so that the other stays whole', () => {
   expect(indexes(chooseGpus(twoNodes.slice(2), 1))).toEqual([2])
   expect(indexes(chooseGpus(twoNodes.slice(2), 2))).toEqual([2, 3])
   expect(indexes(chooseGpus(twoNodes.slice(0, 6), 1))).toEqual([4])
@@ -36,7 +36,7 @@ test('chooseGpus empties one node first when it must span two', () => {
   ).toEqual([0, 1, 2, 4])
 })
 
-test('chooseGpus takes IOMMU groups of several GPUs whole or not at all', () => {
+test('chooseGpus takes IOMMU groups of several GPUs completely or not at all', () => {
   const paired = [gpu(0, 0, 1), gpu(1, 0, 1), gpu(2, 0, 2), gpu(3, 0, 2), gpu(4, 1, 3)]
   expect(indexes(chooseGpus(paired, 1))).toEqual([4])
   expect(indexes(chooseGpus(paired, 2))).toEqual([0, 1])
@@ -49,7 +49,7 @@ test('chooseGpus returns null when there are too few', () => {
   expect(chooseGpus([], 1)).toBeNull()
 })
 
-test('chooseGpus does as well as trying every set of GPUs, in any order of the input', () => {
+test('chooseGpus finds the same set as an exhaustive search, regardless of the input order', () => {
   const anyFree = fc
     .array(fc.tuple(fc.integer({ min: -1, max: 2 }), fc.option(fc.nat(4), { nil: null })), { maxLength: 9 })
     .map((gpus) => gpus.map(([node, group], i) => gpu(i, node, group)))
@@ -99,7 +99,7 @@ test.each([
   ],
   ['the lowest id', [host('b', 4), host('a', 4)], 4, 'a'],
   ['none', [host('a', 3), host('b', 0)], 4, null],
-])('of candidate hosts %s is chosen', (_which, hosts, count, id) => {
+])('chooseHost chooses %s', (_which, hosts, count, id) => {
   expect(chooseHost(hosts, count)?.id ?? null).toBe(id)
 })
 
@@ -109,7 +109,7 @@ const anyHosts = fc.uniqueArray(
 )
 const anyCount = fc.constantFrom(1, 2, 4, 8, 10)
 
-test('candidate hosts are put into a strict order', () => {
+test('compareHosts is a strict order', () => {
   fc.assert(
     fc.property(anyHosts, anyCount, (hosts, count) => {
       const compare = compareHosts(count)
@@ -123,7 +123,7 @@ test('candidate hosts are put into a strict order', () => {
   )
 })
 
-test('candidate hosts are found exactly when there is capacity, and hold exactly as many VMs as it says', () => {
+test('chooseHost finds a host exactly as many times as capacityOf reports', () => {
   fc.assert(
     fc.property(anyHosts, anyCount, (hosts, count) => {
       const capacity = capacityOf(hosts, count)

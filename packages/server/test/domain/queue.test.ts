@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Queue } from '../../src/domain/sign-in/queue.ts'
 
-test('a queue lets a few work at once, the rest in turn, and sends a crowd away', async () => {
+test('a queue runs a few tasks at once, the rest in turn, and refuses tasks when it is full', async () => {
   const queue = new Queue(2, 50)
   const order: number[] = []
   let [working, mostWorking] = [0, 0]
@@ -19,7 +19,7 @@ test('a queue lets a few work at once, the rest in turn, and sends a crowd away'
   expect([mostWorking, order]).toEqual([2, Array.from({ length: 52 }, (_, number) => number)])
 })
 
-test('a queue goes on after work that failed', async () => {
+test('a queue continues after a task that failed', async () => {
   const queue = new Queue(1, 1)
   const failing = queue.inTurn(() => Promise.reject(new Error('no')))
   const next = queue.inTurn(async () => 'done')

@@ -21,7 +21,7 @@ test.each([
   '1e3GiB',
   '1GiB\n',
   `${'9'.repeat(20)}GiB`,
-])('parseDiskSize refuses %j', (text) => {
+])('parseDiskSize rejects %j', (text) => {
   expect(parseDiskSize(text)).toBeNull()
   expect(diskSizeProblem('persistent-ssd', text)).toMatch(/GiB or TiB/)
 })
@@ -39,11 +39,11 @@ test.each([
   ['shared-volume', '1023GiB', false],
   ['shared-volume', '1025GiB', false],
   ['shared-volume', '1001TiB', false],
-] as const)('a disk of type %s and size %s is fine: %s', (type, text, isFine) => {
+] as const)('a disk of type %s and size %s is valid: %s', (type, text, isFine) => {
   expect(diskSizeProblem(type, text) === null).toBe(isFine)
 })
 
-test('a disk size is treated alike in either unit', () => {
+test('a disk size is treated the same in either unit', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('persistent-ssd' as const, 'shared-volume' as const),

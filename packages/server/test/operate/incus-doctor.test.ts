@@ -17,7 +17,7 @@ const fileWith = (text: string) => {
 const location = '[[location]]\nname = "gpu-a"\nengine = "incus"\n[location.incus]\n'
 const nowhere = `${location}socket = "/nowhere/unix.socket"\n`
 
-test('the doctor says that there is no Incus, how to get it, and fails', async () => {
+test('doctor reports that Incus is missing and how to install it, and fails', async () => {
   const { code, output, errors } = await launcher
     .start(['doctor', '--engine', 'incus', '--config', fileWith(nowhere)])
     .ended()
@@ -28,7 +28,7 @@ test('the doctor says that there is no Incus, how to get it, and fails', async (
   expect([code, errors]).toEqual([1, ''])
 })
 
-test('the doctor names a certificate that is missing before it asks anybody', async () => {
+test('doctor reports a missing certificate before it connects to any server', async () => {
   const files = 'client_cert_file = "/nowhere/c.crt"\nclient_key_file = "/nowhere/c.key"\n'
   const config = fileWith(`${location}urls = ["https://192.0.2.1:8443"]\n${files}`)
   const { code, output } = await launcher.start(['doctor', '--engine', 'incus', '--config', config]).ended()
@@ -41,8 +41,8 @@ test('the doctor names a certificate that is missing before it asks anybody', as
 
 test.concurrent.each([
   ['doctor without an engine', ['doctor'], /Usage: slipway-server doctor/, 2],
-  ['doctor of a location that is not there', ['doctor', '--engine', 'incus', '--location', 'x-y'], /x-y/, 2],
-  ['incus without a verb', ['incus'], /Usage: slipway-server incus init/, 2],
+  ['doctor with an unknown location', ['doctor', '--engine', 'incus', '--location', 'x-y'], /x-y/, 2],
+  ['incus without a subcommand', ['incus'], /Usage: slipway-server incus init/, 2],
   ['join without an address', ['incus', 'join'], /Usage: slipway-server incus init/, 2],
   ['an address without a port', ['incus', 'init', '--address', '10.0.0.1'], /host and a port/, 2],
   ['init without a daemon', ['incus', 'init', '--socket', '/nowhere/unix.socket'], /does not answer/, 1],
@@ -52,7 +52,7 @@ test.concurrent.each([
     /does not answer/,
     1,
   ],
-])('%s ends with its reason', async (_name, args, reason, expected) => {
+])('%s fails with its reason', async (_name, args, reason, expected) => {
   const { code, errors } = await launcher.start(args).ended()
   expect(errors).toMatch(reason)
   expect(errors).not.toMatch(/^ +at /m)
@@ -66,18 +66,21 @@ test.concurrent.each([
     ['--config', fileWith(nowhere)],
     /^slipway: no Incus found at .+; install it with apt-get install incus .+\n$/m,
   ],
-])('a start with %s on a machine without it says in one line what to install', async (engine, more, line) => {
-  const args = ['--engine', engine, '--port', '0', '--data-dir', launcher.newDataDir(), ...more]
-  const { code, output, errors } = await launcher.start(args, { env: { PATH: '/nowhere' } }).ended()
-  expect(errors).toMatch(line)
-  expect(output).not.toMatch(/"level":[4-6]0|stack/)
-  expect(code).toBe(1)
-})
+])(
+  'a start with %s on a machine without it prints one line that says what to install',
+  async (engine, more, line) => {
+    const args = ['--engine', engine, '--port', '0', '--data-dir', launcher.newDataDir(), ...more]
+    const { code, output, errors } = await launcher.start(args, { env: { PATH: '/nowhere' } }).ended()
+    expect(errors).toMatch(line)
+    expect(output).not.toMatch(/"level":[4-6]0|stack/)
+    expect(code).toBe(1)
+  },
+)
 
 const verdicts = async (files: Parameters<typeof hostFindings>[0]) =>
   Object.fromEntries((await hostFindings(files, true)).map(({ step, verdict }) => [step, verdict]))
 
-test('a host is looked at as its kernel shows it: IOMMU, GPUs, drivers and bridge filtering', async () => {
+test('doctor reads IOMMU, GPUs, drivers and bridge filtering from the kernel of the host', async () => {
   const sys = await layOutSysfs('a100-80gb-8x-two-nodes')
   const proc = mkdtempSync(join(launcher.dir, 'proc-'))
   const programs = [join(proc, 'bin')]
@@ -93,7 +96,7 @@ test('a host is looked at as its kernel shows it: IOMMU, GPUs, drivers and bridg
   expect(new Set(Object.values(ready))).toEqual(new Set(['ok']))
 })
 
-test('ranges that one host cannot route both are named, those of others among themselves are not', () => {
+test('doctor warns if another range overlaps one of our networks, but ignores overlaps among other ranges', () => {
   const bridge = (name: string, address: string, isOurs: boolean) => ({
     ...{ name, managed: true },
     config: { 'ipv4.address': address, ...(isOurs && { 'user.slipway.network': 'n' }) },

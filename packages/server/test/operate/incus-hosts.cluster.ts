@@ -22,7 +22,10 @@ afterAll(async () => {
   if (dir) await rm(dir, { recursive: true })
 })
 
-/** On the member's machine, whose boot files are in its own mount namespace: nothing of the real one is written. */
+/**
+ * Runs on the member's machine, whose boot files are in a separate mount namespace, so that nothing of the real one is
+ * written.
+ */
 const ownBootFiles =
   'mount -t tmpfs tmpfs /etc/sysctl.d && mount -t tmpfs tmpfs /etc/modules-load.d && exec "$@"'
 
@@ -44,7 +47,7 @@ async function on(
 const doctor = (member: IncusMember, config: string) =>
   on(member, ['doctor', '--engine', 'incus', '--config', config])
 
-test('a fresh daemon becomes a host by init, which may be repeated, and the doctor says what is left', async () => {
+test('init turns a new daemon into a host, can be repeated, and doctor lists what is left to do', async () => {
   const [first] = bench.members as [IncusMember]
   const before = join(dir, 'before.toml')
   const location = '[[location]]\nname = "gpu-a"\nengine = "incus"\n[location.incus]\n'
@@ -72,7 +75,7 @@ test('a fresh daemon becomes a host by init, which may be repeated, and the doct
   expect(await readFile(join(dir, 'slipway.toml'), 'utf8')).toBe(toml)
 })
 
-test('the next host joins by a token, and both are in order over HTTPS with the pinned certificate', async () => {
+test('the next host joins with a token, and doctor finds both correct over HTTPS with the pinned certificate', async () => {
   const [first, second] = bench.members as [IncusMember, IncusMember]
   await appendFile(join(dir, 'slipway.toml'), 'instance_type = "container"\n')
   const config = join(dir, 'slipway.toml')

@@ -4,7 +4,7 @@ import type { VmSpec } from '../../src/engines/engine.ts'
 import { definitionOf } from '../../src/engines/incus/definition.ts'
 import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/fleet/resources.ts'
 
-/** The response of `GET /1.0/resources` for a host with two sockets of 32 threads, and two GPUs beside each. */
+/** The response of `GET /1.0/resources` for a host with two sockets of 32 threads, and two GPUs on each. */
 const cards = ['0000:17:00.0', '0000:65:00.0', '0000:ca:00.0', '0000:e3:00.0']
 const socket = (node: number) => ({
   cores: Array.from({ length: 16 }, () => ({ threads: [{ numa_node: node }, { numa_node: node }] })),
@@ -27,13 +27,13 @@ test('a VM gets the cores of the NUMA nodes that have its GPUs', () => {
   expect(gpusOf(twoNodes).map(({ iommuGroup }) => iommuGroup)).toEqual([20, 21, 22, 23])
 })
 
-test('a VM with more cores than the nodes of its GPUs have is not pinned, nor one on a host with one node', () => {
+test('a VM is not pinned if it has more cores than the nodes of its GPUs, or if the host has one node', () => {
   expect(nodesBeside(twoNodes, [cards[0]!], 33)).toEqual([])
   const oneNode = { ...twoNodes, cpu: { total: 32, sockets: [socket(0)] } }
   expect(nodesBeside(oneNode, [cards[0]!], 12)).toEqual([])
 })
 
-test('the definition of an instance says on which nodes its cores are, and clears what it said before', () => {
+test('the definition of an instance sets the nodes of its cores, and clears the previous ones', () => {
   const toml = '[[location]]\nname = "gpu-a"\nengine = "incus"\n'
   const [location] = loadConfig(['--config', 'slipway.toml'], {}, () => toml).locations
   if (location?.engine !== 'incus') throw new Error('the location has another engine')

@@ -27,7 +27,7 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-/** Runs it where the test's daemon is the one of the machine. */
+/** Runs the command where the test's daemon is the Incus server of the machine. */
 const besideDaemon = (command: string[], cwd: string) =>
   launcher.run(
     'unshare',
@@ -53,7 +53,7 @@ async function api(method: string, path: string, body?: unknown) {
   return { status: response.status, body: (await response.json()) as { items: unknown[] } }
 }
 
-/** In an order of its own: Incus lists images, and the aliases of each, in any. */
+/** Sorts the images and their aliases, because Incus lists both in any order. */
 const shelf = async () => {
   const images = JSON.parse(await member.cli('query', '/1.0/images?recursion=1&project=slipway')) as {
     fingerprint: string
@@ -65,7 +65,7 @@ const shelf = async () => {
   return images.sort((a, b) => a.fingerprint.localeCompare(b.fingerprint))
 }
 
-test('npm start runs on the Incus of this machine, which is a host of its one location', async () => {
+test('npm start runs on the Incus server of this machine, which is a host of its only location', async () => {
   const command = ['npm', 'start', '--', '--engine', 'incus', '--port', '0', '--data-dir', dataDir]
   await besideDaemon(command, root).until(readyLine)
   const host = await eventually(async () => (await api('GET', '/hosts')).body.items[0], 60_000)
@@ -75,7 +75,7 @@ test('npm start runs on the Incus of this machine, which is a host of its one lo
   })
 })
 
-test('a disk image is imported into Incus under its name, once, and only such images can be named', async () => {
+test('a disk image is imported into Incus once under its name, and only such images can be used', async () => {
   const file = join(launcher.dir, 'disk.qcow2')
   await exec('qemu-img', ['create', '-q', '-f', 'qcow2', file, '1G'])
   const sha256 = createHash('sha256')
@@ -97,7 +97,7 @@ test('a disk image is imported into Incus under its name, once, and only such im
   expect((await api('POST', '/images', body({ fingerprint }))).status).toBe(200)
 })
 
-test('a name moves to the image that was imported last, and a raw image becomes one that Incus takes', async () => {
+test('a name refers to the image that was imported last, and a raw image is converted for Incus', async () => {
   const file = join(launcher.dir, 'disk.raw')
   await writeFile(file, Buffer.alloc(1024 * 1024, 7))
   const sha256 = createHash('sha256')
@@ -110,7 +110,7 @@ test('a name moves to the image that was imported last, and a raw image becomes 
   expect(left.filter((name) => !/^[0-9a-f]{64}\.img$/.test(name))).toEqual([])
 })
 
-test('an image that somebody put into Incus is adopted by its alias, as it is', async () => {
+test('an image that was added to Incus by hand is adopted unchanged by its alias', async () => {
   const { fingerprint } = (await shelf()).find(({ aliases }) => aliases.length === 1)!
   await member.cli('--project', 'slipway', 'image', 'alias', 'create', 'local:theirs:1', fingerprint)
   expect(await images('adopt', 'theirs:1')).toMatchObject({ output: 'theirs:1 is available in local-a\n' })
@@ -118,7 +118,7 @@ test('an image that somebody put into Incus is adopted by its alias, as it is', 
   expect([code, errors]).toEqual([1, expect.stringContaining('has no image with the alias nobodys:1')])
 })
 
-test('an upload that is cut off, or that is not what it says, leaves nothing in Incus', async () => {
+test('an upload that is interrupted or does not match its checksum leaves nothing in Incus', async () => {
   const before = await shelf()
   const client = new IncusClient(await openConnections(bench.config()), 'slipway')
   const files = () => readdir(join(member.dir, 'images'))

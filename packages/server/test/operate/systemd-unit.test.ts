@@ -18,14 +18,20 @@ const unit = readFileSync(unitFile, 'utf8')
 const launcher = new Launcher()
 afterAll(() => launcher.clear())
 
-/** The file system that the unit is installed in: absolute paths of the commands and of the unit are moved here. */
+/**
+ * The root of the file system in which the unit is installed. Absolute paths in the commands and in the unit are moved
+ * below it.
+ */
 const prefix = join(launcher.dir, 'root')
 const moved = (text: string) => text.replace(/(?<![\w.])\/(etc|var)\//g, `${prefix}/$1/`)
 
 const settings = (name: string) =>
   Array.from(unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm')), ([, value]) => value!)
 
-/** Stand-ins for what would change this machine. npm has installed the package, with the program on the PATH. */
+/**
+ * Replacements for commands that would change this machine. npm has installed the package, with the program on the
+ * PATH.
+ */
 function makeTools(): string {
   const bin = join(launcher.dir, 'bin')
   const modules = join(launcher.dir, 'lib/node_modules')
@@ -59,7 +65,7 @@ test('the systemd unit starts after the commands in its header, and names no fil
 
   const [execStart] = settings('ExecStart')
   const [program, ...args] = moved(execStart!).split(' ')
-  // systemd makes the state directory, and skips a file of variables that begins with a dash.
+  // systemd creates the state directory, and skips an environment file whose path begins with a dash.
   const [stateDir] = settings('StateDirectory').map((name) => join(prefix, 'var/lib', name))
   mkdirSync(stateDir!, { recursive: true, mode: 0o700 })
   launcher.use(stateDir!)

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
-/** The state after many attempts: it waits for an operator. */
+/** Returns the operation after many failed attempts, when it waits for an operator. */
 async function stuck({ operation }: Begun): Promise<string> {
   await eventually(async () => {
     const rows = await service.sql(
@@ -42,7 +42,7 @@ const abandon = (operation_id: string) =>
 const used = async (name: string) =>
   (await service.ok('quotaList')).items.find((each) => each.name === name)!.used
 
-test('a start that is given up comes to rest, shut off and without GPUs', async () => {
+test('a VM whose start is abandoned ends shut off and without GPUs', async () => {
   const id = await resources.newVm()
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const simulator = service.simulator()
@@ -57,7 +57,7 @@ test('a start that is given up comes to rest, shut off and without GPUs', async 
   await resources.succeeded(await resources.act(id, { action: 'START' }))
 })
 
-test('a stop that is given up shows what inspection finds', async () => {
+test('a VM whose stop is abandoned shows the state that inspection finds', async () => {
   const id = await resources.newVm()
   const simulator = service.simulator()
   await simulator.addFault({ method: 'powerVm', resourceId: id, kind: 'fail', times: 1000 })
@@ -68,7 +68,7 @@ test('a stop that is given up shows what inspection finds', async () => {
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 
-test('a creation that is given up is torn down as soon as that can be done', async () => {
+test('a VM whose creation is abandoned can be deleted as soon as its engine allows it', async () => {
   const simulator = service.simulator()
   await simulator.addFault({ method: 'ensureVm', kind: 'reject' })
   await simulator.addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
@@ -82,7 +82,7 @@ test('a creation that is given up is torn down as soon as that can be done', asy
   expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
 })
 
-test('a deletion that is given up hides the VM, whose GPUs nobody gets before it is gone', async () => {
+test('a VM whose deletion is abandoned is hidden, and its GPUs stay unavailable until it is removed', async () => {
   const id = await resources.newVm()
   const simulator = service.simulator()
   await simulator.addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
@@ -99,7 +99,7 @@ test('a deletion that is given up hides the VM, whose GPUs nobody gets before it
   expect(await service.sql('SELECT FROM vms WHERE id = $1', [id])).toEqual([])
 })
 
-test('a growth that is given up gives back what it took of the quota', async () => {
+test('an abandoned growth of a disk returns its quota', async () => {
   const id = await resources.newDisk()
   await service.simulator().addFault({ method: 'growDisk', kind: 'fail', times: 1000 })
   const begun = await resources.grow(id, '20GiB')
@@ -111,7 +111,7 @@ test('a growth that is given up gives back what it took of the quota', async () 
   expect(await used('disk_gib')).toBe(10)
 })
 
-test('the step that failed stays the one that failed when all is undone', async () => {
+test('the failed step is still shown as failed after all steps are undone', async () => {
   await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
   const { operation } = await resources.createVm()
   const { operation_id } = operation
@@ -124,7 +124,7 @@ test('the step that failed stays the one that failed when all is undone', async 
   ])
 })
 
-test('a guest that dies while it boots is noticed when its engine says so, not when it was due', async () => {
+test('a guest that dies during boot is noticed when its engine reports it, not at the deadline', async () => {
   const slow = await useService((config) => {
     for (const location of config.locations)
       if (location.engine === 'simulated') location.simulated.bootMs = [3_600_000, 3_600_000]

@@ -35,7 +35,7 @@ async function addProject() {
   })
 }
 
-test('the catalogue of the configuration is made once, also when five processes start at the same time', async () => {
+test('the catalogue of the configuration is created once, even if five processes start at the same time', async () => {
   await Promise.all([1, 2, 3, 4, 5].map(() => applyConfig(database, config)))
   expect((await listLocations(database)).map(({ name, region, zone }) => [name, region, zone])).toEqual([
     ['us-east1-a', 'us-east1', 'a'],
@@ -53,7 +53,7 @@ test('the catalogue of the configuration is made once, also when five processes 
   expect(await priceOf('persistent-ssd')).toBe('0.00013')
 })
 
-test('the configuration leaves alone what operators changed by hand', async () => {
+test('the configuration does not override changes by operators', async () => {
   await applyConfig(database, config)
   const [debian, ubuntu] = await listImages(database)
   await database.transaction(async (tx) => {
@@ -68,7 +68,7 @@ test('the configuration leaves alone what operators changed by hand', async () =
   expect(await priceOf('a40.1x')).toBe('0.75')
 })
 
-test('a price in the configuration holds over one set by hand', async () => {
+test('a price in the configuration overrides one that an operator set', async () => {
   const prices = [{ model: 'A40 48GB PCIe' as const, usdPerGpuHour: '0.123' }]
   await applyConfig(database, { ...config, prices })
   await database.transaction((tx) => setPrices(tx, [{ product_name: 'a40.2x', unit: 'vm_hour', usd: '9' }]))
@@ -77,7 +77,7 @@ test('a price in the configuration holds over one set by hand', async () => {
   expect(await priceOf('a100.1x')).toBeUndefined()
 })
 
-test('the default networks of known projects get a subnet in a new location', async () => {
+test('the default networks of existing projects get a subnet in a new location', async () => {
   const [first, second, third] = config.locations
   await applyConfig(database, { ...config, locations: [first!, second!] })
   const project = await addProject()
@@ -96,7 +96,7 @@ test('the default networks of known projects get a subnet in a new location', as
   expect(image?.locations).toContain(third!.name)
 })
 
-test('a location that vanished from the file is removed, unless something is in it', async () => {
+test('a location that is no longer in the file is removed, unless it contains resources', async () => {
   await applyConfig(database, config)
   await reportHost(database, 'us-west1-a', hostReport('h', 1))
   const only = { ...config.locations[0]!, description: 'The only one' }
@@ -104,13 +104,13 @@ test('a location that vanished from the file is removed, unless something is in 
   expect((await listLocations(database)).map(({ name }) => name).sort()).toEqual(['us-east1-a', 'us-west1-a'])
 })
 
-test('the engine of the first start stays when no file names locations', async () => {
+test('the engine of the first start is kept if the file has no locations', async () => {
   await applyConfig(database, config)
   const locations = await applyConfig(database, defaultConfig('--engine', 'qemu'))
   expect(locations.map(({ engine }) => engine)).toEqual(['simulated', 'simulated', 'simulated'])
 })
 
-test('another engine is refused for a location with disks in it', async () => {
+test('changing the engine of a location with disks is refused', async () => {
   await applyConfig(database, config)
   const project = await addProject()
   await database.query({

@@ -33,14 +33,14 @@ const leases = () =>
     'SELECT operation_id, lease_token FROM operation_queue ORDER BY operation_id',
   )
 
-test('an operation that its own process has a place for begins without being claimed', async () => {
+test('an operation starts without being claimed if its own process has a free slot', async () => {
   offerSlots(service.server.services.database, runnerWith(1))
   await resources.succeeded(await resources.createVm())
   expect(await leases()).toEqual([])
   await checkInvariants(service)
 })
 
-test('an admission that is refused leaves its place to the next', async () => {
+test('a refused admission leaves its slot to the next operation', async () => {
   offerSlots(service.server.services.database, runnerWith(1))
   const [quota] = await service.sql<{ max: number }>(`SELECT max::int FROM quotas WHERE name = 'vms'`)
   await service.sql(`UPDATE quotas SET max = used WHERE name = 'vms'`)
@@ -50,7 +50,7 @@ test('an admission that is refused leaves its place to the next', async () => {
   await resources.succeeded(await resources.createVm())
 })
 
-test('an operation without a place at its own process is there for every worker', async () => {
+test('an operation without a slot in its own process can be claimed by every worker', async () => {
   offerSlots(service.server.services.database, runnerWith(1))
   const { isCalled, release } = holdCalls(service.simulator(), 'ensureDisk')
   const first = await resources.createDisk()
@@ -68,7 +68,7 @@ test('an operation without a place at its own process is there for every worker'
   await other.stop()
 })
 
-test('an operation whose process dies right after its admission is fenced and taken up by another', async () => {
+test('an operation whose process dies right after the admission is fenced and taken over by another process', async () => {
   const token = randomUUID()
   offerSlots(service.server.services.database, {
     reserve: () => ({ lease: { token, ms: 10_000 }, fill() {}, close() {} }),

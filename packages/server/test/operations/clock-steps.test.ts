@@ -27,7 +27,7 @@ const meters = (vmId: string) =>
   )
 const act = async (vmId: string, action: string) => resources.succeeded(await resources.act(vmId, { action }))
 
-test('a clock that goes forward alerts operators before a VM expires because of it', async () => {
+test('a clock that jumps forward alerts operators before a VM expires because of it', async () => {
   const id = await resources.newVm({ ttl_seconds: 1_800, on_expiry: 'delete' })
   expect(await clockAlerts()).toEqual([])
   await setAhead('1 hour')
@@ -38,11 +38,11 @@ test('a clock that goes forward alerts operators before a VM expires because of 
   await eventually(async () => (await service.call('vmGet', { params: { vm_id: id } })).status === 404)
 })
 
-test('a clock that goes back leaves the time where it was, loses no usage, and alerts operators', async () => {
+test('a clock that jumps back does not move the time back, loses no usage, and alerts operators', async () => {
   await setAhead('1 hour')
   const [running, stopped] = [await resources.newVm(), await resources.newVm()]
   await act(stopped, 'STOP')
-  // A worker records the time every second or two: the time does not go back behind that record.
+  // A worker records the time every second or two, and the time does not go back behind that record.
   const before = await now()
   await eventually(async () => {
     const [clock] = await service.sql<{ is_recorded: boolean }>(
@@ -77,7 +77,7 @@ test('a time that was ahead agrees with the clock again without ever going back'
   })
 })
 
-test('a test clock that goes back raises no alert, and meters follow one another', async () => {
+test('a test clock that goes back raises no alert, and meters do not overlap', async () => {
   await service.sql(
     `UPDATE clock SET ahead = '0', latest = clock_timestamp(), stepped_at = NULL, step = NULL`,
   )

@@ -44,7 +44,7 @@ const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
 const callerOf = (key: string) => findKeyCaller(database, digestOf(key), false)
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
-test('the demo of an empty store keeps its address when one more API process starts, and takes the new one of a whole service', async () => {
+test('the demo keeps its URL when another API process starts, and takes the new URL of a full server', async () => {
   expect((await seed(8080, 'api'))!.console_url).toBe('http://127.0.0.1:8080')
   expect((await seed(8081, 'api'))!.console_url).toBe('http://127.0.0.1:8081')
   expect(readFile().console_url).toBe('http://127.0.0.1:8080')
@@ -52,7 +52,7 @@ test('the demo of an empty store keeps its address when one more API process sta
   expect(readFile().console_url).toBe('http://127.0.0.1:8082')
 })
 
-test('the demo of an empty store has a project with a write key, an operator key and a person, and quotas for the whole fleet', async () => {
+test('the demo of an empty database has a project with a write key, an operator key, a user, and quotas for the whole fleet', async () => {
   const credentials = (await seed())!
   expect(await callerOf(credentials.access_key)).toMatchObject({
     kind: 'access_key',
@@ -75,7 +75,7 @@ test('the demo of an empty store has a project with a write key, an operator key
   })
 })
 
-test('the demo has an operator to sign in as, whose password stays the same', async () => {
+test('the demo has an operator account, whose password stays the same', async () => {
   const { operator_email, operator_password } = (await seed())!
   const operator = (await findUserByEmail(database, operator_email))!
   expect(operator).toMatchObject({ is_operator: true })
@@ -83,7 +83,7 @@ test('the demo has an operator to sign in as, whose password stays the same', as
   expect((await seed(8081))!.operator_password).toBe(operator_password)
 })
 
-test('the demo of an empty store is made once when several processes start at the same time, and the file works', async () => {
+test('the demo is created once when several processes start at the same time, and its credentials file works', async () => {
   await Promise.all([1, 2, 3, 4].map((i) => seed(8080 + i)))
   expect(await rows(database, 'SELECT count(*) AS n FROM organizations')).toEqual([{ n: 1 }])
   expect(await rows(database, 'SELECT count(*) AS n FROM access_keys WHERE revoked_at IS NULL')).toEqual([
@@ -92,7 +92,7 @@ test('the demo of an empty store is made once when several processes start at th
   expect(await callerOf(readFile().access_key)).not.toBeNull()
 })
 
-test('the credentials file is for its owner alone and has what a client needs', async () => {
+test('the credentials file is readable only by its owner and contains what a client needs', async () => {
   const credentials = await seed()
   expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
   expect(readFile()).toEqual(credentials)
@@ -103,7 +103,7 @@ test('the credentials file is for its owner alone and has what a client needs', 
   )
 })
 
-test('the credentials file gets the new address and keeps its secrets at a later start', async () => {
+test('the credentials file gets the new URL and keeps its secrets at a later start', async () => {
   const first = (await seed(1111))!
   const second = (await seed(2222))!
   expect(second).toEqual({
@@ -114,7 +114,7 @@ test('the credentials file gets the new address and keeps its secrets at a later
   expect(readFile()).toEqual(second)
 })
 
-test('the credentials file is made anew with other secrets when it was deleted, and the old ones end', async () => {
+test('a deleted credentials file is written again with new secrets, and the old ones are revoked', async () => {
   const first = (await seed())!
   rmSync(credentialsPath(dataDir))
   const second = (await seed())!
@@ -128,7 +128,7 @@ test('the credentials file is made anew with other secrets when it was deleted, 
   expect(await isPasswordRight(user!.password_hash, second.password)).toBe(true)
 })
 
-test('a damaged credentials file is not replaced, and the secrets that it had stay valid', async () => {
+test('a damaged credentials file is not replaced, and its secrets stay valid', async () => {
   const { access_key } = (await seed())!
   writeFileSync(credentialsPath(dataDir), '{"access_key": 5}')
   await expect(seed()).rejects.toThrow('is damaged')
@@ -136,20 +136,20 @@ test('a damaged credentials file is not replaced, and the secrets that it had st
   expect(await callerOf(access_key)).not.toBeNull()
 })
 
-test('the credentials file is not written for a store that was set up otherwise', async () => {
+test('the credentials file is not written for a database that was set up without the demo', async () => {
   await database.query({ text: `INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Mine')` })
   expect(await seed()).toBeNull()
   expect(() => readFile()).toThrow(/ENOENT/)
 })
 
-test('the set-up code is offered once, and again only when it has expired unused', async () => {
+test('the set-up code is printed once, and again only when it has expired unused', async () => {
   const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
   expect(codes.filter(Boolean)).toHaveLength(1)
   await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
   expect(await offerSetupCode(database)).not.toBeNull()
 })
 
-test('the set-up code is not offered where there is an operator', async () => {
+test('the set-up code is not printed if there is an operator', async () => {
   await seed()
   expect(await offerSetupCode(database)).toBeNull()
 })

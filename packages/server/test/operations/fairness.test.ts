@@ -30,7 +30,7 @@ const createDisk = async (service: TestService, tenant: Tenant, name: string): P
 const heldSlots = async ({ sql }: TestService) =>
   (await sql('SELECT FROM operation_queue WHERE lease_token IS NOT NULL')).length
 
-/** Waits for the operation, and expects that the operations which hang still have their slots. */
+/** Waits for the operation, and checks that the hanging operations still have their slots. */
 async function expectEnd(service: TestService, tenant: Tenant, operation_id: string): Promise<void> {
   const before = await heldSlots(service)
   const ended = await eventually(async () => {
@@ -41,7 +41,7 @@ async function expectEnd(service: TestService, tenant: Tenant, operation_id: str
   expect(await heldSlots(service)).toBeLessThanOrEqual(before)
 }
 
-test('a long queue of one project does not keep another out', async () => {
+test('a long queue of one project does not block another project', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })
@@ -50,7 +50,7 @@ test('a long queue of one project does not keep another out', async () => {
   const flooder = { token, params: { project_id } }
   const other = { token, params: { project_id: await addProject(service, token, organization_id, 'other') } }
 
-  // Every VM of the first project hangs: without a limit its queue would hold all eight slots.
+  // Every VM of the first project hangs. Without a limit, its queue would use all eight slots.
   holdCalls(service.simulator(), 'ensureVm')
   await createVms(service, flooder, 16)
   await eventually(async () => (await heldSlots(service)) === 6)
@@ -58,7 +58,7 @@ test('a long queue of one project does not keep another out', async () => {
   expect(await heldSlots(service)).toBe(6)
 })
 
-test('long queues of two organizations do not keep a third out', async () => {
+test('long queues of two organizations do not block a third', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 8
   })
@@ -71,7 +71,7 @@ test('long queues of two organizations do not keep a third out', async () => {
   expect(await heldSlots(service)).toBe(7)
 })
 
-test('when slots are short, organizations and their projects are served in turn', async () => {
+test('when slots are scarce, organizations and their projects are served in turn', async () => {
   const service = await useService((config) => {
     config.operations.concurrency = 1
   })

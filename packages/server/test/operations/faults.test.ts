@@ -9,13 +9,16 @@ import { Runner } from '../../src/runner/runner.ts'
 import type { Services } from '../../src/services.ts'
 import type { SimulatedFault } from '../../src/store/simulated/objects.ts'
 
-/** An engine that hangs costs a moment and not a minute. Elsewhere a slow machine must not be taken for one. */
+/**
+ * A short time limit makes tests with a hanging engine fast. Other tests keep the long one, because a slow machine must
+ * not look like a hanging engine.
+ */
 const impatientMs = 150
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 let runner: Runner
 let workerServices: Services
-/** What no fault of an engine may bring about. */
+/** Errors that no engine fault may cause. */
 const errors: string[] = []
 
 beforeAll(async () => {
@@ -48,7 +51,7 @@ const stopped = async () => {
   return id
 }
 
-/** What each kind of operation asks of an engine, and how it comes about. */
+/** The engine calls of each kind of operation, and how the operation is started. */
 const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
   'vm-create': {
     methods: ['ensureVm', 'inspectVm'],
@@ -141,7 +144,7 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
   },
 }
 
-/** Only what changes something can be forgotten or lied about. */
+/** Only calls that change something can be forgotten or lied about. */
 const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; times: number }[] = [
   { fault: 'hangs', kind: 'delay', delayMs: impatientMs * 2, times: 1 },
   { fault: 'fails twice and then works', kind: 'fail', delayMs: 0, times: 2 },
@@ -150,7 +153,7 @@ const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; ti
   { fault: 'refuses', kind: 'reject', delayMs: 0, times: 1 },
 ]
 
-test('there is a fault scenario for every kind of operation that asks an engine for anything', () => {
+test('there is a fault scenario for every kind of operation that calls an engine', () => {
   const asking = definitions.filter(({ steps }) => steps.some(({ call }) => call)).map(({ kind }) => kind)
   expect(Object.keys(scenarios).sort()).toEqual(asking.sort())
 })
@@ -162,13 +165,13 @@ const plan = Object.entries(scenarios).flatMap(([kind, { methods, prepare }]) =>
       .map((fault) => ({ ...fault, operation: kind, method, prepare, what: fault.kind })),
   ),
 )
-// A refused firewall is tried again for as long as there is time: other VMs of the network must get theirs.
+// A rejected firewall is retried until the deadline, because other VMs of the network must get their rules.
 const isRefusalFinal = ({ operation, method, what }: (typeof plan)[number]) =>
   what === 'reject' &&
   !operation.endsWith('-delete') &&
   !(operation.startsWith('firewall') && method === 'applyFirewall')
 
-test.each(plan)('an engine that $fault at $method costs $operation nothing', async (given) => {
+test.each(plan)('$operation succeeds with an engine that $fault at $method', async (given) => {
   const begin = await given.prepare()
   const { method, what: kind, delayMs, times } = given
   if (kind === 'delay') workerServices.stepMs = impatientMs
@@ -183,17 +186,14 @@ test.each(plan)('an engine that $fault at $method costs $operation nothing', asy
   await checkInvariants(service)
 })
 
-test.each([1, 2, 3, 4])(
-  'an engine that forgets a VM again and again makes it after %d definitions that it forgot',
-  async (times) => {
-    await service.simulator().addFault({ method: 'ensureVm', kind: 'forget', times })
-    await resources.newVm()
-    await settle(service)
-    await checkInvariants(service)
-  },
-)
+test.each([1, 2, 3, 4])('a VM is created by an engine that forgot %d definitions before', async (times) => {
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'forget', times })
+  await resources.newVm()
+  await settle(service)
+  await checkInvariants(service)
+})
 
-test('an engine that forgets again and again to shut a guest down is asked until it does, and pulls no plug', async () => {
+test('an engine that repeatedly forgets to shut down a guest is called until it does, without a power cut', async () => {
   const vm_id = await resources.newVm()
   await service.simulator().addFault({ method: 'powerVm', kind: 'forget', times: 5 })
   const { operation } = await resources.act(vm_id, { action: 'STOP' })
@@ -212,7 +212,7 @@ const stuck = async () => {
       operation.operation_id,
     ])
     if (row!.is_stuck) return true
-    // Pauses grow to half a minute: the next attempt is made due, in one statement, so that none under way is disturbed.
+    // Pauses grow to half a minute. One statement makes the next attempt due, so that no running attempt is affected.
     await service.sql(
       `UPDATE operation_queue SET run_at = slipway_now() FROM operations
        WHERE operation_id = $1 AND id = $1 AND lease_token IS NULL AND NOT is_stuck AND run_at > slipway_now()`,
@@ -225,7 +225,7 @@ const stuck = async () => {
 }
 const token = () => service.credentials.operator_key
 
-test('an undo that cannot be done shows to operators, in metrics and in events, and goes on when told', async () => {
+test('an undo that fails is shown to operators, in metrics and in events, and resumes on request', async () => {
   const { operation_id, metadata } = await stuck()
   const { items } = await service.ok('adminOperationList', { token: token(), query: { stuck: true } })
   expect(items.map((item) => [item.operation_id, item.is_stuck])).toEqual([[operation_id, true]])
@@ -249,7 +249,7 @@ test('an undo that cannot be done shows to operators, in metrics and in events, 
   await checkInvariants(service)
 })
 
-test('an undo that cannot be done can be given up, and the VM be deleted afterwards', async () => {
+test('an undo that fails can be abandoned, and the VM can be deleted afterwards', async () => {
   const { operation_id, metadata } = await stuck()
   await service.ok('adminOperationAbandon', { token: token(), params: { operation_id } })
   expect((await service.ended(operation_id)).state).toBe('FAILED')
@@ -261,7 +261,7 @@ test('an undo that cannot be done can be given up, and the VM be deleted afterwa
   await checkInvariants(service)
 })
 
-test('what is left of a failed start comes too late for the engine', async () => {
+test('the engine rejects late calls of a failed start', async () => {
   const id = await stopped()
   const simulator = service.simulator()
   const [vm] = await service.sql<{ generation: number }>('SELECT generation FROM vms WHERE id = $1', [id])
@@ -276,7 +276,7 @@ test('what is left of a failed start comes too late for the engine', async () =>
   await checkInvariants(service)
 })
 
-test('a fence that meets an admission with the locks in the other order is tried again', async () => {
+test('a fence that deadlocks with an admission is retried', async () => {
   const id = await resources.newVm()
   await service.simulator().addFault({ method: 'powerVm', kind: 'fail', times: 1000 })
   const stop = await resources.act(id, { action: 'STOP' })
@@ -291,7 +291,7 @@ test('a fence that meets an admission with the locks in the other order is tried
     )
     return waiting.length === 1
   })
-  // The fence has waited longer and is the one to give way, unless this machine stood still for a second.
+  // The fence has waited longer, so PostgreSQL aborts it, unless this machine paused for a second.
   const second = admission.query('SELECT FROM operation_queue WHERE resource_id = $1 FOR UPDATE', [id])
   await second.catch((error) => expect(error.code).toBe('40P01'))
   await admission.query('COMMIT')

@@ -49,7 +49,7 @@ const isBehind = async (vmId: string) =>
 const want = (vmId: string) =>
   service.sql('UPDATE vms SET firewall_wanted = firewall_wanted + 1 WHERE id = $1', [vmId])
 
-/** Turns the clock over every pause, and looks again. */
+/** Advances the clock past every pause, and reconciles again. */
 const catchUp = async () => {
   await service.clock.advance('2 minutes')
   await service.server.reconciler.once()
@@ -65,7 +65,7 @@ const newProject = async () =>
   ).id
 
 describe('firewalls of VMs in trouble', () => {
-  test('VMs that their engine lost do not keep a rule from the others, however many they are', async () => {
+  test('many VMs that their engine lost do not delay a rule for the others', async () => {
     const { project_id: projectId } = service.credentials
     await addVmRows(service, { projectId, count: 150, isAtEngine: false })
     const healthy = await resources.newVm()
@@ -73,7 +73,7 @@ describe('firewalls of VMs in trouble', () => {
     expect(await passes(healthy)).toBe(true)
   })
 
-  test('VMs that cannot be brought up to date move to the back, and others come first', async () => {
+  test('VMs that cannot be updated move to the back of the queue', async () => {
     const troubled = await addVmRows(service, { projectId: await newProject(), count: 150 })
     for (const id of troubled) await failing(id)
     const peer = await resources.newVm({ public_ip: 'none' })
@@ -83,7 +83,7 @@ describe('firewalls of VMs in trouble', () => {
     expect(await passes(peer, { peer: address })).toBe(true)
     for (const id of troubled) await want(id)
     await resources.succeeded(await resources.removeVm(named))
-    // One pass ends after some time, however much is left.
+    // One pass ends after some time, even if VMs are left.
     await eventually(async () => {
       await service.server.reconciler.firewalls()
       return !(await passes(peer, { peer: address }))
@@ -108,7 +108,7 @@ describe('firewalls of VMs in trouble', () => {
     await eventually(async () => !(await isBehind(hung!)))
   })
 
-  test('a location whose engine hangs keeps a rule from no other location of the network', async () => {
+  test('a location whose engine hangs does not delay a rule in other locations of the network', async () => {
     const far = await resources.newVm({ location: 'eu-north1-a' })
     const near = await resources.newVm()
     const { isCalled, release } = holdCalls(service.simulator('eu-north1-a'), 'applyFirewall', far)
@@ -121,7 +121,7 @@ describe('firewalls of VMs in trouble', () => {
     await resources.succeeded(begun)
   })
 
-  test('a rule of a large network is in force on every VM when it is active', async () => {
+  test('an active rule of a large network is in force on every VM', async () => {
     const { project_id: projectId } = service.credentials
     const many = await addVmRows(service, { projectId, count: 300, series: 2 })
     await resources.newRule()
@@ -141,7 +141,7 @@ describe('a host that is down', () => {
     await service.server.reconciler.reports()
   }
 
-  test('does not hold a rule up, and counts as up only with the rule in force', async () => {
+  test('does not delay a rule, and counts as up only when the rule is in force', async () => {
     const vm = await resources.newVm()
     const host = await hostOf(vm)
     await lose(host.name)
@@ -165,10 +165,10 @@ describe('a host that is down', () => {
     expect(events.map(({ type }) => type)).toEqual(['host.up', 'host.down'])
   })
 
-  test('does not hold an address back, and comes back without allowing it', async () => {
+  test('does not delay the release of an address, and does not allow the address when it is back', async () => {
     const { peer, named, address } = await peerThatAllows()
     const host = await hostOf(peer)
-    // The other VM stays where it is: only the peer's host falls silent.
+    // The other VM stays up: only the host of the peer falls silent.
     expect((await hostOf(named)).name).not.toBe(host.name)
     await lose(host.name)
     await resources.succeeded(await resources.removeVm(named))
@@ -185,11 +185,11 @@ describe('a host that is down', () => {
 
 async function leaveTwoPublicAddresses() {
   await service.sql(`UPDATE locations SET public_ipv4 = '198.18.77.0/30' WHERE name = 'us-east1-a'`)
-  // The service may remember for a second how the location was.
+  // The service may cache the state of the location for a second.
   await new Promise((resolve) => setTimeout(resolve, 1_050))
 }
 
-/** A VM with a rule that lets another one in, by whatever address that has. There is no third public address. */
+/** Creates a VM with a rule that allows another VM by its address. There is no third public address. */
 async function peerThatAllows() {
   await leaveTwoPublicAddresses()
   const peer = await resources.newVm({ type: 'a100.8x' })
@@ -200,7 +200,7 @@ async function peerThatAllows() {
   return { peer, named, address }
 }
 
-test('a public address is given to nobody while a firewall still allows it', async () => {
+test('a public address is not reused while a firewall still allows it', async () => {
   const { peer, named, address } = await peerThatAllows()
   await failing(peer)
   await resources.succeeded(await resources.removeVm(named))
@@ -214,7 +214,7 @@ test('a public address is given to nobody while a firewall still allows it', asy
   expect(await addressOf(await resources.newVm({ type: 'a40.1x' }))).toBe(address)
 })
 
-test('a public address that no rule names is free as soon as its VM is gone', async () => {
+test('a public address without rules is free as soon as its VM is deleted', async () => {
   await leaveTwoPublicAddresses()
   await resources.newVm({ type: 'a40.1x' })
   const gone = await resources.newVm({ type: 'a40.1x' })
@@ -224,7 +224,7 @@ test('a public address that no rule names is free as soon as its VM is gone', as
 })
 
 describe('a rule that is being renamed', () => {
-  /** Its change is under way, since a firewall cannot be brought up to date. */
+  /** Starts a rename that stays in progress, because one firewall cannot be updated. */
   async function renaming() {
     const [from, to] = [freshName('from'), freshName('to')]
     const rule = await resources.newRule({ name: from })
@@ -236,7 +236,7 @@ describe('a rule that is being renamed', () => {
   const refusal = async (name: string) =>
     (await service.call('firewallRuleCreate', { body: await resources.ruleBody({ name }) })).body
 
-  test('has both names until it has the one, and then the other is free', async () => {
+  test('has both names until the change succeeds, and then the old name is free', async () => {
     const { from, to, operation } = await renaming()
     expect(await refusal(from)).toMatchObject({
       code: 'already_exists',
@@ -249,7 +249,7 @@ describe('a rule that is being renamed', () => {
     await resources.newRule({ name: from })
   })
 
-  test('gets its old name back when the change cannot be done, whoever wanted it meanwhile', async () => {
+  test('gets its old name back if the change fails, even if another rule requested that name', async () => {
     const other = await resources.newRule()
     const { from, to, rule, operation } = await renaming()
     expect(await refusal(from)).toMatchObject({ code: 'already_exists' })

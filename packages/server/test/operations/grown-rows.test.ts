@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-test('a store that the bench has grown keeps every invariant, and its VMs can be deleted', async () => {
+test('a database filled by the benchmark satisfies every invariant, and its VMs can be deleted', async () => {
   const { newVm, act, succeeded } = resourcesOf(service)
   const templates = { running: await newVm(), shutOff: await newVm() }
   await succeeded(await act(templates.shutOff, { action: 'STOP' }))

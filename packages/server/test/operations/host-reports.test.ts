@@ -61,7 +61,7 @@ const eventTypes = async (hostId: string) =>
     )
   ).map(({ type }) => type)
 
-/** A VM takes the first free GPUs of the location. */
+/** Creates a VM, which takes the first free GPUs of the location. */
 async function claim(location: string, gpuCount: number): Promise<string> {
   const vmId = uuid()
   await database.transaction(async (tx) => {
@@ -77,7 +77,7 @@ const pass = (seconds: number) =>
     values: [seconds],
   })
 
-test('the first report of a host makes the host and its GPUs, free and open for VMs', async () => {
+test('the first report of a host creates the host and its GPUs, free and open for VMs', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 4))
   const host = await readHost(location)
@@ -86,14 +86,14 @@ test('the first report of a host makes the host and its GPUs, free and open for 
   expect(await eventTypes(host.id)).toEqual(['host.up'])
 })
 
-test('the first report of a host keeps a GPU back that somebody holds or that was not reset', async () => {
+test('the first report of a host withholds GPUs that are in use or were not reset', async () => {
   const location = await addLocation(database)
   const gpus = [gpuReport(0), gpuReport(1, { isClean: false }), gpuReport(2, { holderVmId: uuid() })]
   await reportHost(database, location, hostReport('h', gpus))
   expect(await gpuStates(location)).toEqual(['free', 'quarantined', 'quarantined'])
 })
 
-test('the first report of a host offers no more GPUs than cores and memory serve', async () => {
+test('the first report of a host offers only as many GPUs as its cores and memory can serve', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, { ...hostReport('h', 8), cpuCores: 40, memoryGb: 960 })
   expect(await readHost(location)).toMatchObject({ free_gpus: 3 })
@@ -101,7 +101,7 @@ test('the first report of a host offers no more GPUs than cores and memory serve
   expect(await readHost(location)).toMatchObject({ free_gpus: 5 })
 })
 
-test('the first report of a host leaves out GPUs that share an IOMMU group, of another family or of no known model, and says so', async () => {
+test('the first report of a host leaves out GPUs with a shared IOMMU group, of another family or of an unknown model, and says so', async () => {
   const location = await addLocation(database)
   const gpus = [
     gpuReport(0),
@@ -117,7 +117,7 @@ test('the first report of a host leaves out GPUs that share an IOMMU group, of a
   expect(capabilities.unusable_gpus).toHaveLength(4)
 })
 
-test('the first report of a host makes each host once when many processes bring it at the same time', async () => {
+test('concurrent first reports create each host once', async () => {
   const location = await addLocation(database)
   const reports = Array.from({ length: 120 }, (_, i) => hostReport(`h${i}`, 2))
   await Promise.all([1, 2, 3].map(() => reportHosts(database, location, reports)))
@@ -129,7 +129,7 @@ test('the first report of a host makes each host once when many processes bring 
   expect(count).toEqual({ hosts: 120, free: 240 })
 })
 
-test('a later report of a host that says nothing new changes the time of the report alone', async () => {
+test('a later report without news changes only the time of the report', async () => {
   const location = await addLocation(database)
   const report = hostReport('h', 2)
   expect(await reportHost(database, location, report)).toBe(1)
@@ -138,7 +138,7 @@ test('a later report of a host that says nothing new changes the time of the rep
   expect(await rows(database, 'SELECT xmin FROM hosts WHERE location = $1', location)).toEqual(before)
 })
 
-test('a later report of a host takes missing GPUs away and brings them back', async () => {
+test('a later report removes missing GPUs and restores them when they are back', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 3))
   await reportHost(database, location, hostReport('h', 1))
@@ -148,7 +148,7 @@ test('a later report of a host takes missing GPUs away and brings them back', as
   expect(await gpuStates(location)).toEqual(['free', 'free', 'free'])
 })
 
-test('a later report of a host never takes a GPU from the VM that holds it, and tells operators once that it is missing', async () => {
+test('a later report never takes a GPU from its VM, and alerts operators once that it is missing', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
   const vmId = await claim(location, 2)
@@ -161,7 +161,7 @@ test('a later report of a host never takes a GPU from the VM that holds it, and 
   expect(await gpuStates(location)).toEqual(['quarantined', 'quarantined'])
 })
 
-test('a later report of a host never frees what waits for a reset or what an operator holds back', async () => {
+test('a later report never frees GPUs that wait for a reset or that an operator withholds', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
   const vmId = await claim(location, 1)
@@ -184,10 +184,10 @@ test('a later report of a host never frees what waits for a reset or what an ope
   expect(gpus.find((gpu) => gpu.is_held_back)?.state).toBe('quarantined')
 })
 
-test('a host that falls silent goes down, takes no VMs, and comes back with its next report', async () => {
+test('a silent host is marked as down, takes no VMs, and comes back with its next report', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('h', 2))
-  // Hosts of the tests before may have been silent for longer.
+  // Hosts of earlier tests may have been silent for longer.
   const lose = () => markLostHosts(database, 30_000, { locations: [location] })
   expect(await lose()).toBe(0)
   await pass(31)
@@ -199,7 +199,7 @@ test('a host that falls silent goes down, takes no VMs, and comes back with its 
   expect(await eventTypes(host.id)).toEqual(['host.up', 'host.down', 'host.up'])
 })
 
-test('a host that reports is not lost by a inspection during which the clock is turned back and forth', async () => {
+test('a host that reports is not marked as lost if the clock moves back and forth during an inspection', async () => {
   const location = await addLocation(database)
   const silent = hostReport('silent', 2)
   await reportHost(database, location, silent)
@@ -220,7 +220,7 @@ test('a host that reports is not lost by a inspection during which the clock is 
   expect(await lose()).toBe(0)
 })
 
-test('a host that falls silent goes on draining, or stays closed, when it comes back', async () => {
+test('a silent host is still draining or cordoned when it comes back', async () => {
   const location = await addLocation(database)
   await reportHost(database, location, hostReport('draining', 2))
   await claim(location, 1)
@@ -236,7 +236,7 @@ test('a host that falls silent goes on draining, or stays closed, when it comes 
   expect(await readHost(location, 'closed')).toMatchObject({ state: 'up', is_schedulable: false })
 })
 
-test('hosts are looked at closely in turn, and before it those that are there with GPUs to free', async () => {
+test('hosts are inspected in detail in turn, after reachable hosts with GPUs to free', async () => {
   const location = await addLocation(database)
   const names = ['h1', 'h2', 'h3', 'h4']
   for (const name of names) await reportHost(database, location, hostReport(name, 1))

@@ -40,10 +40,10 @@ const hostOf = async (vmId: string) => {
   return host!
 }
 const reports = () => service.server.reconciler.reports()
-/** The VM's host has just been looked at, so that its next turn is the furthest away. */
+/** The VM's host has just been inspected in detail, so its next turn is the furthest away. */
 const passBy = (host: string) => service.sql('UPDATE locations SET inspected_up_to = $1', [host])
 
-test('each look at a large fleet tells of every host, but only of the VMs of some, and all have their turn', async () => {
+test('each inspection of a large fleet covers every host, but the VMs of only some hosts, and all hosts have their turn', async () => {
   const id = await resources.newVm()
   await service.sql(`UPDATE simulated_vms SET power = 'crashed' WHERE id = $1`, [id])
   const engine = service.simulator(location)
@@ -92,7 +92,7 @@ test('a host of a large fleet is lost and comes back with its VMs without waitin
   expect(await hostOf(id)).toMatchObject({ state: 'up' })
 })
 
-test('a GPU that a VM of a large fleet left is free again without waiting for its turn', async () => {
+test('a GPU that a VM of a large fleet released is free again without waiting for its turn', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   await resources.succeeded(await resources.removeVm(id))
@@ -104,7 +104,7 @@ test('a GPU that a VM of a large fleet left is free again without waiting for it
   })
 })
 
-test('a VM of a large fleet that crashes is noticed without waiting for its turn where its engine tells', async () => {
+test('a crashed VM of a large fleet is noticed without waiting for its turn if its engine sends events', async () => {
   const id = await resources.newVm()
   const { name } = await hostOf(id)
   await passBy(name)

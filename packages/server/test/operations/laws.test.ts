@@ -17,7 +17,7 @@ let service: TestService
 let networkId: string
 
 beforeAll(async () => {
-  // No runner of its own: each law brings the workers that it needs.
+  // The service has no runner of its own: each test starts the workers that it needs.
   service = await startService((config) => {
     config.server.role = 'api'
     config.operations.leaseMs = 10_000
@@ -35,7 +35,7 @@ function services(renewMs: number, concurrency = 32): Services {
   return { ...own, config: { ...own.config, operations }, log: { info() {}, warn() {}, error() {} } }
 }
 
-/** Runs what is under way to its end with these definitions. */
+/** Runs operations in progress to their end with these definitions. */
 async function withRunner<T>(changed: Definition[], work: () => Promise<T>, renewMs = 1_000): Promise<T> {
   const runner = new Runner(services(renewMs), changed)
   runner.start()
@@ -84,7 +84,10 @@ const attach = (vm_id: string, disk_id: string) =>
     body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
   })
 
-/** How each kind of operation comes about: what has to be there, then the request. A kind without one fails below. */
+/**
+ * How each kind of operation is started: the resources that it needs, then the request. A kind without an entry fails
+ * below.
+ */
 const scenarios: Record<
   string,
   () => Promise<() => Promise<{ operation: { operation_id: string; metadata: { id: string } } }>>
@@ -181,7 +184,7 @@ const scenarios: Record<
   },
 }
 
-/** What a client can tell apart: for creations, before and after a failure must be the same. */
+/** Everything that a client can observe. For creations, it must be the same before and after a failure. */
 const countThings = async () => {
   const [row] = await service.sql(
     `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks,
@@ -224,7 +227,7 @@ const around = (step: Step, when: 'before' | 'after', hook: () => Promise<void>)
 
 const isTransaction = (step: Step) => step.tx !== undefined
 
-/** The work is done, and rolled back the first time. */
+/** Does the work, and rolls it back the first time. */
 function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
   let isFirst = true
   return async (work: W, tx: Tx): Promise<R> => {
@@ -235,7 +238,7 @@ function rolledBackOnce<W, R>(write: (work: W, tx: Tx) => Promise<R>) {
   }
 }
 
-/** Every engine call happens twice, every transaction is rolled back once. */
+/** Makes every engine call twice and rolls every transaction back once. */
 const doingTwice = (): Definition[] =>
   changeSteps(({ call, tx, ...step }) => ({
     ...step,
@@ -243,7 +246,7 @@ const doingTwice = (): Definition[] =>
     ...(tx && { tx: rolledBackOnce(tx) }),
   }))
 
-/** Does this for every undo; `undone` gets the names of the steps. */
+/** Runs every undo twice and adds the names of the undone steps to `undone`. */
 const undoingTwice = (from: Definition[], undone: Set<string>): Definition[] =>
   changeSteps(
     ({ undoCall, undoTx, ...step }) => ({
@@ -301,7 +304,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     )
 
     const places = definition.steps.flatMap((step, index) =>
-      // What the request itself did is not the runner's to fail.
+      // The work of the request itself is not part of the runner, so it cannot fail here.
       (isTransaction(step) || step.call ? (['before', 'after'] as const) : []).map((when) => ({
         when,
         index,
@@ -309,7 +312,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         isTx: isTransaction(step),
       })),
     )
-    // A transaction that is open when its process stops is ended by PostgreSQL: for those, before is the only place.
+    // PostgreSQL rolls back a transaction that is open when its process stops. A transaction can therefore only be
+    // stopped before it.
     const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
 
     const failsSo = `${kind} leaves nothing behind when it fails $when $step and every undo runs twice`
@@ -318,7 +322,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       await settle(service)
       const before = await countThings()
       const { operation } = await request()
-      // A teardown is tried until it holds, whatever is thrown.
+      // A teardown is retried until it succeeds, whatever error is thrown.
       const thrown = [new Failure('engine_error', 'on purpose'), new Error('once more')]
       const failing = changeStep(definition, index, (step) =>
         around(step, when, async () => {
@@ -342,7 +346,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     })
 
     test.each(stops)(
-      `${kind} is taken up by another worker when one stops $when $step, and the late one changes nothing`,
+      `${kind} is taken over by another worker when one stops $when $step, and the late worker changes nothing`,
       async ({ when, index }) => {
         const request = await prepare()
         const { operation } = await request()
@@ -352,7 +356,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         })
         let isStopped = false
         const stopping = changeStep(definition, index, (step) =>
-          // A transaction that is open when its process stops is ended by PostgreSQL: here the worker stops before it.
+          // PostgreSQL rolls back a transaction that is open when its process stops, so the worker stops before it.
           around(step, isTransaction(step) ? 'before' : when, async () => {
             isStopped = true
             if (!isTransaction(step)) return released
@@ -360,7 +364,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
             throw new Error('stopped')
           }),
         )
-        // One place, and that is taken: it does not claim again what it lost.
+        // The only slot is taken, so this worker does not claim the lost operation again.
         const late = new Runner(services(3_600_000, 1), stopping)
         late.start()
         await eventually(async () => isStopped)
@@ -380,7 +384,8 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       },
     )
 
-    // Rules have no words beside what they say, and groups keep their names; of what is being deleted nothing more is said; a creation that failed left nothing.
+    // Rules have no labels, groups keep their names, a resource that is being deleted cannot be updated, and a failed creation
+    // leaves nothing.
     const hasWords = !definition.isTeardown && ['vm', 'disk'].includes(resourceType)
     const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']
     const keepsSo = `${kind} keeps the name and labels that are given during each of its steps when it has %s`

@@ -5,7 +5,7 @@ import { type TestService, useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 import type { GpuModel } from '../../src/config/sections.ts'
 
-test('a worker without the engine of a location leaves its operations to one that has it', async () => {
+test('a worker without the engine of a location leaves its operations to a worker that has it', async () => {
   const service = await useService((config) => {
     config.server.role = 'api'
   })
@@ -20,7 +20,7 @@ test('a worker without the engine of a location leaves its operations to one tha
   const far = await resources.createVm({ location: 'us-west1-a' })
   const doomed = await resources.createVm({ location: 'us-west1-a' })
   const deletion = await resources.removeVm(doomed.operation.metadata.id)
-  // What it can do, it does, though what it cannot do is older.
+  // The worker runs newer operations that it can run, although older ones wait for another worker.
   await resources.newVm()
   const rule = await resources.createRule()
   const untouched = await service.sql(
@@ -40,7 +40,7 @@ test('a worker without the engine of a location leaves its operations to one tha
   await checkInvariants(service)
 })
 
-test('an operation that was claimed where its engine is missing waits, and a teardown never fails', async () => {
+test('an operation claimed by a worker without its engine waits, and a teardown never fails', async () => {
   const service = await useService()
   const resources = resourcesOf(service)
   const id = await resources.newVm()
@@ -50,7 +50,7 @@ test('an operation that was claimed where its engine is missing waits, and a tea
   engineMap.delete('us-east1-a')
   const creation = await resources.createVm()
   const deletion = await resources.removeVm(id)
-  // Without a location, every worker claims it.
+  // Without a location, every worker claims the operation.
   await service.sql(`UPDATE operation_queue SET location = ''`)
   const tried = [creation.operation.operation_id, deletion.operation.operation_id]
   await eventually(async () => {
@@ -67,7 +67,7 @@ const anywhere = { location: 'any' }
 const close = (service: TestService, location: string) =>
   service.sql(`UPDATE hosts SET is_schedulable = false WHERE location = $1`, [location])
 
-test('a VM that may go anywhere takes the first location in catalogue order that has stock', async () => {
+test('a VM with location “any” gets the first location in catalogue order that has stock', async () => {
   const service = await useService()
   await settle(service)
   const resources = resourcesOf(service)
@@ -108,7 +108,7 @@ test('a VM that may go anywhere takes the first location in catalogue order that
   await checkInvariants(service)
 })
 
-test('VMs that may go anywhere and come together fill one location after the other, and none is refused', async () => {
+test('concurrent creations with location “any” fill one location after another, and none is refused', async () => {
   const service = await useService()
   await settle(service)
   const [{ hosts }] = (await service.sql<{ hosts: number }>(
@@ -126,7 +126,7 @@ test('VMs that may go anywhere and come together fill one location after the oth
   await checkInvariants(service)
 })
 
-test('want of stock says whether the location has such GPUs at all, and where they are', async () => {
+test('the out_of_stock message says whether the location has such GPUs at all, and where they are', async () => {
   const fleet: Record<string, { model: GpuModel; gpus: number }> = {
     'us-east1-a': { model: 'A40 48GB PCIe', gpus: 4 },
     'us-west1-a': { model: 'A40 48GB PCIe', gpus: 4 },

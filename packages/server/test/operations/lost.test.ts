@@ -57,7 +57,7 @@ const failsForItsDisk = {
   result: { code: 'engine_error', message: expect.stringMatching(/OS disk .* was lost/) },
 }
 
-test('a VM whose OS disk is lost has crashed, says why, costs nothing, and is never quietly made anew', async () => {
+test('a VM whose OS disk is lost is shown as crashed with the reason, costs nothing, and is never recreated silently', async () => {
   const id = await resources.newVm()
   await service.simulator().reinstallHost((await hostOf(id)).name)
   await until(id, 'STATE_CRASHED')
@@ -75,7 +75,7 @@ test('a VM whose OS disk is lost has crashed, says why, costs nothing, and is ne
   await resources.succeeded(await resources.removeVm(id))
 })
 
-test('a VM whose OS disk is lost while it is shut off does not start, noticed before or not', async () => {
+test('a VM whose OS disk is lost while it is shut off does not start, whether or not the loss was noticed before', async () => {
   const disk = await resources.newDisk()
   const [unnoticed, noticed] = [
     await resources.newVm(),
@@ -98,7 +98,7 @@ test('a VM whose OS disk is lost while it is shut off does not start, noticed be
   await resources.succeeded(await resources.removeDisk(disk))
 })
 
-test('a VM whose OS disk shows again is billed again, and comes up by a reset', async () => {
+test('a VM whose OS disk is found again is billed again, and starts with a reset', async () => {
   const id = await resources.newVm()
   await service.sql('UPDATE simulated_vms SET is_removed = true WHERE id = $1', [id])
   await until(id, 'STATE_CRASHED')
@@ -115,7 +115,7 @@ test('a VM whose OS disk shows again is billed again, and comes up by a reset', 
 
 type Inventory = (healthy: Engine, signal: AbortSignal) => AsyncIterable<HostReport>
 
-/** An engine that says something else of its hosts; everything else it does. */
+/** An engine with other reports about its hosts. Everything else works as usual. */
 function changeInventory(location: string, change: (report: HostReport) => HostReport): () => void {
   return replaceInventory(location, async function* (healthy, signal) {
     for await (const report of healthy.inventory(signal)) yield change(report)
@@ -137,7 +137,7 @@ const openState = (hostId: string) =>
   service.sql<{ state: string; free_gpus: number }>('SELECT state, free_gpus FROM hosts WHERE id = $1', [
     hostId,
   ])
-/** A look that began before may tell of how it was. */
+/** An inspection that began earlier may still report the previous state. */
 const untilOpen = (hostId: string, expected: object) =>
   eventually(async () => {
     await reports()
@@ -145,7 +145,7 @@ const untilOpen = (hostId: string, expected: object) =>
     return isDeepStrictEqual({ ...now, ...expected }, now)
   })
 
-test('a host that its engine knows to be away takes no VMs at once, and its VMs have a grace time', async () => {
+test('a host that its engine reports as offline takes no VMs immediately, and its VMs have a grace period', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   const isHost = (report: HostReport) => report.name === name
@@ -163,7 +163,7 @@ test('a host that its engine knows to be away takes no VMs at once, and its VMs 
   expect(await openState(hostId)).toMatchObject([{ state: 'up' }])
 })
 
-test('a report that comes late tells of the time at which it was asked for, and brings no lost host back', async () => {
+test('a late report counts for the time at which it was requested, and does not bring back a lost host', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   let ask = () => {}
@@ -207,7 +207,7 @@ test('a report from before the clock was set back does not keep a silent host al
   await until(id, 'STATE_RUNNING')
 })
 
-test('a host that its engine has closed takes no VMs, keeps those that it has, and opens again', async () => {
+test('a host that its engine has closed takes no VMs, keeps its existing ones, and opens again', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   const [before] = await openState(hostId)
@@ -224,7 +224,7 @@ test('a host that its engine has closed takes no VMs, keeps those that it has, a
   expect((await eventsOf(hostId)).map(({ type }) => type)).not.toContain('gpu.missing')
 })
 
-/** An engine whose inventory hangs, deaf to its signal; everything else it does. */
+/** An engine whose inventory hangs and ignores its abort signal. Everything else works as usual. */
 function hangInventory(location: string): () => void {
   const engines = service.server.services.engines as Map<string, Engine>
   const healthy = engines.get(location)!
@@ -241,7 +241,7 @@ function hangInventory(location: string): () => void {
   }
 }
 
-test('a start waits for engines that were not read lately, and for no others', async () => {
+test('the start of the service waits only for engines that were not read recently', async () => {
   const { services } = service.server
   const asked: string[] = []
   const noting = ([location, engine]: [string, Engine]): [string, Engine] => {
@@ -262,14 +262,14 @@ test('a start waits for engines that were not read lately, and for no others', a
   }
   await reports()
   expect(await askedAtStart()).toEqual([])
-  // The service's own reconciler may have read it again in between.
+  // The service's own reconciler may have read the engine again in between.
   await eventually(async () => {
     await service.sql(`UPDATE locations SET engine_answered_at = NULL WHERE name = 'us-west1-a'`)
     return isDeepStrictEqual(await askedAtStart(), ['us-west1-a'])
   })
 })
 
-test('an engine whose inventory hangs keeps neither its own lost hosts from being marked nor other locations', async () => {
+test('an engine whose inventory hangs blocks neither marking its own hosts as lost nor other locations', async () => {
   const [east, west] = [await resources.newVm(), await resources.newVm({ location: 'us-west1-a' })]
   const heal = hangInventory('us-west1-a')
   try {
@@ -277,7 +277,7 @@ test('an engine whose inventory hangs keeps neither its own lost hosts from bein
     await service.simulator().crashVm(east)
     await until(east, 'STATE_CRASHED')
     await until(west, 'STATE_UNREACHABLE')
-    // The metrics show it when an inspection takes too long; nothing else is affected.
+    // The metrics show that an inspection takes too long; nothing else is affected.
     const answering = async () => {
       const { status, body } = await service.request('GET', '/readyz')
       expect(status).toBe(200)
@@ -301,7 +301,7 @@ const lose = async (location: string, host: string) => {
   await service.clock.advance('31 seconds')
   await reports()
 }
-/** The command of an operator when the machine is back. */
+/** Registers the host again, as an operator does when the machine is back. */
 const registerAnew = async (location: string, name: string) => {
   await service.simulator(location).setHostLost(name, false)
   const [host] = await service.sql<{ model: string; count: number }>(
@@ -320,7 +320,7 @@ const gpuStates = async (host_id: string) => {
   return [...new Set(body.gpus.map(({ state }) => state))]
 }
 
-test('a host that is forgotten lets go of everything, and does not count until it is registered anew', async () => {
+test('a forgotten host releases everything, and does not count until it is registered again', async () => {
   const disk = await resources.newDisk()
   const deleted = await resources.newVm({ disks: [{ disk_id: disk }] })
   const host = await hostOf(deleted)
@@ -353,7 +353,7 @@ test('a host that is forgotten lets go of everything, and does not count until i
   expect(await act(kept, 'RESET')).toMatchObject(failsForItsDisk)
   expect(await act(kept, 'STOP')).toMatchObject({ state: 'SUCCEEDED' })
   expect(await act(kept, 'START')).toMatchObject(failsForItsDisk)
-  // Where storage is shared, a VM that was off has its OS disk elsewhere.
+  // With shared storage, the OS disk of a VM that was off is not on the host.
   expect(await act(off, 'START')).toMatchObject({ state: 'SUCCEEDED' })
 
   await service.simulator().setHostLost(host.name, false)
@@ -369,7 +369,7 @@ test('a host that is forgotten lets go of everything, and does not count until i
   expect((await operator('adminHostGet', host.id)).body).toMatchObject({ state: 'up', forgotten_at: '' })
 })
 
-test('a host with local storage that is forgotten takes its disks along, and what is under way ends', async () => {
+test('a forgotten host with local storage loses its disks, and its operations in progress end', async () => {
   const location = 'us-west1-a'
   const disk = await resources.newDisk({ location })
   const [id, off] = [

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest'
 import { Lane, type LanePlace } from '../support/model.ts'
 import { type Step, steps } from '../support/model-steps.ts'
 
-/** Projects that live side by side, each with hosts of its own, so that one run's losses are not another's. */
+/** Independent projects, each with its own hosts, so that losses in one run do not affect another. */
 const families = ['a40', 'a100', 'a100-80gb', 'l40s-48gb']
 const locations = ['us-east1-a', 'us-west1-a']
 const stepsPerRun = 50
@@ -51,14 +51,14 @@ async function runAll(histories: Step[][]): Promise<void> {
   }
 }
 
-test('the service keeps its word through any history of requests and mishaps', {
+test('the service keeps all invariants through random histories of requests and faults', {
   timeout: 900_000,
 }, async () => {
   const history = fc.array(steps, { minLength: stepsPerRun, maxLength: stepsPerRun, size: 'max' })
   const histories = fc.array(history, { minLength: families.length * 2, maxLength: families.length * 2 })
   await fc.assert(
     fc.asyncProperty(histories, runAll),
-    // Each attempt to shrink a history takes seconds, so it is done by hand with the seed.
+    // Shrinking takes seconds for each attempt, so it is done by hand with the seed.
     {
       numRuns: countOf('modelBatches'),
       endOnFailure: process.env.SLIPWAY_SHRINK === undefined,

@@ -4,8 +4,8 @@ import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 import { holdCalls } from '../support/held-calls.ts'
 
-/** A request that holds a connection and waits for a second one can deadlock; with one connection it always does. */
-test('a process does all its work over one connection: nobody who has one waits for another', async () => {
+/** A request that holds a connection and waits for a second one can deadlock. With one connection it always does. */
+test('a process can do all its work over one connection, because no holder of a connection waits for another', async () => {
   const service = await useService((config) => {
     config.database.poolSize = 1
   })

@@ -11,7 +11,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { Wire } from '@slipway/testing/wire.ts'
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 
-/** Longer than a lease, and over before a worker has been started in the stead of another. */
+/** Longer than a lease, but over before a replacement worker has started. */
 const inTheMiddleMs = 3_000
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -48,7 +48,7 @@ afterEach(async () => {
   await service.simulator().clearFaults()
 })
 
-/** A worker process of its own, ready when it holds a connection that listens. */
+/** Starts a separate worker process. It is ready when it has a listening connection. */
 async function startWorker(env: Record<string, string> = {}): Promise<Program> {
   const before = await listeners()
   const file = join(service.dataDir, 'slipway.toml')
@@ -78,8 +78,8 @@ const rowOf = async (id: string) =>
   )[0]!
 
 /**
- * Begins a creation that its worker hangs in, also if it lost its lease on a busy machine and took it up again. The
- * fault is there before the worker has looked.
+ * Starts a creation that hangs in its worker, even if the worker loses its lease on a busy machine and claims the
+ * operation again. The fault is set before the worker looks for work.
  */
 async function beginCreation(delayMs = inTheMiddleMs) {
   const times = 1_000
@@ -92,7 +92,7 @@ async function beginCreation(delayMs = inTheMiddleMs) {
   })
   return { worker, operation }
 }
-/** A worker that hangs nowhere. */
+/** Starts a worker that does not hang. */
 const startSuccessor = async () => {
   await service.simulator().clearFaults()
   return startWorker()
@@ -104,7 +104,7 @@ const endWell = async (operation: { operation_id: string; metadata: { id: string
   await checkInvariants(service)
 }
 
-test('a worker that was stopped past its lease changes nothing when it wakes up', async () => {
+test('a worker that was paused past its lease changes nothing when it resumes', async () => {
   const { worker, operation } = await beginCreation()
   worker.signal('SIGSTOP')
   const successor = await startSuccessor()
@@ -114,14 +114,15 @@ test('a worker that was stopped past its lease changes nothing when it wakes up'
   const before = [await rowOf(operation.operation_id), await engine()]
   await successor.end('SIGKILL')
   worker.signal('SIGCONT')
-  // Its engine call was due while it slept. No other worker is left: a success now comes from this process after that call.
+  // Its engine call became due while it was paused. There is no other worker, so a success now comes from this process
+  // after that call.
   await resources.newDisk()
   await resources.newDisk()
   expect([await rowOf(operation.operation_id), await engine()]).toEqual(before)
   await checkInvariants(service)
 })
 
-test('a worker that is killed in the middle is succeeded by another', async () => {
+test('the work of a killed worker is continued by another', async () => {
   const { worker, operation } = await beginCreation(600_000)
   await worker.end('SIGKILL')
   expect((await rowOf(operation.operation_id)).state).toBe('IN_PROGRESS')
@@ -129,7 +130,7 @@ test('a worker that is killed in the middle is succeeded by another', async () =
   await endWell(operation)
 })
 
-test('a worker that is asked to leave hands its work back and goes in time', async () => {
+test('a worker that is asked to stop hands its work back and exits in time', async () => {
   const { worker, operation } = await beginCreation()
   const code = await Promise.race([
     worker.end('SIGTERM'),
@@ -142,12 +143,12 @@ test('a worker that is asked to leave hands its work back and goes in time', asy
   await endWell(operation)
 })
 
-test('a worker whose connections are all cut at once stays and goes on', async () => {
+test('a worker whose connections are all cut at once keeps running and continues', async () => {
   const wire = new Wire(service.databaseUrl)
   await wire.mend()
   onTestFinished(() => wire.cut())
   const worker = await startWorker({ DATABASE_URL: wire.url })
-  // It works, so its start is behind it.
+  // It runs operations, so it has finished starting.
   await resources.newDisk()
   await wire.cut()
   await eventually(async () => (await listeners()).length === 1)
@@ -156,7 +157,7 @@ test('a worker whose connections are all cut at once stays and goes on', async (
   expect(worker.isOver).toBe(false)
 })
 
-test('a worker shows its health, its readiness and its metrics on loopback, and nothing else', async () => {
+test('a worker serves only health, readiness and metrics, on loopback', async () => {
   const port = await freePort()
   await startWorker({ SLIPWAY_WORKER_PORT: String(port) })
   const ask = async (path: string) => {

@@ -13,7 +13,7 @@ let resources: ReturnType<typeof resourcesOf>
 const others: Server[] = []
 
 beforeAll(async () => {
-  // One small host of each kind and a pool of six public addresses: the last one is soon reached.
+  // One small host of each kind and a pool of six public addresses, so that the last one is soon reached.
   service = await startService((config) => {
     config.locations = config.locations.slice(0, 1)
     const [location] = config.locations
@@ -35,7 +35,7 @@ afterEach(async () => {
   await checkInvariants(service)
 })
 
-/** All at once, in turn to one server process and the other. */
+/** Sends all requests at once, alternating between the two server processes. */
 const atOnce = <T>(times: number, request: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: times }, (_, index) => request(index)))
 
@@ -61,7 +61,9 @@ const idle = () =>
     return row!.count === 0
   })
 
-test('of requests at once, the last GPU goes to exactly one, sixty times', { timeout: 240_000 }, async () => {
+test('concurrent requests for the last GPU: exactly one succeeds, sixty times', {
+  timeout: 240_000,
+}, async () => {
   for (let round = 0; round < 60; round++) {
     const answers = await atOnce(2, (index) => post(index, '/vms', vmBody({ public_ip: 'none' })))
     expect(codes(answers)).toEqual(['ok', 'out_of_stock'])
@@ -75,7 +77,7 @@ test('of requests at once, the last GPU goes to exactly one, sixty times', { tim
   }
 })
 
-test('of requests at once, the last public addresses go to as many as there are', async () => {
+test('concurrent requests for the last public addresses: as many succeed as there are addresses', async () => {
   const answers = await atOnce(10, (index) => post(index, '/vms', vmBody({ type: 'a40.1x' })))
   expect(codes(answers)).toEqual([...Array(6).fill('ok'), ...Array(4).fill('out_of_stock')])
   await idle()
@@ -84,7 +86,7 @@ test('of requests at once, the last public addresses go to as many as there are'
   expect(new Set(addresses).size).toBe(6)
 })
 
-test('of requests at once, the last private addresses of a subnet go to as many as there are', async () => {
+test('concurrent requests for the last private addresses of a subnet: as many succeed as there are addresses', async () => {
   const network = await service.ok('networkCreate', {
     body: { name: freshName('net'), cidr: '10.77.0.0/24' },
   })
@@ -102,7 +104,7 @@ test('of requests at once, the last private addresses of a subnet go to as many 
   await idle()
 })
 
-test('of requests at once, one name goes to exactly one', async () => {
+test('concurrent requests for one name: exactly one succeeds', async () => {
   for (const path of ['/vms', '/disks'] as const) {
     const name = freshName('same')
     const body =
@@ -115,7 +117,7 @@ test('of requests at once, one name goes to exactly one', async () => {
   await idle()
 })
 
-test('of requests at once, the last of a quota goes to as many as it covers', async () => {
+test('concurrent requests for the rest of a quota: as many succeed as the quota allows', async () => {
   const { project_id } = service.credentials
   const token = service.credentials.operator_key
   const quota = (max: number) =>
@@ -129,7 +131,7 @@ test('of requests at once, the last of a quota goes to as many as it covers', as
   await quota(1000)
 })
 
-test('of requests at once, one disk goes to exactly one of two VMs', async () => {
+test('concurrent attachments of one disk to two VMs: exactly one succeeds', async () => {
   const vms = [
     await resources.newVm({ type: 'a40.1x', public_ip: 'none' }),
     await resources.newVm({ type: 'a40.1x', public_ip: 'none' }),
@@ -145,9 +147,10 @@ test('of requests at once, one disk goes to exactly one of two VMs', async () =>
   }
 })
 
-test('twenty deletions of one VM at once are the same operation', async () => {
+test('twenty concurrent deletions of one VM return the same operation', async () => {
   const id = await resources.newVm({ type: 'a40.1x', public_ip: 'none' })
-  // It cannot end before the last of them has come, in whichever process: an engine knows its own faults at once.
+  // The deletion cannot end before the last request has arrived, in either process, because an engine applies new
+  // faults immediately.
   for (const { services } of [service.server, others[0]!])
     await (services.engines.get('us-east1-a') as SimulatedEngine).addFault({
       method: 'removeVm',
@@ -160,7 +163,7 @@ test('twenty deletions of one VM at once are the same operation', async () => {
   await idle()
 })
 
-test('changes of firewall rules at once all come into force', async () => {
+test('concurrent changes of firewall rules all take effect', async () => {
   await resources.newVm({ type: 'a40.1x', public_ip: 'none' })
   const rules = await Promise.all([resources.newRule(), resources.newRule(), resources.newRule()])
   const begun = await Promise.all([
@@ -172,7 +175,7 @@ test('changes of firewall rules at once all come into force', async () => {
   await Promise.all(rules.map(async (id) => resources.succeeded(await resources.removeRule(id))))
 })
 
-test('what an engine said of a VM while an operation was under way is not held against it afterwards', async () => {
+test('an engine report from during an operation has no effect on the VM afterwards', async () => {
   const id = await resources.newVm({ type: 'a40.1x' })
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   const start = holdCalls(service.simulator(), 'ensureVm', id)
@@ -189,7 +192,7 @@ test('what an engine said of a VM while an operation was under way is not held a
 })
 
 describe('a deletion', () => {
-  // One worker: it is the one that the faults below hold up.
+  // There is one worker, which the faults below block.
   beforeAll(() => others[0]!.close())
 
   const small = { type: 'a40.1x', public_ip: 'none' }
@@ -223,7 +226,7 @@ describe('a deletion', () => {
     ],
   ]
 
-  test.each(cases)('a deletion of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
+  test.each(cases)('of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
     const begin = await prepare()
     const { isCalled, release } = holdCalls(service.simulator(), method)
     const { operation } = await begin()
@@ -238,9 +241,9 @@ describe('a deletion', () => {
     expect((await service.call('vmGet', { params: { vm_id: operation.metadata.id } })).status).toBe(404)
   })
 
-  test('a deletion of a VM whose failed creation is being undone takes over from the undo', async () => {
+  test('of a VM whose failed creation is being undone takes over from the undo', async () => {
     await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
-    // The undo is under way for as long as the test wants.
+    // The undo lasts until the test ends it.
     await service.simulator().addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
     const { operation } = await resources.createVm(small)
     await eventually(async () => {
@@ -256,7 +259,7 @@ describe('a deletion', () => {
     expect((await service.call('vmGet', { params: { vm_id: operation.metadata.id } })).status).toBe(404)
   })
 
-  test('a deletion of a growing disk gives back exactly what it had', async () => {
+  test('of a growing disk returns exactly the quota it had', async () => {
     const disk = await resources.newDisk()
     const { isCalled, release } = holdCalls(service.simulator(), 'growDisk')
     await resources.grow(disk, '50GiB')

@@ -36,7 +36,7 @@ afterEach(async () => {
   await checkInvariants(service)
 })
 
-/** What the engine says of its hosts from now on, as that of Incus does. */
+/** Sets what the engine reports about its hosts from now on, as the Incus engine does. */
 function reportBridges({ simulator }: TestService): void {
   const engine = simulator(location)
   const inventory = engine.inventory.bind(engine)
@@ -67,7 +67,7 @@ async function newVm(project_id: string, changes = {}): Promise<string> {
   return metadata.id
 }
 
-test('a range that VMs of another project have on bridges is out of stock until they are gone', async () => {
+test('a range that VMs of another project use on bridges is out of stock until those VMs are removed', async () => {
   const [first, second] = projects
   const vm = await newVm(first)
   await newVm(first)
@@ -105,7 +105,7 @@ test('a range that VMs of another project have on bridges is out of stock until 
   expect(await create(first)).toMatchObject({ status: 409, body: { code: 'out_of_stock' } })
 })
 
-test('a VM that may go anywhere goes where nobody has its range', async () => {
+test('a VM with location “any” goes where no other project uses its range', async () => {
   const [first, second] = projects
   await newVm(first)
   const locationsOf = async () => (await vmsOf(second)).map((vm) => vm.location)
@@ -120,7 +120,7 @@ test('a VM that may go anywhere goes where nobody has its range', async () => {
   expect((await locationsOf()).sort()).toEqual([location, 'us-west1-a'])
 })
 
-test('of two projects that come at once, one has the range, also while the last VM of it leaves', async () => {
+test('if two projects request a range at once, one gets it, even while its last VM is being removed', async () => {
   const post = async (index: number, project_id: string) => {
     const base = index % 2 === 0 ? service.url : other.url
     const response = await fetch(`${base}/v0.1/projects/${project_id}/vms`, {
@@ -143,7 +143,7 @@ test('of two projects that come at once, one has the range, also while the last 
       [],
     )
     const winners = new Set(answers.filter(({ code }) => code === 'ok').map(({ project_id }) => project_id))
-    // In later rounds the VMs of the round before may still be there, and keep the range for their project.
+    // In later rounds, VMs of the previous round may still exist and keep the range for their project.
     expect(winners.size).toBe(1)
     const [project] = winners
     for (const project_id of projects.filter((each) => each !== project))

@@ -16,11 +16,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** The store takes over what its engines have seen at a look; an operation that comes before tries again. */
+/**
+ * The reconciler adopts the engines' generations when it reads their reports; an operation that starts earlier is
+ * retried.
+ */
 const succeeded = async ({ operation }: { operation: { operation_id: string } }) =>
   expect((await service.endedSoon(operation.operation_id)).state).toBe('SUCCEEDED')
 
-test('a restored store has VMs and disks obey that changed since, and puts its own rules in force', async () => {
+test('a restored database can change VMs and disks that changed after the backup, and applies its own firewall rules', async () => {
   const [id, diskId] = [await resources.newVm(), await resources.newDisk({ size: '10GiB' })]
   const firewall = async () =>
     (await service.sql<{ firewall: unknown }>('SELECT firewall FROM simulated_vms WHERE id = $1', [id]))[0]
@@ -38,13 +41,13 @@ test('a restored store has VMs and disks obey that changed since, and puts its o
   await succeeded(await resources.grow(diskId, '20GiB'))
 })
 
-test('a restored store goes on with an operation that comes before its engine was read', async () => {
+test('a restored database completes an operation that starts before the engine’s report is read', async () => {
   const id = await resources.newVm()
   await service.sql('UPDATE simulated_vms SET generation = generation + 7 WHERE id = $1', [id])
   await succeeded(await resources.act(id, { action: 'STOP' }))
 })
 
-test('a restored store goes on with a creation however long ago that was', async () => {
+test('a restored database completes a creation that is past its deadline', async () => {
   await service.sql(
     `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'fail', 0, 1000)`,
   )
@@ -54,7 +57,7 @@ test('a restored store goes on with a creation however long ago that was', async
   await succeeded({ operation })
 })
 
-test('a restored store removes and stops nothing: what no record knows, what is off by its books, what has expired', async () => {
+test('a restored database stops and removes nothing: neither unknown VMs, nor VMs recorded as stopped, nor expired VMs', async () => {
   const isRunning = async (id: string) =>
     expect(await service.simulator().inspectVm({ id, host: '' })).toMatchObject({ power: 'running' })
   const [unknown, started] = [uuid(), await resources.newVm()]
@@ -69,14 +72,14 @@ test('a restored store removes and stops nothing: what no record knows, what is 
   expect(await service.simulator().inspectVm({ id: unknown, host: '' })).not.toBeNull()
   await isRunning(started)
   await isRunning(expired)
-  // Hosts may have counted as silent when the clock was turned.
+  // Hosts may have been marked as down when the clock was advanced.
   await eventually(async () => {
     await service.server.reconciler.reports()
     return (await resources.stateOf(expired)) === 'STATE_RUNNING'
   })
 })
 
-test('an engine that has seen more than the store refuses it: another store may work with it', async () => {
+test('an engine whose state is newer than the database rejects its calls, because another database may be using the engine', async () => {
   const own = await useService()
   const { newVm, act } = resourcesOf(own)
   const id = await newVm()

@@ -46,7 +46,7 @@ const gpuCounts = async () => {
   return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
 }
 
-test('a GPU that a VM left stays in quarantine until its reset has had its time', async () => {
+test('a released GPU stays in quarantine until its reset is complete', async () => {
   const own = await useService((config) => {
     for (const location of config.locations)
       if (location.engine === 'simulated') location.simulated.quarantineMs = 600_000
@@ -79,7 +79,7 @@ test('a boot that never ends fails at its deadline and leaves nothing', async ()
     )
     return row
   })
-  // Well before the deadline nothing happens, past it the boot has failed.
+  // Well before the deadline nothing happens. After it, the boot has failed.
   await own.clock.advance('10 minutes')
   const before = await own.ok('operationGet', { params: { operation_id: operation.operation_id } })
   expect(before.state).toBe('IN_PROGRESS')
@@ -94,7 +94,7 @@ test('a boot that never ends fails at its deadline and leaves nothing', async ()
   await checkInvariants(own)
 })
 
-test('a guest that does not shut down has ninety seconds, and then loses power', async () => {
+test('a guest that does not shut down is powered off after ninety seconds', async () => {
   const id = await resources.newVm({ shutdown_script: '#!/bin/sh\nsleep 3600\n' })
   const { operation } = await resources.act(id, { action: 'STOP' })
   const isStopping = async () => (await service.simulator().inspectVm({ id, host: '' }))?.power === 'stopping'
@@ -126,7 +126,7 @@ test.each([
     },
   ],
 ])(
-  'a host that falls silent makes its VMs unreachable, and back they are what inspection shows: %s',
+  'VMs of a silent host are unreachable, and have the state that inspection finds when it is back: %s',
   async (_, state, meanwhile) => {
     const id = await resources.newVm()
     const host = await hostOf(id)
@@ -142,7 +142,7 @@ test.each([
   },
 )
 
-test('a host that falls silent lets its VM be deleted: name and quota are free at once, the rest when it is back', async () => {
+test('a VM of a silent host can be deleted: name and quota are free immediately, the rest when the host is back', async () => {
   const disk = await resources.newDisk()
   const body = vmBody({ disks: [{ disk_id: disk }] })
   const id = await resources.succeeded(await service.ok('vmCreate', { body }))
@@ -172,7 +172,7 @@ test('a host that falls silent lets its VM be deleted: name and quota are free a
   await resources.succeeded(await resources.removeVm(successor))
 })
 
-test('a host that falls silent keeps a deletion waiting until it counts as lost', async () => {
+test('a deletion waits while a silent host is not yet marked as lost', async () => {
   const id = await resources.newVm()
   const host = await hostOf(id)
   await service.simulator().setHostLost(host, true)
@@ -192,7 +192,7 @@ test('a host that falls silent keeps a deletion waiting until it counts as lost'
   })
 })
 
-test('a VM crashes, keeps its GPUs, and can be reset', async () => {
+test('a crashed VM keeps its GPUs and can be reset', async () => {
   const id = await resources.newVm()
   await service.simulator().crashVm(id)
   await until(id, 'STATE_CRASHED')
@@ -201,7 +201,7 @@ test('a VM crashes, keeps its GPUs, and can be reset', async () => {
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
 })
 
-test('a VM powers off from inside, which counts as a crash, and can be stopped', async () => {
+test('a VM that powers off from inside counts as crashed and can be stopped', async () => {
   const id = await resources.newVm()
   await service.sql(`UPDATE simulated_vms SET power = 'off' WHERE id = $1`, [id])
   await until(id, 'STATE_CRASHED')
@@ -209,7 +209,7 @@ test('a VM powers off from inside, which counts as a crash, and can be stopped',
   expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
 })
 
-test('a VM that should be off and runs is turned off', async () => {
+test('a VM that runs although it should be off is turned off', async () => {
   const id = await resources.newVm()
   await resources.succeeded(await resources.act(id, { action: 'STOP' }))
   await service.sql(`UPDATE simulated_vms SET power = 'on', ready_at = slipway_now() WHERE id = $1`, [id])
@@ -220,7 +220,7 @@ test('a VM that should be off and runs is turned off', async () => {
   expect(await resources.stateOf(id)).toBe('STATE_SHUTOFF')
 })
 
-test('a VM expires: it is announced, then stopped or deleted', async () => {
+test('the expiry of a VM is announced, then the VM is stopped or deleted', async () => {
   const stops = await resources.newVm({ ttl_seconds: 3600 })
   const goes = await resources.newVm({ ttl_seconds: 3600, on_expiry: 'delete' })
   await service.clock.advance('51 minutes')
@@ -234,7 +234,7 @@ test('a VM expires: it is announced, then stopped or deleted', async () => {
 
 const isThere = async (id: string) => (await service.simulator().inspectVm({ id, host: '' })) !== null
 
-test('what the engine has and no record knows goes at once if it was ours', async () => {
+test('a resource that only the engine has is removed immediately if the service created it', async () => {
   const id = await resources.newVm()
   await resources.succeeded(await resources.removeVm(id))
   await service.sql('UPDATE simulated_vms SET is_removed = false WHERE id = $1', [id])
@@ -245,7 +245,7 @@ test('what the engine has and no record knows goes at once if it was ours', asyn
   })
 })
 
-test('what the engine has and no record knows gets an hour if it was never heard of', async () => {
+test('a resource that only the engine has is removed after an hour if the service never knew it', async () => {
   const id = uuid()
   await addStrayVm(service.database, id)
   await service.server.reconciler.reports()
@@ -278,8 +278,8 @@ const oldEvents = async () =>
   (await service.sql(`SELECT FROM events_written WHERE created_at < slipway_now() - interval '90 days'`))
     .length
 
-test('retention removes everything past its time in one turn, however much it is', async () => {
-  // The turn is the test's: of two who sweep at once, each would leave the other its pieces.
+test('retention removes all expired rows in one run', async () => {
+  // The test runs retention itself, because two concurrent runs would each leave rows to the other.
   await eventually(async () => {
     await service.clock.advance('2 minutes')
     return takeLease(service.database, { name: 'retention', holder: uuid(), ms: 1_800_000 })
@@ -319,7 +319,7 @@ test('retention removes everything past its time in one turn, however much it is
   expect(await service.sql(`SELECT FROM idempotency_keys WHERE caller = 'x'`)).toEqual([])
 })
 
-test('an idempotency key is kept for a day, and its answer with it', async () => {
+test('an idempotency key is kept for a day, and so is its response', async () => {
   const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
   const headers = { 'idempotency-key': 'a-day' }
   const first = await service.ok('diskCreate', { body, headers })
@@ -332,7 +332,7 @@ test('an idempotency key is kept for a day, and its answer with it', async () =>
   expect(await count('idempotency_keys')).toBe(0)
 })
 
-test('tokens past their time are swept', async () => {
+test('expired tokens are deleted', async () => {
   const [user] = await service.sql<{ id: string }>('SELECT id FROM users LIMIT 1')
   await tokenOf(service.database, user!)
   expect(await count('access_tokens')).toBeGreaterThan(0)
@@ -341,7 +341,7 @@ test('tokens past their time are swept', async () => {
   expect([await count('access_tokens'), await count('refresh_tokens')]).toEqual([0, 0])
 })
 
-test('a draining host is drained when its last VM has gone', async () => {
+test('a draining host is drained when its last VM is removed', async () => {
   const token = service.credentials.operator_key
   const id = await resources.newVm()
   const host = await hostOf(id)

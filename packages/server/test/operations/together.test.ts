@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** Holds up the step that operations take together, until all of them have come to it. */
+/** Blocks the step that operations share, until all of them have reached it. */
 async function gather(
   query: string,
   count: number,
@@ -43,7 +43,7 @@ async function gather(
   await blocker.end()
 }
 
-test('operations that end together end as each would by itself, but for one that was cancelled meanwhile', async () => {
+test('operations that finish in one batch end like single ones, except one that was cancelled in the meantime', async () => {
   const before = await service.sql('SELECT FROM vms')
   let begun: Awaited<ReturnType<typeof resources.createVm>>[] = []
   await gather(
@@ -70,7 +70,7 @@ test('operations that end together end as each would by itself, but for one that
   await checkInvariants(service)
 })
 
-test('deletions that end together give back what each held', async () => {
+test('deletions that finish in one batch release everything that each VM held', async () => {
   const ids = (await service.ok('vmList')).items.map(({ id }) => id)
   expect(ids.length).toBeGreaterThan(3)
   const deletions = await Promise.all(ids.map((id) => resources.removeVm(id)))

@@ -24,7 +24,7 @@ const remove = async (vm_id: string) => {
   return service.ended(operation.operation_id)
 }
 
-test('a VM is created, read, stopped, started, reset and deleted, and leaves nothing', async () => {
+test('a VM can be created, read, stopped, started, reset and deleted, and leaves nothing', async () => {
   const body = vmBody({ startup_script: '#!/bin/sh\necho hello' })
   const { operation } = await service.ok('vmCreate', { body })
   expect(operation).toMatchObject({ state: 'IN_PROGRESS', result: null, completed_at: '' })
@@ -60,7 +60,7 @@ test('a VM is created, read, stopped, started, reset and deleted, and leaves not
   expect(quotas.items.filter(({ name, used }) => used > 0 && name !== 'firewall_rules')).toEqual([])
 })
 
-test('the creation of a VM tells its steps', async () => {
+test('the creation of a VM shows its steps', async () => {
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   await service.ended(operation.operation_id)
   const { items } = await service.ok('operationSteps', { params: { operation_id: operation.operation_id } })
@@ -72,7 +72,7 @@ test('the creation of a VM tells its steps', async () => {
   await remove(operation.metadata.id)
 })
 
-test('a VM has disks attached, grown and detached, and keeps them when it goes', async () => {
+test('disks can be attached, grown and detached, and are kept when their VM is deleted', async () => {
   const { operation } = await service.ok('diskCreate', {
     body: { name: 'data', size: '1TiB', location: 'us-east1-a' },
   })
@@ -98,7 +98,7 @@ test('a VM has disks attached, grown and detached, and keeps them when it goes',
   expect((await service.ended(gone.operation.operation_id)).state).toBe('SUCCEEDED')
 })
 
-test('a VM is protected by rules that follow it', async () => {
+test('firewall rules of a VM follow its changes', async () => {
   const vm_id = await create()
   const packet = {
     direction: 'ingress',

@@ -3,7 +3,7 @@ import { useService } from '@slipway/testing/service.ts'
 import { wrongVmRecords } from '@slipway/testing/vm-records.ts'
 import { expect, test } from 'vitest'
 
-test('the record of a VM is that of its tables after every kind of change', async () => {
+test('the stored record of a VM matches its tables after every kind of change', async () => {
   const service = await useService()
   const { newVm, newDisk, act, attach, detach, succeeded } = resourcesOf(service)
   await service.clock.freeze('2026-11-10T00:00:00Z')
@@ -47,7 +47,7 @@ test.each([
   ['metered_since', `metered_since - interval '1 second'`],
   ['metered_since', 'NULL'],
   ['spent_usd_ms', 'spent_usd_ms + 3600000'],
-])('a wrong %s (%s) in the row of a VM shows in its record', async (column, value) => {
+])('a wrong %s (%s) in the row of a VM is visible in its record', async (column, value) => {
   const service = await useService()
   const { newVm, newDisk, attach, succeeded } = resourcesOf(service)
   await service.clock.freeze('2026-11-10T00:00:00Z')

@@ -3,7 +3,7 @@ import { Failure } from '../../src/domain/failure.ts'
 import { Batches, type BatchResult } from '../../src/postgres/batches.ts'
 import { TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
-/** Lists as they were worked on, and a way to hold the first one back while others gather. */
+/** Records the batches as they were processed. The first one can be blocked while others form. */
 function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<string>[]) {
   const lists: string[] = []
   let begin = () => {}
@@ -35,14 +35,14 @@ function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<stri
   return { lists, gathered }
 }
 
-test('what comes while a batch is under way goes together, in order, at most so many at once', async () => {
+test('requests that arrive while a batch runs form the next batch, in order and up to the maximum size', async () => {
   const { lists, gathered } = batchesOf((items) => items.map((item) => item.toUpperCase()))
   const answers = await gathered('a', 'b', 'c', 'd', 'e', 'f')
   expect(answers).toEqual(['A', 'B', 'C', 'D', 'E', 'F'])
   expect(lists).toEqual(['a b c d', 'e f'])
 })
 
-test('what comes in one turn of the event loop goes together', async () => {
+test('requests of one turn of the event loop form one batch', async () => {
   const lists: string[][] = []
   const work = async (items: string[]) => {
     lists.push(items)
@@ -54,7 +54,7 @@ test('what comes in one turn of the event loop goes together', async () => {
   expect(lists).toEqual([['a', 'b', 'c'], ['d']])
 })
 
-test('one that is refused, or would have to wait, holds nobody else up', async () => {
+test('a request that is refused or would have to wait does not delay the others', async () => {
   const { lists, gathered } = batchesOf((items, isAlone) =>
     items.map((item) => {
       if (item === 'bad') return new Failure('conflict', 'refused')
@@ -65,7 +65,7 @@ test('one that is refused, or would have to wait, holds nobody else up', async (
   expect(lists).toEqual(['good bad slow', 'slow alone'])
 })
 
-test('a list that fails as a whole is done one by one, and only the one at fault fails', async () => {
+test('a batch that fails as a whole is repeated one by one, and only the failing request fails', async () => {
   const { lists, gathered } = batchesOf((items) => {
     if (items.includes('poison')) throw new Error('broken')
     return items
@@ -74,7 +74,7 @@ test('a list that fails as a whole is done one by one, and only the one at fault
   expect(lists).toEqual(['one poison two', 'one alone', 'poison alone', 'two alone'])
 })
 
-test('a list whose commit may have happened is not done again', async () => {
+test('a batch whose commit may have happened is not repeated', async () => {
   const { lists, gathered } = batchesOf(() => {
     throw new UnknownOutcome('the connection broke at the commit')
   })

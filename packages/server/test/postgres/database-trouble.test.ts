@@ -65,20 +65,20 @@ const unavailable = (message: RegExp) => ({
   body: { code: 'unavailable', message: expect.stringMatching(message) },
 })
 
-test('while all connections are silent readiness fails in time, and afterwards the same process serves again', async () => {
+test('while all connections are silent, readiness fails in time, and afterwards the same process serves again', async () => {
   expect((await ask('GET', '/readyz')).status).toBe(200)
   await createVm()
   wire.stall()
   const body = vmBody()
   const writes = [createVm(body), createVm()]
   const reads = [ask('GET', inProject('/vms')), ask('GET', inProject('/disks'))]
-  // The deadline is the one of the check itself: nothing else can end it while the database is silent.
+  // The deadline is that of the check itself, because nothing else can end the check while the database is silent.
   expect(await ask('GET', '/readyz')).toMatchObject(unavailable(/temporarily unavailable/))
   expect((await ask('GET', '/healthz')).status).toBe(200)
   wire.silence()
   // The first check only notes what was received before.
   vi.advanceTimersByTime(25_000)
-  // Every request is answered. One that was waiting for a connection may have got a new one.
+  // Every request gets a response. A request that was waiting for a connection may have got a new one.
   for (const answer of await Promise.all([...writes, ...reads]))
     if (answer.status !== 200) expect(answer).toMatchObject(unavailable(/unavailable|unknown/))
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
@@ -93,7 +93,7 @@ test('while all connections are silent readiness fails in time, and afterwards t
   })
 })
 
-test('a read-only database is reported as such, and is left for the one that accepts writes', async () => {
+test('a read-only database is reported as such, and the service switches to one that accepts writes', async () => {
   await createVm()
   const name = new URL(database.url).pathname.slice(1)
   await sql(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
@@ -101,7 +101,7 @@ test('a read-only database is reported as such, and is left for the one that acc
   await eventually(async () => /is read-only/.test((await createVm()).body.message))
   expect(await ask('GET', '/readyz')).toMatchObject(unavailable(/is read-only/))
   expect((await ask('GET', inProject('/vms'))).status).toBe(200)
-  // Sessions that were opened before stay read-only: only new connections find what has changed.
+  // Existing sessions stay read-only. Only new connections see the change.
   await sql(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
   await eventually(async () => (await createVm()).status === 200)
@@ -126,7 +126,7 @@ test.each([
   expect((await createVm()).status).toBe(200)
 })
 
-test('a request whose commit may have taken place says so, and is safe to send again', async () => {
+test('a request whose commit may have happened says so, and is safe to repeat', async () => {
   const body = vmBody()
   wire.cutAtCommitOf(body.name, false)
   const { status, body: error } = await createVm(body)

@@ -4,7 +4,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Database, TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
 
-/** A database with four connections that wait, and what it says of those it lost. */
+/** A database with four idle connections, and its log about lost connections. */
 async function withConnections() {
   const store = await createDatabase()
   onTestFinished(() => store.drop())
@@ -15,7 +15,7 @@ async function withConnections() {
   return { database, pids, lost }
 }
 
-test('connections that are lost are said once each, without what the client holds', async () => {
+test('each lost connection is logged once, without the internals of the client', async () => {
   const { database, pids, lost } = await withConnections()
   for (const pid of pids) process.kill(pid, 'SIGTERM')
   await eventually(() => lost.length === 4)
@@ -28,7 +28,7 @@ test('connections that are lost are said once each, without what the client hold
   expect(lost).toHaveLength(4)
 })
 
-test('a database that closes loses no connection', async () => {
+test('closing the database logs no lost connection', async () => {
   const { database, pids, lost } = await withConnections()
   const ends = new Promise<void>((resolve) => {
     let left = pids.length
@@ -44,7 +44,7 @@ test('a database that closes loses no connection', async () => {
   expect(lost).toEqual([])
 })
 
-test('a connection that breaks while writes and commit are under way together leaves the outcome unknown', async () => {
+test('a connection that breaks while writes and the commit are in progress leaves the outcome unknown', async () => {
   const { database } = await withConnections()
   const broken = database.transaction(async (tx) => {
     await tx.query({ text: 'SELECT 1' })
@@ -54,7 +54,7 @@ test('a connection that breaks while writes and commit are under way together le
   await database.close()
 })
 
-test('what is read ahead goes with the commit, sees what was written, and harms nothing if it fails', async () => {
+test('reads sent with the commit see the written rows, and a failing read does no harm', async () => {
   const store = await createDatabase()
   onTestFinished(() => store.drop())
   // A request that kept the only connection would block the next one.
@@ -92,7 +92,7 @@ test('what is read ahead goes with the commit, sees what was written, and harms 
   await database.close()
 })
 
-test('a transaction begins anew when what a statement insists on is not so', async () => {
+test('a transaction is restarted when an assertion in a statement fails', async () => {
   const { database } = await withConnections()
   let attempts = 0
   const said = await database.transaction(async (tx) => {
@@ -104,14 +104,14 @@ test('a transaction begins anew when what a statement insists on is not so', asy
   await database.close()
 })
 
-test('a transaction is tried again at once, then after pauses that grow, and gives up in the end', async () => {
+test('a transaction is retried immediately, then after growing pauses, and finally gives up', async () => {
   const { database } = await withConnections()
   vi.spyOn(Math, 'random').mockReturnValue(0.5)
   const timers = vi.spyOn(globalThis, 'setTimeout')
   onTestFinished(() => void vi.restoreAllMocks())
   const steps: (string | number)[] = []
   const failing = database.transaction(async () => {
-    // The timers of connections are for seconds.
+    // The timers of connections last seconds.
     const pauses = timers.mock.calls.splice(0).map(([, ms]) => ms ?? 0)
     steps.push(...pauses.filter((ms) => ms < 1_000), 'attempt')
     throw new TryAgain('somebody was faster')

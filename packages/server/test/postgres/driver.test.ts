@@ -9,8 +9,8 @@ import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
 import { ask } from '../../src/postgres/prepared.ts'
 
-// prepared.ts, joined-socket.ts and connections.ts in src/postgres use parts of the driver that it does not document. A new
-// version of the driver is taken over by reading these files again, and then changing the version here.
+// prepared.ts, joined-socket.ts and connections.ts in src/postgres use undocumented parts of the driver. Before
+// upgrading the driver, check these files against the new version, then change the version here.
 const knownVersion = '8.23.1'
 
 test('the driver is pinned to the version whose private parts are known', () => {
@@ -33,7 +33,8 @@ test('the driver has every private part that prepared statements use', async () 
     expect(connection[field], `connection.${field}`).toBeTypeOf('object')
   expect(connection.stream).toBeInstanceOf(JoinedSocket)
   expect((pg as unknown as { utils: Record<string, unknown> }).utils.prepareValue).toBeTypeOf('function')
-  // The driver calls these methods of a query. Ours has the prototype of the driver's, so that the driver takes it.
+  // The driver calls these methods of a query. Our class has the prototype of the driver's class, so that the driver
+  // accepts it.
   for (const method of ['submit', 'handleRowDescription', 'handleDataRow', 'handleCommandComplete'])
     expect(Reflect.get(pg.Query.prototype, method), `Query.${method}`).toBeTypeOf('function')
   for (const method of ['handleError', 'handleReadyForQuery', 'handleEmptyQuery'])
@@ -45,7 +46,7 @@ test('the driver has every private part that prepared statements use', async () 
   expect(isReady()).toBe(false)
   await asked
   expect(isReady()).toBe(true)
-  // The driver itself notes what a connection has prepared.
+  // The driver itself records which statements a connection has prepared.
   await ask(client, { name: 'noted', text: 'SELECT 1' })
   expect(connection).toMatchObject({ parsedStatements: { noted: 'SELECT 1' }, submittedNamedStatements: {} })
 })

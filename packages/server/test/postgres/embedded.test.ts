@@ -28,7 +28,7 @@ afterAll(() => bench.launcher.clear())
 
 const dataDir = bench.launcher.newDataDir('one')
 
-test('a server starts PostgreSQL, durable and reachable by socket and password only', async () => {
+test('a server starts PostgreSQL with durable writes, reachable only by socket and password', async () => {
   const embedded = await openEmbedded({ dataDir, log: quiet })
   const [row] = await query(
     embedded.url,
@@ -51,7 +51,7 @@ test('a server finds its rows again at the next start', async () => {
   await second.stop()
 })
 
-test('a copy of what a stopped server has is a store of its own, beside the first', async () => {
+test('a copy of the data of a stopped server is an independent database', async () => {
   const copy = bench.launcher.newDataDir('copy')
   execFileSync('cp', ['-a', `${dataDir}/.`, copy])
   const [first, second] = [
@@ -79,7 +79,7 @@ test('the service is not a superuser, so it cannot run programs or read files th
   await embedded.stop()
 })
 
-test('a store that a superuser made becomes the service’s at the next start, with its rows', async () => {
+test('a database created by a superuser belongs to the service after the next start, with its rows', async () => {
   const oldDir = bench.launcher.newDataDir('old')
   const before = await openEmbedded({ dataDir: oldDir, log: quiet })
   const elsewhere = before.superuserUrl.replace(/slipway$/, 'postgres')
@@ -115,7 +115,7 @@ test('a server passes settings on to PostgreSQL', async () => {
   await embedded.stop()
 })
 
-test('a server runs PostgreSQL in a session of its own, out of reach of Ctrl-C', async () => {
+test('a server runs PostgreSQL in a separate session, out of reach of Ctrl-C', async () => {
   const server = bench.run(dataDir)
   await server.line('ready')
   const pid = postmasterPid(dataDir)!
@@ -124,7 +124,7 @@ test('a server runs PostgreSQL in a session of its own, out of reach of Ctrl-C',
   expect(await server.end('SIGTERM')).toBe(0)
 })
 
-test('a server brings PostgreSQL back when it is killed', async () => {
+test('a server restarts PostgreSQL when it is killed', async () => {
   const lines: string[] = []
   const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
   await killAndWait(postmasterPid(dataDir)!, 'SIGKILL')
@@ -134,7 +134,7 @@ test('a server brings PostgreSQL back when it is killed', async () => {
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
-test('a server brings PostgreSQL back when its socket is swept away', async () => {
+test('a server restarts PostgreSQL when its socket is deleted', async () => {
   const lines: string[] = []
   const embedded = await openEmbedded({ dataDir, log: (line) => lines.push(line) })
   rmSync(socketDirOf(dataDir), { recursive: true })
@@ -143,14 +143,14 @@ test('a server brings PostgreSQL back when its socket is swept away', async () =
   await embedded.stop()
 })
 
-test('a server starts PostgreSQL where the noted pid belongs to another process', async () => {
+test('a server starts PostgreSQL if the recorded pid belongs to another process', async () => {
   writeFileSync(pidFileOf(dataDir), `${process.pid}\n${join(homeOf(dataDir)!, 'data')}\n1\n5432\n/tmp\n\n`)
   const embedded = await openEmbedded({ dataDir, log: quiet })
   expect(await query(embedded.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }])
   await embedded.stop()
 })
 
-test('a server refuses the data of another PostgreSQL version in one line', async () => {
+test('a server rejects the data of another PostgreSQL version with a one-line error', async () => {
   const versionFile = join(homeOf(dataDir)!, 'data/PG_VERSION')
   const version = readFileSync(versionFile, 'utf8')
   writeFileSync(versionFile, '15\n')
@@ -160,7 +160,7 @@ test('a server refuses the data of another PostgreSQL version in one line', asyn
   expect(failure.message).toMatch(/written by PostgreSQL 15, but this is PostgreSQL \d+$/)
 })
 
-test('a server says in one line what PostgreSQL did not like', async () => {
+test('a server reports in one line why PostgreSQL did not start', async () => {
   const failure = await openEmbedded({ dataDir, log: quiet, settings: { max_connections: 'many' } }).catch(
     (error) => error,
   )
@@ -170,7 +170,7 @@ test('a server says in one line what PostgreSQL did not like', async () => {
 
 const sharedDir = bench.launcher.newDataDir('several')
 
-test('several servers on one data directory share one PostgreSQL, and the last to leave stops it', async () => {
+test('several servers on one data directory share one PostgreSQL, and the last to stop ends it', async () => {
   const servers = [bench.run(sharedDir), bench.run(sharedDir), bench.run(sharedDir)]
   const startTimes = await Promise.all(servers.map((server) => server.line('ready')))
   expect(new Set(startTimes).size).toBe(1)
@@ -181,7 +181,7 @@ test('several servers on one data directory share one PostgreSQL, and the last t
   expect(postmasterPid(sharedDir)).toBeUndefined()
 })
 
-test('several servers on one data directory do not count one that was killed', async () => {
+test('a killed server does not count among several servers on one data directory', async () => {
   const killed = bench.run(sharedDir)
   const startTime = await killed.line('ready')
   await killed.end('SIGKILL')
@@ -191,7 +191,7 @@ test('several servers on one data directory do not count one that was killed', a
   expect(postmasterPid(sharedDir)).toBeUndefined()
 })
 
-test('several servers on one data directory always find it working while others come and go', async () => {
+test('PostgreSQL always works for a server while others on its data directory start and stop', async () => {
   const visit = async () => {
     const embedded = await openEmbedded({ dataDir: sharedDir, log: quiet, settings: { fsync: 'off' } })
     expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
@@ -204,7 +204,7 @@ test('several servers on one data directory always find it working while others 
   expect(postmasterPid(sharedDir)).toBeUndefined()
 })
 
-test('several servers on one data directory take a postmaster that became a zombie for dead', async () => {
+test('several servers on one data directory treat a zombie postmaster as dead', async () => {
   const parent = bench.run(sharedDir)
   const startTime = await parent.line('ready')
   const pid = postmasterPid(sharedDir)!
@@ -217,7 +217,7 @@ test('several servers on one data directory take a postmaster that became a zomb
   await parent.end('SIGKILL')
 })
 
-test('several servers on one data directory lose no acknowledged row by kills in the middle of writes', async () => {
+test('several servers on one data directory lose no acknowledged row when they are killed during writes', async () => {
   const acknowledged = new Set<string>()
   for (let round = 0; round < kills; round++) {
     const server = bench.run(sharedDir, { mode: 'write' })
@@ -237,7 +237,7 @@ test('several servers on one data directory lose no acknowledged row by kills in
   expect([...acknowledged].filter((id) => !stored.has(id))).toEqual([])
 })
 
-test('a data directory deeper than a socket path can be works', async () => {
+test('a data directory whose path is too long for a socket works', async () => {
   const dataDir = bench.launcher.newDataDir(join('deep', 'd'.repeat(100), 'e'.repeat(100), 'data'))
   const embedded = await openEmbedded({ dataDir, log: quiet })
   expect(await query(embedded.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
@@ -245,7 +245,7 @@ test('a data directory deeper than a socket path can be works', async () => {
 })
 
 test.skipIf(!isRoot)(
-  'an ordinary user without a home, and with packages that it cannot write, can start PostgreSQL',
+  'an ordinary user without a home directory and with read-only packages can start PostgreSQL',
   async () => {
     const parent = join(bench.dir, 'nobody')
     mkdirSync(parent)
@@ -258,12 +258,15 @@ test.skipIf(!isRoot)(
   },
 )
 
-test.skipIf(!isRoot)('an ordinary user is told which data directory it may not use', async () => {
-  const dataDir = bench.launcher.newDataDir('forbidden')
-  mkdirSync(dataDir, { mode: 0o700 })
-  const server = bench.run(dataDir, { uid: NOBODY, gid: NOBODY })
-  expect(await server.line('failed')).toMatch(/^cannot use .*forbidden.*: permission denied/)
-})
+test.skipIf(!isRoot)(
+  'the error for an ordinary user names the data directory that cannot be used',
+  async () => {
+    const dataDir = bench.launcher.newDataDir('forbidden')
+    mkdirSync(dataDir, { mode: 0o700 })
+    const server = bench.run(dataDir, { uid: NOBODY, gid: NOBODY })
+    expect(await server.line('failed')).toMatch(/^cannot use .*forbidden.*: permission denied/)
+  },
+)
 
 test.skipIf(!isRoot)('root can start PostgreSQL from a clone in a private home directory', async () => {
   const home = join(bench.dir, 'private')

@@ -46,7 +46,7 @@ const insertNow = gatheredChange(async (tx: Tx, wanted: string[]) => {
 const together = <Result>(wanted: string[], work: (tx: Tx, name: string) => Promise<Result>) =>
   transactTogether(database, wanted, false, work)
 
-test('calls of one turn become one, and a refusal is that of its own request alone', async () => {
+test('calls of one event loop turn are merged, and a refusal affects only its own request', async () => {
   const results = await together(['one', 'Two', 'three'], async (tx, name) => {
     await check(tx, name)
     await insert(tx, name)
@@ -57,7 +57,7 @@ test('calls of one turn become one, and a refusal is that of its own request alo
   expect(await names()).toEqual(['one', 'three'])
 })
 
-test('a request that reaches a call later than the others is not left behind', async () => {
+test('a request that reaches a call later than the others is still processed', async () => {
   await together(['one', 'two'], async (tx, name) => {
     if (name === 'two') await tx.query({ text: 'SELECT pg_sleep(0.02)' })
     await insert(tx, await check(tx, name))
@@ -81,7 +81,7 @@ test('a request that reaches a call later than the others sees what they have cl
   expect(results).toEqual([0, 1, 2])
 })
 
-test('of two requests that claim the same, the second leaves the batch, and the same request may claim twice', async () => {
+test('if two requests claim the same thing, the second leaves the batch; one request may claim it twice', async () => {
   const results = await together(['one', 'two', 'one'], async (tx, name) => {
     await claim(tx, name)
     return claim(tx, name)
@@ -106,7 +106,7 @@ for (const [how, write] of [
     (tx: Tx, name: string) => tx.query({ text: 'INSERT INTO notes (name) VALUES ($1)', values: [name] }),
   ],
 ] as const)
-  test(`a request that fails after a write (${how}) is rolled back, and the others are done one by one`, async () => {
+  test(`a request that fails after a write (${how}) is rolled back, and the others are repeated one by one`, async () => {
     const batches = new Batches<string, string>({
       maxItems: 8,
       handle: (wanted, isAlone) =>
@@ -123,7 +123,7 @@ for (const [how, write] of [
     expect((await names()).sort()).toEqual(['one', 'three'])
   })
 
-test('queued writes come before the next statement of the transaction, in the order of their first calls', async () => {
+test('queued writes run before the next statement of the transaction, in the order of their first calls', async () => {
   const seen = await database.transaction(async (tx) => {
     await insert(tx, 'one')
     await insert(tx, 'two')
@@ -136,7 +136,7 @@ test('queued writes come before the next statement of the transaction, in the or
   expect(await names()).toEqual(['one', 'two', 'three'])
 })
 
-test('a queued write that fails makes the transaction fail by its error', async () => {
+test('a queued write that fails makes the transaction fail with its error', async () => {
   await insertNow(database.withoutTransaction, 'one')
   const failing = database.transaction((tx) => insert(tx, 'one'))
   await expect(failing).rejects.toThrow(/duplicate key/)

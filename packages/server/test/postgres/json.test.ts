@@ -36,7 +36,7 @@ afterAll(async () => {
 const written = async (sql: string, values: unknown[] = []): Promise<string> =>
   (await database.query({ text: `SELECT ${sql} AS written`, values })).rows[0].written
 
-test('whatever a text holds, it is written as JavaScript would', async () => {
+test('every string is encoded as JSON.stringify would', async () => {
   const sql = jsonSql(list(text('$1::text'), object({ name: text('$2::text') })))
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }), async (a, b) => {
@@ -47,7 +47,7 @@ test('whatever a text holds, it is written as JavaScript would', async () => {
   )
 })
 
-test('values of every kind are written as they are, and what is unset as an empty text', async () => {
+test('values of every kind are encoded, and NULL becomes an empty string', async () => {
   const sql = jsonSql(
     object({
       id: plain(`'01890a5d-ac96-774b-bcce-b302099a8057'::uuid`),
@@ -86,18 +86,18 @@ test('values of every kind are written as they are, and what is unset as an empt
   )
 })
 
-test('a record may have more members than a function of PostgreSQL has arguments', async () => {
+test('a record may have more members than a PostgreSQL function has arguments', async () => {
   const members = Array.from({ length: 130 }, (_, n) => [`m${n}`, number(String(n))] as const)
   const record = JSON.parse(await written(jsonSql(object(Object.fromEntries(members)))))
   expect(record).toEqual(Object.fromEntries(members.map(([name], n) => [name, n])))
 })
 
-test('written JSON counts as what it holds where it becomes part of another', () => {
+test('encoded JSON is embedded in other JSON as its content', () => {
   expect(JSON.stringify({ a: new JsonText('{"b":1}') })).toBe('{"a":{"b":1}}')
   expect(jsonTextOf(new JsonText('{"b" : 1}'))).toBe('{"b" : 1}')
 })
 
-test('reads of one turn are one statement, each key once, and a transaction reads for itself', async () => {
+test('reads of one event loop turn share one statement with each key once, and a transaction reads separately', async () => {
   const double = keyedStatement<{ doubled: number }, { n: number }>(
     'test_double',
     'SELECT w.n, 2 * w.n AS doubled FROM unnest(:n::int[]) AS w (n) WHERE w.n > 0',
@@ -121,7 +121,7 @@ test('reads of one turn are one statement, each key once, and a transaction read
   expect(inTransaction?.doubled).toBe(8)
 })
 
-test('a row answers those who asked by its whole key, and nobody who knew half of it', async () => {
+test('a row is returned only to reads that match its whole key', async () => {
   const owned = keyedStatement<{ what: string }, { owner: string; n: number }>(
     'test_owned',
     `SELECT t.owner, t.n, t.what FROM (VALUES ('a', 1, 'apple'), ('b', 2, 'pear')) AS t (owner, n, what)
@@ -139,7 +139,7 @@ test('a row answers those who asked by its whole key, and nobody who knew half o
   expect(alone).toEqual(found)
 })
 
-test('reads wait together while one is under way, but not for one that does not end', async () => {
+test('reads are batched while another read is in progress, but do not wait for one that hangs', async () => {
   const triple = keyedStatement<{ tripled: number }, { n: number }>(
     'test_triple',
     'SELECT w.n, 3 * w.n AS tripled FROM unnest(:n::int[]) AS w (n)',
@@ -159,7 +159,7 @@ test('reads wait together while one is under way, but not for one that does not 
   const first = ask(1)
   await eventually(() => begun.length === 1)
   const others = [ask(2), ask(3)]
-  // They are not with the first, and do not wait for its end.
+  // They are not in the first batch, and do not wait for its end.
   await eventually(() => begun.length === 2)
   expect(keys()).toEqual([[1], [2, 3]])
   const last = [ask(4), ask(5)]
@@ -171,7 +171,7 @@ test('reads wait together while one is under way, but not for one that does not 
   expect((await Promise.all([first, ...last])).map((row) => row?.tripled)).toEqual([3, 12, 15])
 })
 
-test('those who ask again as soon as they are answered go with those who waited meanwhile', async () => {
+test('reads that follow a finished read join the batch that was waiting', async () => {
   const echo = keyedStatement<object, { n: number }>(
     'test_echo',
     'SELECT w.n FROM unnest(:n::int[]) AS w (n)',
@@ -196,7 +196,7 @@ test('those who ask again as soon as they are answered go with those who waited 
   expect(begun).toEqual([[1], [3, 2]])
 })
 
-test('a statement that fails fails all who share it, and nobody after them', async () => {
+test('a failing statement fails all reads that share it, and no later ones', async () => {
   const divide = keyedStatement<{ share: number }, { n: number }>(
     'test_divide',
     'SELECT w.n, 12 / w.n AS share FROM unnest(:n::int[]) AS w (n)',
@@ -206,7 +206,7 @@ test('a statement that fails fails all who share it, and nobody after them', asy
   expect(await divide.one(database, { n: 3 })).toMatchObject({ share: 4 })
 })
 
-test('those who wait for the same share an answer that is looked for after they asked, and a failure is not kept', async () => {
+test('identical concurrent reads share one result that is read after they were requested, and a failure is not cached', async () => {
   const looks: string[] = []
   const look = sharedRead(async (_db, question: { about: string }) => {
     looks.push(question.about)
@@ -222,7 +222,7 @@ test('those who wait for the same share an answer that is looked for after they 
   await database.transaction(async (tx) => expect(await look(tx, { about: 'a' })).toBe('a 6'))
 })
 
-test('a question that was answered or failed is forgotten', async () => {
+test('a shared read that finished or failed is released from memory', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const look = sharedRead(async (_db, { about }: { about: string }) => {

@@ -61,7 +61,7 @@ test('a migration that fails leaves nothing behind and can be repeated', async (
   expect(await versionsOf(query)).toHaveLength(migrations().length)
 })
 
-test('a number belongs to one migration', () => {
+test('two migrations cannot have the same number', () => {
   const versions = migrations().map(({ version }) => version)
   expect(versions).toEqual([...new Set(versions)].toSorted((a, b) => a - b))
   expect(versions[0]).toBe(100)

@@ -7,7 +7,7 @@ import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
 import type { QueryResult } from '../../src/postgres/prepared.ts'
 
-/** A database with one connection, so that each statement meets what the one before left. */
+/** A database with one connection, so that each statement runs after the previous one on the same connection. */
 async function withOneConnection(): Promise<Database> {
   const store = await createDatabase()
   onTestFinished(() => store.drop())
@@ -34,7 +34,7 @@ const rowOf = (text: string) => ({
   nothing: null,
 })
 
-test('a named statement answers alike when its rows are described, when several are under way, and after', async () => {
+test('a named statement returns the same rows on first use, pipelined, and afterwards', async () => {
   const database = await withOneConnection()
   const ask = async (text: string) => (await database.query({ ...everyKind, values: valuesOf(text) })).rows
   const [one, two] = await database.transaction((tx) =>
@@ -45,7 +45,7 @@ test('a named statement answers alike when its rows are described, when several 
   expect(await ask('four')).toEqual([rowOf('four')])
 })
 
-test('rows are those that the driver makes', async () => {
+test('rows equal those of the original driver', async () => {
   const database = await withOneConnection()
   const text = `SELECT $1::bytea AS bytes, '{1,NULL}'::integer[] AS numbers, '{a,"b c"}'::text[] AS words,
                        1.10::numeric AS exact, 'infinity'::timestamptz AS never, '10.0.0.1'::inet AS address,
@@ -67,7 +67,7 @@ test('rows are described once for each connection', async () => {
     await database.query(wide)
     received.push(stream.bytesRead - before)
   }
-  // The first is also told that the statement is prepared.
+  // The first response also contains the confirmation that the statement is prepared.
   expect(received[0]).toBeGreaterThan(received[1]! + 'ParseComplete'.length + nameOfColumn.length)
   expect(received[1]).toBe(received[2])
 })
@@ -78,7 +78,7 @@ async function connectionOf(database: Database): Promise<{ stream: { bytesRead: 
   return (client as unknown as { connection: { stream: { bytesRead: number } } }).connection
 }
 
-test('a named statement says how many rows it touched', async () => {
+test('a named statement returns the number of affected rows', async () => {
   const database = await withOneConnection()
   await database.query({ text: 'CREATE TABLE things (n integer)' })
   const insert = { name: 'things_insert', text: 'INSERT INTO things SELECT generate_series(1, $1)' }
@@ -95,7 +95,7 @@ test('a named statement says how many rows it touched', async () => {
   expect((await database.query(remove)).rowCount).toBe(0)
 })
 
-test('what a statement or its values do wrong is told, and the connection goes on', async () => {
+test('an error in a statement or its values is reported, and the connection stays usable', async () => {
   const database = await withOneConnection()
   const { stream } = await connectionOf(database)
   // For a statement outside of a transaction, the pool closes the connection after the error.
@@ -119,7 +119,7 @@ test('what a statement or its values do wrong is told, and the connection goes o
   expect((await connectionOf(database)).stream).toBe(stream)
 })
 
-test('what comes behind a statement that failed fails with it, and is prepared the next time', async () => {
+test('statements pipelined after a failed one fail too, and are prepared the next time', async () => {
   const database = await withOneConnection()
   const names = ['first', 'second', 'third']
   const askAll = (divisor: number) =>
@@ -141,7 +141,7 @@ test('what comes behind a statement that failed fails with it, and is prepared t
 
 const withCodes = (codes: string[]) => Object.assign(new Error('statements failed'), { codes })
 
-test('calls that are under way when their connection is lost fail, and the next ones have another', async () => {
+test('calls in progress fail when their connection is lost, and later calls use another connection', async () => {
   const database = await withOneConnection()
   const end = { name: 'end_myself', text: 'SELECT pg_terminate_backend(pg_backend_pid())' }
   const one = { name: 'one', text: 'SELECT 1 AS one' }
@@ -158,7 +158,7 @@ test('calls that are under way when their connection is lost fail, and the next 
   }
 })
 
-test('an error of a statement leads to whoever asked', async () => {
+test('the stack trace of a statement error contains the caller', async () => {
   const database = await withOneConnection()
   const asked = database.transaction(async (tx) => {
     await tx.query({ name: 'by_zero', text: 'SELECT 1 / 0' })
@@ -167,7 +167,7 @@ test('an error of a statement leads to whoever asked', async () => {
   expect(error.stack).toContain('prepared.test.ts')
 })
 
-test('what is written in one turn goes out in one piece', async () => {
+test('writes of one event loop turn are sent as one packet', async () => {
   const server = createServer()
   onTestFinished(() => void server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -183,7 +183,7 @@ test('what is written in one turn goes out in one piece', async () => {
       socket.write(word)
       await null
     }
-    // Nothing has left yet.
+    // Nothing has been sent yet.
     expect(socket.writableLength).toBe(words.join('').length)
     const [received] = await once(other, 'data')
     expect(String(received)).toBe(words.join(''))

@@ -6,17 +6,17 @@ import { uuid } from '../../src/domain/ids.ts'
 import { takeLease } from '../../src/postgres/leases.ts'
 
 /**
- * What one of each may ask of the database. A change that needs more says here why; one that needs less lowers the
+ * How much each request may use the database. A change that needs more explains it here; one that needs less lowers the
  * number.
  */
 const budget = {
-  // Two of each look in the change's own transaction who calls and for which project: requests gather before it. The stamper
-  // and the webhooks that it wakes are not counted: what they do for one of them, they do for many.
+  // Two statements of each read the caller and the project in the transaction of the batch, because the batch forms
+  // before it. The stamper and the webhooks that it wakes are not counted, because they process many events at once.
   creation: { statements: 16, roundTrips: 5, commits: 5 },
   deletion: { statements: 22, roundTrips: 14, commits: 7 },
   'GET of a VM': { statements: 1, roundTrips: 1, commits: 1 },
   'GET of an operation': { statements: 1, roundTrips: 1, commits: 1 },
-  // One for the statements with its beginning, one for its end.
+  // One round trip for BEGIN and the statements, one for COMMIT.
   transaction: { statements: 3, roundTrips: 2, commits: 1 },
 }
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** How often each statement was sent, and each kind of transaction committed, while the work was done. */
+/** Counts how often each statement was sent, and each kind of transaction committed, during the work. */
 async function sentDuring(work: () => Promise<unknown>): Promise<Map<string, number>> {
   const { traffic } = service.database
   const sent = new Map<string, number>()
@@ -39,7 +39,7 @@ async function sentDuring(work: () => Promise<unknown>): Promise<Map<string, num
 const total = (sent: Map<string, number>, what: 'statement' | 'round trip' | 'commit'): number =>
   [...sent].reduce((sum, [name, count]) => sum + (name.startsWith(what) ? count : 0), 0)
 
-/** What is known for half a second is known now: a slow machine looks no more often than a quick one. */
+/** Fills the caches that last half a second, so that a slow machine reads no more often than a fast one. */
 async function warmUp(): Promise<void> {
   await service.ok('vmList')
   await service.simulator().inspectVm({ id: uuid(), host: '' })
@@ -92,7 +92,7 @@ test('a creation and a deletion stay within their budget of statements, round tr
   await expectWithin('deletion', { before: create, work: remove, after })
 })
 
-test('creations that come together cost less than half each of one that comes alone', async () => {
+test('concurrent creations each cost less than half of a single one', async () => {
   const { newVm, removeVm, succeeded } = resourcesOf(service)
   const together = 8
   /** The cost of a batch divided by the cost of the same requests one by one. */
@@ -106,7 +106,7 @@ test('creations that come together cost less than half each of one that comes al
     const { statements, commits } = budget.creation
     return Math.max(total(sent, 'statement') / statements, total(sent, 'commit') / commits) / together
   }
-  // A busy machine tears rounds apart, and in some the process does what it does now and then: one has to be whole.
+  // A busy machine splits some batches, and background tasks run in some rounds, so one good round is enough.
   await expect.poll(shareOfARound).toBeLessThan(1 / 2)
 })
 
@@ -120,7 +120,7 @@ test('a GET of a record takes one statement', async () => {
   await expectWithin('GET of an operation', { work: () => service.ok('operationGet', { params }) })
 })
 
-test('what a transaction sends without waiting is one round trip, its beginning included', async () => {
+test('pipelined statements of a transaction take one round trip, including BEGIN', async () => {
   const { database } = service
   const work = () =>
     database.transaction((tx) => Promise.all([1, 2, 3].map((n) => tx.query({ text: `SELECT ${n}` }))))
@@ -128,7 +128,7 @@ test('what a transaction sends without waiting is one round trip, its beginning 
 })
 
 test.each([false, true])(
-  'a statement that only the commit waits for takes its transaction back by its own error (others follow: %s)',
+  'a failing statement that is awaited at commit rolls back its transaction with its own error (others follow: %s)',
   async (isFollowed) => {
     const { database } = service
     const lease = (holder = uuid()) => ({ name: `taken back ${isFollowed}`, holder, ms: 60_000 })
@@ -142,7 +142,7 @@ test.each([false, true])(
   },
 )
 
-test('metrics show what the process has asked of the database', async () => {
+test('metrics show how much the process uses the database', async () => {
   const { statements } = service.database.traffic
   const text = await (await fetch(`${service.url}/metrics`)).text()
   expect(Number(/^slipway_database_statements_total (\d+)$/m.exec(text)![1])).toBeGreaterThanOrEqual(

@@ -15,7 +15,7 @@ async function open(count: number): Promise<Signals[]> {
   return all
 }
 
-test('another process hears which operations ended, however many they are', async () => {
+test('another process is notified of every operation that ended, even of a thousand', async () => {
   const [here, there] = await open(2)
   const heard: string[] = []
   there!.on('ended', (ids) => heard.push(...(ids ?? [])))
@@ -25,7 +25,7 @@ test('another process hears which operations ended, however many they are', asyn
   expect(heard.toSorted()).toEqual(ids.toSorted())
 })
 
-test('a hint about anything swallows those about something', async () => {
+test('a signal without an id replaces pending signals with ids', async () => {
   const [here, there] = await open(2)
   const heard: (string[] | undefined)[] = []
   there!.on('ended', (ids) => heard.push(ids))
@@ -36,7 +36,7 @@ test('a hint about anything swallows those about something', async () => {
   expect(heard).toEqual([undefined])
 })
 
-test('a process acts upon the hints of many no more often than upon those of one', async () => {
+test('signals of many processes are handled no more often than signals of one', async () => {
   const [listener, ...speakers] = await open(6)
   let count = 0
   listener!.on('operations', () => count++)
@@ -47,11 +47,11 @@ test('a process acts upon the hints of many no more often than upon those of one
   }
   await eventually(() => count > 0)
   const elapsedMs = performance.now() - begun
-  // Once in twenty milliseconds, as with one speaker; five speakers would make it five times as often.
+  // Once in twenty milliseconds, as with one sender. Without the limit, five senders would make it five times as often.
   expect(count).toBeLessThanOrEqual(Math.ceil(elapsedMs / 20) + 1)
 })
 
-test('a wake-up is for this process alone', async () => {
+test('a wake-up reaches only this process', async () => {
   const [here, there] = await open(2)
   const heard: string[] = []
   here!.on('operations', () => heard.push('here'))

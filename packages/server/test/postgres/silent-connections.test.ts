@@ -25,7 +25,7 @@ async function openWire() {
   return { wire, store }
 }
 
-/** A database with idle connections, each of which gives up after 400 ms. */
+/** A database with idle connections, each of which times out after 400 ms. */
 async function withIdleConnections(options: Partial<DatabaseOptions> = {}) {
   const { wire } = await openWire()
   const database = new Database({ url: wire.url, poolSize: 4, responseMs: 400, ...options })
@@ -34,7 +34,7 @@ async function withIdleConnections(options: Partial<DatabaseOptions> = {}) {
   return { wire, database }
 }
 
-test('a statement on a connection that fell silent fails, and the next one has a new connection', async () => {
+test('a statement on a connection that fell silent fails, and the next one gets a new connection', async () => {
   const { wire, database } = await withIdleConnections()
   wire.silence()
   const error = await database.query(one).catch((reason) => reason)
@@ -42,7 +42,7 @@ test('a statement on a connection that fell silent fails, and the next one has a
   expect((await database.query(one)).rows).toEqual([{ one: 1 }])
 })
 
-test('one overdue response also ends the idle connections that are as silent', async () => {
+test('one overdue response also closes idle connections that have been silent for as long', async () => {
   const lost: Error[] = []
   const { wire, database } = await withIdleConnections({ onError: (error) => lost.push(error) })
   wire.silence()
@@ -52,7 +52,7 @@ test('one overdue response also ends the idle connections that are as silent', a
   expect(all.map(({ rows }) => rows[0].one)).toEqual([1, 1, 1, 1])
 })
 
-test('a connection that falls silent before its commit fails the transaction, and at the commit leaves it unknown', async () => {
+test('a connection that falls silent before its commit fails the transaction, and during the commit leaves its outcome unknown', async () => {
   const { wire, database } = await withIdleConnections()
   const before = database.transaction(async (tx) => {
     await tx.query(one)
@@ -67,7 +67,7 @@ test('a connection that falls silent before its commit fails the transaction, an
   await expect(atCommit).rejects.toBeInstanceOf(UnknownOutcome)
 })
 
-test('a database that closes while its connections are silent does not keep them open', async () => {
+test('closing the database also closes silent connections', async () => {
   const { wire } = await openWire()
   const database = new Database({ url: wire.url, poolSize: 1, responseMs: 400 })
   await database.query(one)
@@ -77,14 +77,14 @@ test('a database that closes while its connections are silent does not keep them
   await removed
 })
 
-test('a statement that takes longer than the limit is ended by PostgreSQL, and its connection stays', async () => {
+test('PostgreSQL ends a statement that exceeds the time limit, and its connection stays open', async () => {
   const { database } = await withIdleConnections({ poolSize: 1 })
   const slow = database.transaction(async (tx) => tx.query({ text: 'SELECT pg_sleep(60)' }))
   await expect(slow).rejects.toThrow('statement timeout')
   await expect(database.query(one)).resolves.toBeDefined()
 })
 
-test('a listener whose connection fell silent connects again, and hears the next signal', async () => {
+test('a listener whose connection fell silent reconnects and receives the next signal', async () => {
   const { wire, store } = await openWire()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
@@ -104,7 +104,7 @@ test('a listener whose connection fell silent connects again, and hears the next
   })
 })
 
-test('a listener with a silent connection closes', async () => {
+test('a listener with a silent connection can be closed', async () => {
   const { wire } = await openWire()
   const listener = new Signals(wire.url)
   await listener.open()
@@ -112,11 +112,11 @@ test('a listener with a silent connection closes', async () => {
   await listener.close()
 })
 
-test('a start whose connection falls silent before it has migrated fails, and can be repeated', async () => {
+test('a start whose connection falls silent before the migration fails, and can be repeated', async () => {
   const { wire, store } = await openWire()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  // Another process migrates: this one waits for its lock.
+  // Another process migrates, and this one waits for its lock.
   const holder = new pg.Client(store.url)
   await holder.connect()
   onTestFinished(() => holder.end())

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { columns, filteredStatement, statement } from '../../src/postgres/statement.ts'
 
-/** A database that records what the driver is asked for. */
+/** A database that records the queries passed to the driver. */
 function recorder() {
   const configs: pg.QueryConfig[] = []
   const query = async (config: pg.QueryConfig) => {
@@ -36,7 +36,7 @@ test('casts and string literals stay as they are', async () => {
   })
 })
 
-test('a name that is used twice is one value', async () => {
+test('a name that is used twice is sent as one value', async () => {
   const text = 'SELECT :id, :idle WHERE :beforeId::uuid IS NULL OR :id < :beforeId'
   expect(await asked(text, { id: 1, idle: 2, beforeId: null })).toMatchObject({
     text: 'SELECT $1, $2 WHERE $3::uuid IS NULL OR $1 < $3',
@@ -68,7 +68,7 @@ test('parameters can be given by position, in any order of their names', async (
   expect(db.configs[0]).toMatchObject({ values: ['the project', 'the id'] })
 })
 
-test('rows become one list for each member, also when there are none', () => {
+test('rows become one array for each member, even if there are none', () => {
   const rows = [
     { id: 'a', max: 1 },
     { id: 'b', max: null },
@@ -77,13 +77,13 @@ test('rows become one list for each member, also when there are none', () => {
   expect(columns([] as typeof rows, ['id'])).toEqual({ id: [] })
 })
 
-test('a name belongs to one statement: a connection keeps one plan for each', () => {
+test('a statement name belongs to one statement, because a connection keeps one plan for each name', () => {
   const name = `test_${randomUUID()}`
   statement(name, 'SELECT 1')
   expect(() => statement(name, 'SELECT 2')).toThrow(`two statements are called ${name}`)
 })
 
-test('a list is asked for with the filters that are given, by a statement of their own', async () => {
+test('a list query contains only the given filters, with a statement name for each combination', async () => {
   const configs: pg.QueryConfig[] = []
   const db = {
     query: async (config: pg.QueryConfig) => {

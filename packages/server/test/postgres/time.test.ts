@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { time } from '../../src/postgres/time.ts'
 
-test('a time reads the same from a column and from JSON', async () => {
+test('a time has the same value from a column and from JSON', async () => {
   const { url, drop } = await createDatabase()
   const database = new Database({ url, poolSize: 1 })
   try {

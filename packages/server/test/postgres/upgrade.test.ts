@@ -26,7 +26,7 @@ function releasedMigrations() {
   }))
 }
 
-/** A row in a few tables that every release has. */
+/** Inserts a row into a few tables that every release has. */
 const fixture = `
   INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'Harbour Labs');
   INSERT INTO projects (id, organization_id, name) SELECT gen_random_uuid(), id, 'default' FROM organizations;
@@ -45,7 +45,7 @@ const fixture = `
   INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id)
     SELECT gen_random_uuid(), project_id, 'vm.running', 'vm', id, 'system', '' FROM vms`
 
-test('a database of the last release becomes the same as a new one and keeps its rows', async (context) => {
+test('an upgraded database of the last release equals a new one and keeps its rows', async (context) => {
   const released = releasedMigrations()
   if (!released) return context.skip(`git does not find the released commit ${commit} in this checkout`)
   for (const { path, text } of released)
