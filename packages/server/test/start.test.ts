@@ -246,13 +246,13 @@ const fileWith = (text: string) => {
 }
 // The messages themselves are tested with the configuration. This tests the output and exit code of the process.
 test.each([
-  ['a flag that is misspelt', () => ['--prot', '1'], /unknown flag --prot; did you mean --port\?/],
+  ['a misspelt flag', () => ['--prot', '1'], /unknown flag --prot; did you mean --port\?/],
   [
-    'a key that is misspelt',
+    'a misspelt key',
     () => ['--config', fileWith('[server]\nprot = 80\n')],
     /server\.prot.*did you mean server\.port\?/,
   ],
-  ['a file that is not there', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
+  ['a missing file', () => ['--config', '/nowhere/slipway.toml'], /\/nowhere\/slipway\.toml/],
 ])('%s is reported in one line, with exit code 2', async (_name, args, line) => {
   const { code, errors, output } = await launcher.start(args()).ended()
   expect(errors).toMatch(line)

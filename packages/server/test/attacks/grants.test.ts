@@ -151,7 +151,7 @@ const endings: Record<string, { end(given: Given): Promise<unknown>; ends: Grant
     end: demotion({ revoke_keys: true }),
     ends: [...ownerGrants, ...projectKeys],
   },
-  'loss of the operator mark': { end: userChange({ is_operator: false }), ends: operatorGrants },
+  'loss of the operator role': { end: userChange({ is_operator: false }), ends: operatorGrants },
   'suspension of the user': { end: userChange({ suspended: true }), ends: everything },
   'suspension of the organization': {
     end: ({ params }) =>

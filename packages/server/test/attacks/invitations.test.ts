@@ -115,7 +115,7 @@ const endings: Record<string, { end(links: Links): Promise<unknown>; ends: Maker
     end: () => service.clock.advance('2 hours'),
     ends: ['ownerKey', 'operatorKey'],
   },
-  'the operator loses the mark': {
+  'the operator loses the role': {
     end: () =>
       service.ok('adminUserUpdate', {
         token: operator.token,
@@ -163,7 +163,7 @@ test('a removed owner or operator cannot return with an invitation link they cre
   await addUser(service.database, { memberOf: { [organization_id]: 'owner' } })
   const { codes } = await makeLinks()
   await endings['the owner is removed']!.end({} as Links)
-  await endings['the operator loses the mark']!.end({} as Links)
+  await endings['the operator loses the role']!.end({} as Links)
   for (const [{ token }, code] of [
     [owner, codes.owner],
     [operator, codes.operator],

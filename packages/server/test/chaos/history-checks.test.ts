@@ -27,13 +27,13 @@ test.each([
     [accepted, { ...accepted, operationId: 'o-2' }],
     [operation, { ...operation, id: 'o-2' }],
   ],
-  ['a refused request that began an operation', [exchange(0, { key: 'k-1', status: 409 })], [operation]],
+  ['a refused request that started an operation', [exchange(0, { key: 'k-1', status: 409 })], [operation]],
   [
     'an end that was shown and then withdrawn',
     [ended, exchange(40, { operationId: 'o-1', state: 'IN_PROGRESS' })],
     [operation],
   ],
-  ['an end that is not the final one', [ended], [{ ...operation, state: 'FAILED' }]],
+  ['an end that differs from the final one', [ended], [{ ...operation, state: 'FAILED' }]],
 ])('%s is a violation', (_, exchanges, operations) => {
   expect(checkExchanges(exchanges, operations)).toHaveLength(1)
 })
@@ -52,7 +52,7 @@ test('a GPU with two VMs at the same time is a violation', () => {
 test.each([
   ['a gap', ['a', 'c'], /lacks 1 events: b/],
   ['a duplicate', ['a', 'b', 'b', 'c'], /1 events twice/],
-  ['another order', ['a', 'c', 'b'], /out of order at 1/],
+  ['a wrong order', ['a', 'c', 'b'], /out of order at 1/],
 ])('%s in a stream is a violation', (_, streamed, violation) => {
   expect(checkStream(['a', 'b', 'c'], streamed)).toEqual([expect.stringMatching(violation)])
   expect(checkStream(['a', 'b', 'c'], ['a', 'b', 'c'])).toEqual([])

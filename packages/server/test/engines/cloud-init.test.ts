@@ -11,10 +11,10 @@ const told = (sshHostKey: VmSpec['sshHostKey']) =>
       .join('\n'),
   ) as Record<string, unknown>
 
-test('a guest is given its host key once, and told to keep it whenever its user data changes', () => {
+test('a guest gets its host key once, and keeps it when its user data changes', () => {
   const key = newHostKey()
   expect(told(key)).toMatchObject({ ssh_deletekeys: true, ssh_keys: { ed25519_public: key.publicKey } })
-  // cloud-init takes changed user data for another machine, and makes that machine's keys anew unless told otherwise.
+  // cloud-init treats changed user data as a new machine, and generates new host keys unless configured otherwise.
   const later = told({ ...key, privateKey: '' })
   expect(later).toMatchObject({ ssh_deletekeys: false })
   expect(later).not.toHaveProperty('ssh_keys')

@@ -29,7 +29,7 @@ async function incusUnderTest(): Promise<EngineUnderTest> {
         'conformance-1\n',
       )
     },
-    // Its guest is not always on: the test checks the kernel's state, not responses.
+    // The guest is not always on, so the test checks the state of the kernel instead of responses.
     async isOpen(_vmId, port) {
       const rule = `ip saddr 0.0.0.0/0 ip daddr 172.27.0.10 tcp dport ${port} accept`
       return (await bench.members[0]!.packetFilter()).includes(rule)

@@ -11,7 +11,7 @@ const mark = 'user.slipway.scheduler-before'
 let dir: string
 let incus: IncusStandIn
 let service: TestService
-/** What the cluster keeps of each member. */
+/** The settings that the cluster stores for each member. */
 const members = new Map<string, { status: string; config: Record<string, string> }>()
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** Incus keeps no key without a value. */
+/** Incus does not keep keys with an empty value. */
 const kept = (config: Record<string, string>) =>
   Object.fromEntries(Object.entries(config).filter(([, value]) => value !== ''))
 
@@ -74,7 +74,7 @@ const setSchedulable = (name: string, schedulable: boolean) =>
 const look = () => service.server.reconciler.reports()
 const changes = () => incus.asked.filter(({ method }) => method === 'PUT').length
 
-test('a host that is cordoned or drained leaves the scheduler of Incus, and comes back when it is opened', async () => {
+test('a cordoned or drained host is removed from the Incus scheduler, and returns when it is uncordoned', async () => {
   members.get('m2')!.config = { 'scheduler.instance': 'group', 'user.theirs': 'kept' }
   await setSchedulable('m1', false)
   await service.ok('adminHostDrain', of('m2'))
@@ -97,7 +97,7 @@ test('a host that is cordoned or drained leaves the scheduler of Incus, and come
   expect(memberOf('m2').config).toEqual({ 'scheduler.instance': 'group', 'user.theirs': 'kept' })
 })
 
-test('a member that is evacuated, or that somebody else closed, is left as it is', async () => {
+test('a member that was evacuated, or closed by an administrator, is not changed', async () => {
   members.get('m1')!.status = 'Evacuated'
   members.get('m2')!.config = { 'scheduler.instance': 'manual' }
   const before = changes()
@@ -111,7 +111,7 @@ test('a member that is evacuated, or that somebody else closed, is left as it is
   await setSchedulable('m1', false)
   await look()
   expect(memberOf('m1').config).toEqual({})
-  // After its return, it gets what it missed.
+  // When the member is back, it gets the setting that it missed.
   members.get('m1')!.status = 'Online'
   await look()
   expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })

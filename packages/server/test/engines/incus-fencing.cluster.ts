@@ -43,22 +43,18 @@ const becomes = (spec: VmSpec, power: VmStatus['power']) =>
   eventually(async () => (await engine.inspectVm(spec, signal))?.power === power, within.timeout)
 const startByHand = (id: string) => cli('start', `vm-${id}`)
 
-test(
-  'a start that comes late finds the gate of a stopped VM closed, and its GPUs given back',
-  within,
-  async () => {
-    const spec = newSpec()
-    await engine.ensureVm(spec, wanted('off'), at(1))
-    await expect(startByHand(spec.id)).rejects.toThrow()
-    expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('running')
-    await engine.powerVm(spec, 'off', at(3))
-    await expect(startByHand(spec.id)).rejects.toThrow()
-    expect(await cli('config', 'get', `vm-${spec.id}`, 'user.slipway.gpus')).toBe('\n')
-    await engine.removeVm(spec, at(4))
-  },
-)
+test('a late start of a stopped VM gets no network access and no GPUs', within, async () => {
+  const spec = newSpec()
+  await engine.ensureVm(spec, wanted('off'), at(1))
+  await expect(startByHand(spec.id)).rejects.toThrow()
+  expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('running')
+  await engine.powerVm(spec, 'off', at(3))
+  await expect(startByHand(spec.id)).rejects.toThrow()
+  expect(await cli('config', 'get', `vm-${spec.id}`, 'user.slipway.gpus')).toBe('\n')
+  await engine.removeVm(spec, at(4))
+})
 
-test('a guest that shuts down counts as off only with its gate closed', within, async () => {
+test('a guest that shuts down counts as off only when its network access is closed', within, async () => {
   const spec = newSpec()
   await engine.ensureVm(spec, wanted('on'), at(1))
   await engine.powerVm(spec, 'shutdown', at(2))
@@ -68,7 +64,7 @@ test('a guest that shuts down counts as off only with its gate closed', within, 
 })
 
 test(
-  'of two workers that start one VM at the same time, the older leaves nothing behind',
+  'if two workers change the power of one VM at the same time, the older call has no effect',
   within,
   async () => {
     const spec = newSpec()
@@ -79,7 +75,7 @@ test(
       engine.powerVm(spec, 'off', at(3)),
     ])
     expect(newer).toMatchObject({ status: 'fulfilled' })
-    // Whichever came first: after the newer one, it is off and stays so.
+    // In either order, the VM is off after the newer call and stays off.
     if (older.status === 'rejected') expect(older.reason).toMatchObject({ name: 'EngineError' })
     expect((await engine.inspectVm(spec, signal))?.power).toBe('off')
     await expect(startByHand(spec.id)).rejects.toThrow()
@@ -88,11 +84,11 @@ test(
   },
 )
 
-test('a creation that sleeps through the removal of its VM makes nothing', within, async () => {
+test('a creation that is paused during the removal of its VM creates nothing', within, async () => {
   const spec = newSpec()
   await engine.removeVm(spec, at(2))
   await expect(engine.ensureVm(spec, wanted('on'), at(1))).rejects.toMatchObject({ kind: 'stale' })
-  // It had looked for the mark before it fell asleep, and makes the instance afterwards.
+  // The creation looked for the removal mark before the pause, and creates the instance afterwards.
   const sleeper = await bench.engine()
   const racing = newSpec()
   const [creation] = await Promise.allSettled([
@@ -107,20 +103,24 @@ test('a creation that sleeps through the removal of its VM makes nothing', withi
   await sleeper.close()
 })
 
-test('a guest that dies by itself has crashed, and is reset under a newer generation', within, async () => {
-  const spec = newSpec()
-  await engine.ensureVm(spec, wanted('on'), at(1))
-  const heard = new Promise<string>((resolve) => engine.watch(resolve))
-  await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
-  await becomes(spec, 'crashed')
-  expect(await heard).toBe(spec.id)
-  expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('crashed')
-  await engine.powerVm(spec, 'reset', at(3))
-  expect((await engine.inspectVm(spec, signal))?.power).toBe('running')
-  await engine.removeVm(spec, at(4))
-})
+test(
+  'a guest that dies by itself counts as crashed, and can be reset with a newer generation',
+  within,
+  async () => {
+    const spec = newSpec()
+    await engine.ensureVm(spec, wanted('on'), at(1))
+    const heard = new Promise<string>((resolve) => engine.watch(resolve))
+    await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
+    await becomes(spec, 'crashed')
+    expect(await heard).toBe(spec.id)
+    expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('crashed')
+    await engine.powerVm(spec, 'reset', at(3))
+    expect((await engine.inspectVm(spec, signal))?.power).toBe('running')
+    await engine.removeVm(spec, at(4))
+  },
+)
 
-test('the private half of a host key leaves Incus when the guest has booted', within, async () => {
+test('the private half of a host key is removed from Incus when the guest has booted', within, async () => {
   const base = newSpec()
   const spec = {
     ...base,
@@ -137,7 +137,7 @@ test('the private half of a host key leaves Incus when the guest has booted', wi
   await engine.removeVm(spec, at(3))
 })
 
-test('a worker that hears events late, or never, sees what happened all the same', within, async () => {
+test('a worker that receives events late or never still detects what happened', within, async () => {
   const relay = await EventRelay.open(join(bench.dir, 'relay'), member.socket)
   const deaf = await bench.engine(bench.config({ socket: relay.path }))
   const heard: string[] = []

@@ -33,7 +33,7 @@ function subjectOf({ bench, engine, image, sshPublicKey, ssh }: VmBench): Engine
   }
 }
 
-describe.skipIf(whyNoVms)(`virtual machines of Incus ${whyNoVms}`, () => {
+describe.skipIf(whyNoVms)(`Incus virtual machines ${whyNoVms}`, () => {
   let vms: VmBench
   beforeAll(async () => {
     vms = await VmBench.open()
@@ -70,12 +70,12 @@ describe.skipIf(whyNoVms)(`virtual machines of Incus ${whyNoVms}`, () => {
       expect(await inGuest('ip -4 -o address show eth0')).toContain(' 172.27.0.10/20 ')
       expect(await inGuest('cat /sys/class/net/eth0/address')).toBe(vm.spec.network.macAddress)
       await vm.eventually(async () => (await serial()).includes('the startup script ran'), 'its script')
-      // Its host key is its own by now: `inGuest` asks for it.
+      // The guest has its own host key by now, which `inGuest` checks.
       const instance = await vms.member.cli('query', `/1.0/instances/vm-${vm.spec.id}?project=slipway`)
       expect(instance).not.toContain('PRIVATE KEY')
     })
 
-    test('sees a disk that is attached while it runs by its serial number, and keeps what it writes', async () => {
+    test('identifies a disk that is attached while it runs by its serial number, and keeps what it writes', async () => {
       const disk = vm.newDisk()
       await vms.engine.ensureDisk(disk, vm.at(1))
       await vms.engine.attachDisk(vm.spec, disk, vm.next())
@@ -88,7 +88,7 @@ describe.skipIf(whyNoVms)(`virtual machines of Incus ${whyNoVms}`, () => {
       await inGuest(`echo kept on the disk >/dev/${device}; echo kept on the OS disk >/root/kept; sync`)
       vm.spec.disks.push(disk)
 
-      // A guest dies with its QEMU, and what it wrote is there when it starts again.
+      // Killing QEMU ends the guest, and the data that it wrote is there when it starts again.
       process.kill(await qemu(), 'SIGKILL')
       await crashed()
       await vm.eventually(async () => (await vm.report()).vms[0]?.power === 'crashed', 'the inventory')
@@ -99,7 +99,7 @@ describe.skipIf(whyNoVms)(`virtual machines of Incus ${whyNoVms}`, () => {
       expect(await inGuest(`head -n 1 /dev/${found}`)).toBe('kept on the disk')
     })
 
-    test('that powers itself off has crashed, and leaves nothing when it is removed', async () => {
+    test('that powers itself off counts as crashed, and leaves nothing when it is removed', async () => {
       await inGuest('poweroff')
       await crashed()
       await vms.engine.removeVm(vm.spec, vm.next())

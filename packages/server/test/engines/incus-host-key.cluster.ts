@@ -19,7 +19,7 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-test('an incus guest is known by its host key at the first connection, and another one is refused', async () => {
+test('an incus guest is verified by its host key at the first connection, and a different key is rejected', async () => {
   const keyFile = join(bench.dir, 'key')
   const image = { name: 'guest:latest', source: { alias: 'guest:latest' } }
   const sshPublicKey = await makeKey(keyFile)

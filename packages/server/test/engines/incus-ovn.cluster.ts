@@ -52,7 +52,7 @@ describe.skipIf(whyNoIncus)(`OVN ${whyNoIncus}`, () => {
     )
   }
 
-  test('networks of one range span members side by side, each VM behind its own firewall', async () => {
+  test('networks with the same range span members side by side, with a firewall for each VM', async () => {
     const [first, second] = [randomUUID(), randomUUID()]
     const [one, other] = [specOf(first, 1), specOf(first, 2, 'm2')]
     const stranger = { ...specOf(second, 3), network: { ...specOf(second, 3).network } }
@@ -70,7 +70,7 @@ describe.skipIf(whyNoIncus)(`OVN ${whyNoIncus}`, () => {
     expect(await reachesSsh(one, other)).toBe(true)
     expect(await reachesSsh(other, one)).toBe(true)
 
-    // Between guests the receiver's rules decide, whatever those of the sender allow.
+    // Between guests, the receiver's rules decide, whatever the sender's rules allow.
     await ovn.engine.applyFirewall(one, [rule('ingress', ['172.27.0.12/32'])], at(2))
     await eventually(async () => (await ovn.bench.greeting(one.network.publicAddress, 22)) === '')
     await eventually(async () => (await ovn.bench.greeting(stranger.network.publicAddress, 22)) === 'SSH-')

@@ -29,20 +29,20 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-test('the qemu engine says what to install when QEMU is absent', WITHIN, async () => {
+test('the qemu engine says what to install if QEMU is missing', WITHIN, async () => {
   await expect(bench.open({ qemuProgram: 'qemu-system-nowhere' })).rejects.toThrow(
     /qemu-system-nowhere is not installed; install it with: apt-get install qemu-system-/,
   )
 })
 
-test('the qemu engine says when QEMU is too old', WITHIN, async () => {
+test('the qemu engine says if QEMU is too old', WITHIN, async () => {
   const old = join(bench.dataDir, 'old-qemu')
   await writeFile(old, '#!/bin/sh\necho QEMU emulator version 6.2.0\n')
   await chmod(old, 0o755)
   await expect(bench.open({ qemuProgram: old })).rejects.toThrow(/QEMU 6.2 is too old; install 7.2 or later/)
 })
 
-test('the qemu engine names a missing image and refuses a corrupt one', WITHIN, async () => {
+test('the qemu engine names a missing image and rejects a corrupt one', WITHIN, async () => {
   const images = join(bench.dataDir, 'qemu/images')
   const folder = String(bench.image.source.folder)
   const missing = { name: 'gone', source: { ...bench.image.source, folder: 'nowhere' } }
@@ -62,7 +62,7 @@ test('the qemu engine names a missing image and refuses a corrupt one', WITHIN, 
 })
 
 test(
-  'the qemu engine imports an image with the right checksum only, and none that points elsewhere',
+  'the qemu engine imports only images with the right checksum and without references to other files',
   WITHIN,
   async () => {
     const file = join(bench.dataDir, 'cloud.qcow2')
@@ -97,7 +97,7 @@ test(
   },
 )
 
-test('the qemu engine leaves no half-made disk on a full file system', {
+test('the qemu engine leaves no partial disk on a full file system', {
   ...WITHIN,
   skip: process.getuid?.() !== 0,
 }, async () => {
@@ -112,7 +112,7 @@ test('the qemu engine leaves no half-made disk on a full file system', {
   }
 })
 
-test('the qemu engine refuses to remove a disk that a VM still has', WITHIN, async () => {
+test('the qemu engine refuses to remove a disk that is attached to a VM', WITHIN, async () => {
   const disk = diskOf(host)
   await engine.ensureDisk(disk, call())
   const spec = await defined({ disks: [disk] })
@@ -121,7 +121,7 @@ test('the qemu engine refuses to remove a disk that a VM still has', WITHIN, asy
   await engine.removeDisk(disk, call(2))
 })
 
-test('the qemu engine never puts a blank OS disk in the place of a lost one', WITHIN, async () => {
+test('the qemu engine never replaces a lost OS disk with an empty one', WITHIN, async () => {
   const spec = await defined()
   const folder = join(bench.dataDir, 'qemu/local-a/vms', spec.id)
   await rm(join(folder, 'os.qcow2'))

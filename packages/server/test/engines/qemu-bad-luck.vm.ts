@@ -30,25 +30,29 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-test('the qemu engine moves SSH to 2222 where 22 is taken, and says so when both are', WITHIN, async () => {
-  const spec = await defined()
-  const blockers = [await occupy(22)]
-  await engine.ensureVm(spec, wanted('on'), call())
-  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
-  await engine.powerVm(spec, 'off', call(2))
-  blockers.push(await occupy(2222))
-  await expect(engine.ensureVm(spec, wanted('on'), call(3))).rejects.toMatchObject({
-    kind: 'unavailable',
-    message: expect.stringContaining('EADDRINUSE'),
-  })
-  for (const blocker of blockers) blocker.close()
-  await engine.ensureVm(spec, wanted('on'), call(3))
-  expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
-  await engine.removeVm(spec, call(4))
-})
+test(
+  'the qemu engine uses port 2222 for SSH if 22 is taken, and reports it if both are',
+  WITHIN,
+  async () => {
+    const spec = await defined()
+    const blockers = [await occupy(22)]
+    await engine.ensureVm(spec, wanted('on'), call())
+    expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}:2222`)
+    await engine.powerVm(spec, 'off', call(2))
+    blockers.push(await occupy(2222))
+    await expect(engine.ensureVm(spec, wanted('on'), call(3))).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('EADDRINUSE'),
+    })
+    for (const blocker of blockers) blocker.close()
+    await engine.ensureVm(spec, wanted('on'), call(3))
+    expect((await engine.inspectVm(spec, signal))?.sshDestination).toBe(`root@${bench.publicAddress}`)
+    await engine.removeVm(spec, call(4))
+  },
+)
 
 test(
-  'the qemu engine reports a guest that never answers, with the last words of its console',
+  'the qemu engine reports a guest that never responds, with the last lines of its console',
   WITHIN,
   async () => {
     const impatient = await opened({ bootTimeoutS: 4 })
@@ -68,7 +72,7 @@ test(
 )
 
 test(
-  'the qemu engine gives up on a QEMU that does not answer, and still pulls its plug',
+  'the qemu engine gives up on a QEMU that does not respond, and can still power it off',
   WITHIN,
   async () => {
     const spec = await defined()
@@ -83,7 +87,7 @@ test(
   },
 )
 
-/** A guest that powered off, whose keeper has not written down yet how its QEMU ended. */
+/** Returns a guest that powered off, but whose keeper has not recorded the end of QEMU yet. */
 async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
   const spec = await defined({ image: deaf })
   await engine.ensureVm(spec, wanted('on'), call())
@@ -93,14 +97,14 @@ async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
     )?.pid
   const keeper = (await pidOf('/bin/sh'))!
   process.kill(keeper, 'SIGSTOP')
-  // QEMU exits with 0, like after a power-off by the guest.
+  // QEMU exits with 0, as after a power-off by the guest.
   process.kill((await pidOf('qemu-system'))!, 'SIGTERM')
   while (await pidOf('qemu-system')) await sleep(20)
   return { spec, keeper }
 }
 
 test(
-  'a qemu guest is off when another process put the papers of its end away while we looked',
+  'a qemu guest is off if another process deletes its run record during an inspection',
   WITHIN,
   async () => {
     const { spec, keeper } = await poweredOffUnnoted()
@@ -117,9 +121,10 @@ test(
     await rm(keeperFile)
     execFileSync('mkfifo', [keeperFile])
     const look = other.inspectVm({ ...spec, host: otherHost }, signal)
-    // It has read of the run, and waits for the keeper's note: this opens as soon as it asks who the keeper is.
+    // The inspection has read the run record and waits for the keeper's note. This opens when the inspection reads the
+    // keeper's pid.
     const keeperPid = await open(keeperFile, 'w')
-    // The other process has read that note and taken all away.
+    // The other process has read that note and deleted the records.
     await rm(join(aside, 'run.json'))
     process.kill(keeper, 'SIGKILL')
     await rm(keeperFile)
@@ -131,23 +136,19 @@ test(
   },
 )
 
-test(
-  'a qemu guest that powered itself off is off, however late its keeper writes that down',
-  WITHIN,
-  async () => {
-    const { spec, keeper } = await poweredOffUnnoted()
-    setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
-    for (;;) {
-      const status = await engine.inspectVm(spec, signal)
-      if (status?.power === 'off') break
-      expect(status?.power).toBe('booting')
-      await sleep(20)
-    }
-    await engine.removeVm(spec, call(2))
-  },
-)
+test('a qemu guest that powered itself off is off, even if its keeper records it late', WITHIN, async () => {
+  const { spec, keeper } = await poweredOffUnnoted()
+  setTimeout(() => process.kill(keeper, 'SIGCONT'), 1_500)
+  for (;;) {
+    const status = await engine.inspectVm(spec, signal)
+    if (status?.power === 'off') break
+    expect(status?.power).toBe('booting')
+    await sleep(20)
+  }
+  await engine.removeVm(spec, call(2))
+})
 
-test('the qemu engine pulls the plug on a guest that does not shut down in time', WITHIN, async () => {
+test('the qemu engine powers off a guest that does not shut down in time', WITHIN, async () => {
   const spec = await defined({ image: deaf })
   await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
@@ -162,7 +163,7 @@ test('the qemu engine serves no volume to a QEMU that did not start', {
   ...WITHIN,
   skip: !canShareVolumes,
 }, async () => {
-  // Where the user of a VM reaches it.
+  // A folder that the user of a VM can access.
   const programs = await mkdtemp(join(tmpdir(), 'slipway-broken-'))
   await chmod(programs, 0o755)
   const broken = join(programs, 'broken-qemu')
@@ -187,7 +188,7 @@ test('the qemu engine serves no volume to a QEMU that did not start', {
   await engine.removeDisk(volume, call(2))
 })
 
-/** A second server beside the first, with limits of its own, until the test ends. */
+/** Opens a second server beside the first, with its own limits, until the test ends. */
 async function opened(options: Parameters<QemuBench['open']>[0]) {
   const other = await bench.open(options)
   onTestFinished(() => other.close())

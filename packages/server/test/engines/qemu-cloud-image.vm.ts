@@ -44,7 +44,7 @@ test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts 
   const { sshDestination } = await until('running')
   const hostKey = spec.sshHostKey!.publicKey
   const inGuest = (command: string) => bench.ssh(sshDestination, command, { hostKey })
-  // Its SSH server may answer before cloud-init has written the key.
+  // Its SSH server may respond before cloud-init has written the key.
   await attempt(() => inGuest('true'))
   expect(await inGuest('cloud-init status --wait --long || true')).toContain('status: done')
   expect(await inGuest('hostname')).toBe('cloud-guest')
@@ -81,7 +81,7 @@ runcmd:
   - [sh, -c, "echo the configuration ran >/dev/console"]
 `
 
-test('a cloud image takes a #cloud-config beside what it has to have, and fills a larger OS disk', async () => {
+test('a cloud image applies #cloud-config in addition to the required settings, and fills a larger OS disk', async () => {
   spec = specOf(bench, hostName, {
     ...{ name: 'configured', image, osDiskGib: 200, startupScript: cloudConfig, sshHostKey: newHostKey() },
   })
@@ -97,7 +97,7 @@ test('a cloud image takes a #cloud-config beside what it has to have, and fills 
   const { content } = await engine.serialLog(spec, undefined, signal)
   expect(content).toContain('the configuration ran')
 
-  // The seed no longer has its key: the guest does.
+  // The seed no longer contains the host key, but the guest still has it.
   spec = { ...spec, isNew: false, sshHostKey: { publicKey: hostKey, privateKey: '' } }
   await engine.powerVm(spec, 'shutdown', call(2))
   await until('off')

@@ -13,11 +13,11 @@ const from = (source: string, destinationPort: number, sourcePort = 40_000) => (
   destinationPort,
 })
 
-test('inbound rules of the forwarder deny what nothing allows', () => {
+test('the forwarder denies inbound traffic that no rule allows', () => {
   expect(isAllowedIn([], from('127.0.0.1', 22))).toBe(false)
 })
 
-test('inbound rules of the forwarder let a deny beat every allow, in whatever order they stand', () => {
+test('a deny rule of the forwarder overrides every allow rule, in any order', () => {
   const rules = [rule({ ruleId: 'yes' }), rule({ ruleId: 'no', action: 'deny', peers: ['10.0.0.0/8'] })]
   for (const order of [rules, rules.toReversed()]) {
     expect(isAllowedIn(order, from('10.1.2.3', 22))).toBe(false)
@@ -40,12 +40,12 @@ test('inbound rules of the forwarder match source and destination ports', () => 
   expect(isAllowedIn(rules, from('1.2.3.4', 81, 1500))).toBe(false)
 })
 
-test('inbound rules of the forwarder leave outbound rules and other protocols aside', () => {
+test('inbound rules of the forwarder ignore outbound rules and other protocols', () => {
   expect(isAllowedIn([rule({ direction: 'egress' })], from('1.2.3.4', 22))).toBe(false)
   expect(isAllowedIn([rule({ protocols: ['udp'] })], from('1.2.3.4', 22))).toBe(false)
 })
 
-test('the ports that the forwarder listens on are SSH and what inbound allows list', () => {
+test('the forwarder listens on SSH and on the ports of inbound allow rules', () => {
   const rules = [
     rule({
       destinationPorts: [
@@ -59,7 +59,7 @@ test('the ports that the forwarder listens on are SSH and what inbound allows li
   expect(servedPorts(rules)).toEqual({ ports: [22, 80, 81, 443], notes: [] })
 })
 
-test('the ports that the forwarder listens on are at most 64, and what does not fit is named', () => {
+test('the forwarder listens on at most 64 ports, and reports the ones left out', () => {
   const rules = [
     rule({
       ruleId: 'wide',
@@ -76,7 +76,7 @@ test('the ports that the forwarder listens on are at most 64, and what does not 
   expect(notes.join()).toMatch(/wide.*3000-8080.*all.*every port/)
 })
 
-test('the ports that the forwarder listens on do not include udp, which is said', () => {
+test('the forwarder does not listen on udp ports, and reports it', () => {
   const { ports, notes } = servedPorts([
     rule({ ruleId: 'dns', protocols: ['udp'], destinationPorts: [[53, 53]] }),
   ])

@@ -8,7 +8,7 @@ import { layOutSysfs } from '../support/sysfs-fixture.ts'
 
 const GIB = 1024 ** 3
 
-test('the scan of sysfs finds eight A100s on two NUMA nodes, all fit for a guest', async () => {
+test('the sysfs scan finds eight A100s on two NUMA nodes, all usable by a guest', async () => {
   const gpus = await scanGpus(await layOutSysfs('a100-80gb-8x-two-nodes'))
   expect(gpus).toHaveLength(8)
   expect(gpus.every((gpu) => gpu.model === 'A100 80GB PCIe' && gpu.problem === '' && gpu.canReset)).toBe(true)
@@ -17,7 +17,7 @@ test('the scan of sysfs finds eight A100s on two NUMA nodes, all fit for a guest
   expect(gpus[0]!.barBytes).toBe(128 * GIB + 16 * 1024 ** 2 + 32 * 1024 ** 2)
 })
 
-test('the scan of sysfs reads the recorded tree of an H200, which is not ours to pass on', async () => {
+test('the sysfs scan reads the recorded tree of an H200, which cannot be passed through', async () => {
   const gpus = await scanGpus(await layOutSysfs('h200-in-a-guest'))
   expect(gpus).toMatchObject([
     { pciAddress: '0000:00:06.0', model: 'PCI 10de:2335', numaNode: 0, iommuGroup: null, canReset: true },
@@ -26,7 +26,7 @@ test('the scan of sysfs reads the recorded tree of an H200, which is not ours to
   expect(gpus[0]!.problem).toContain('no IOMMU group')
 })
 
-test('the scan of sysfs says which driver stands in the way', async () => {
+test('the sysfs scan reports which driver blocks a GPU', async () => {
   const { usable, unusable } = await new HostGpus([], await layOutSysfs('missing-driver')).list()
   expect(usable.map((gpu) => gpu.pciAddress)).toEqual(['0000:04:00.0'])
   expect(usable[0]!.canReset).toBe(false)
@@ -37,7 +37,7 @@ test('the scan of sysfs says which driver stands in the way', async () => {
   ])
 })
 
-test('the scan of sysfs offers only the listed ones, and names those that are not there', async () => {
+test('the sysfs scan offers only the listed GPUs, and reports missing ones', async () => {
   const root = await layOutSysfs('a100-80gb-8x-two-nodes')
   const gpus = new HostGpus([{ pci: '0000:31:00.0' }, { pci: '0000:99:00.0' }], root)
   const { usable, unusable } = await gpus.list()
@@ -53,7 +53,7 @@ test('GPUs of one IOMMU group go to one VM together or not at all', async () => 
   await expect(gpus.passthrough(['0000:77:00.0'])).rejects.toMatchObject({ kind: 'missing' })
 })
 
-test('declared GPUs get addresses that no machine has, and nothing is passed through for them', async () => {
+test('declared GPUs get addresses that no machine has, and are not passed through', async () => {
   const gpus = new HostGpus(
     [
       { model: 'A40 48GB PCIe', count: 2 },
@@ -69,14 +69,14 @@ test('declared GPUs get addresses that no machine has, and nothing is passed thr
 
 const a100 = { pciAddress: '0000:17:00.0', barBytes: 128 * GIB, iommuGroup: 1 }
 
-test('GPU passthrough puts each GPU on a root port of its own', () => {
+test('GPU passthrough puts each GPU on its own root port', () => {
   const args = vfioArguments([a100, { ...a100, pciAddress: '0000:31:00.0' }], 'x86_64').join(' ')
   expect(args).toContain('pcie-root-port,id=gpu0')
   expect(args).toContain('vfio-pci,host=0000:17:00.0,bus=gpu0')
   expect(args).toContain('vfio-pci,host=0000:31:00.0,bus=gpu1')
 })
 
-test('GPU passthrough opens a window above 4 GiB that holds all BARs, for QEMU and for the firmware', () => {
+test('GPU passthrough opens a window above 4 GiB for all BARs, in QEMU and in the firmware', () => {
   const eight = Array.from({ length: 8 }, () => a100)
   expect(mmioWindowGib(eight)).toBe(2048)
   const args = vfioArguments(eight, 'x86_64').join(' ')
@@ -84,11 +84,11 @@ test('GPU passthrough opens a window above 4 GiB that holds all BARs, for QEMU a
   expect(args).toContain(`X-PciMmio64Mb,string=${2048 * 1024}`)
 })
 
-test('a VM without GPUs gets no arguments for passthrough', () => {
+test('a VM without GPUs gets no passthrough arguments', () => {
   expect(vfioArguments([], 'x86_64')).toEqual([])
 })
 
-test.each(vmTypes)('a host has enough cores and memory for $name, however small it is', (type) => {
+test.each(vmTypes)('even a small host reports enough cores and memory for $name', (type) => {
   const { cpuCores, memoryGb } = hostCapacity(1_000_000, type.gpuCount)
   expect(cpuCores).toBeGreaterThanOrEqual(type.cpuCores)
   expect(memoryGb).toBeGreaterThanOrEqual(type.memoryGb)

@@ -49,7 +49,7 @@ beforeAll(async () => {
     sshPublicKeys: [bench.sshPublicKey, await makeKey(otherKeyFile)],
     sshHostKey: newHostKey(),
     scratchGb: 960,
-    // Without a first line that says so, a shell runs it.
+    // A script without an interpreter line is run by a shell.
     startupScript: 'echo startup script of guest-one\necho yes > /root/made-by-startup\n',
   })
   second = specOf(bench, host, { name: 'guest-two' })
@@ -61,7 +61,7 @@ afterAll(async () => {
   await bench?.close()
 }, 60_000)
 
-test('a qemu guest outlives the server that started it, and the next server adopts it', WITHIN, async () => {
+test('a qemu guest survives the server that started it, and the next server adopts it', WITHIN, async () => {
   const child = await startServerChild()
   const before = await qemuProcesses()
   expect(before).toHaveLength(1)
@@ -73,7 +73,7 @@ test('a qemu guest outlives the server that started it, and the next server adop
   await until(first, 'running')
 })
 
-test('a qemu guest lets in the owners of its keys, and nobody else', WITHIN, async () => {
+test('a qemu guest accepts only the owners of its keys', WITHIN, async () => {
   expect(await inFirst('hostname')).toBe('guest-one')
   expect(await bench.ssh(await destination(), 'hostname', { keyFile: otherKeyFile })).toBe('guest-one')
   const stranger = join(bench.dataDir, 'stranger')
@@ -84,7 +84,7 @@ test('a qemu guest lets in the owners of its keys, and nobody else', WITHIN, asy
 })
 
 test(
-  'a qemu guest is known by its host key at the first connection, and another one is refused',
+  'a qemu guest is verified by its host key at the first connection, and a different key is rejected',
   WITHIN,
   async () => {
     const { publicKey } = first.sshHostKey!
@@ -100,23 +100,19 @@ test(
   },
 )
 
-test(
-  'the private host key of a qemu guest is nowhere but in the guest once it has booted',
-  WITHIN,
-  async () => {
-    const folder = join(bench.dataDir, 'qemu/local-a/vms', first.id)
-    const secret = Buffer.from(first.sshHostKey!.privateKey, 'base64')
-    const isKept = async (name: string) => {
-      const content = await readFile(join(folder, name))
-      return content.includes(secret) || content.includes(secret.toString('base64').slice(0, 40))
-    }
-    await eventually(async () => {
-      expect(await isKept('seed.iso')).toBe(false)
-      expect(await isKept('vm.json')).toBe(false)
-    })
-    first.sshHostKey = { ...first.sshHostKey!, privateKey: '' }
-  },
-)
+test('the private host key of a qemu guest exists only in the guest once it has booted', WITHIN, async () => {
+  const folder = join(bench.dataDir, 'qemu/local-a/vms', first.id)
+  const secret = Buffer.from(first.sshHostKey!.privateKey, 'base64')
+  const isKept = async (name: string) => {
+    const content = await readFile(join(folder, name))
+    return content.includes(secret) || content.includes(secret.toString('base64').slice(0, 40))
+  }
+  await eventually(async () => {
+    expect(await isKept('seed.iso')).toBe(false)
+    expect(await isKept('vm.json')).toBe(false)
+  })
+  first.sshHostKey = { ...first.sshHostKey!, privateKey: '' }
+})
 
 test('a qemu guest has the local disk of its type, empty and of the promised size', WITHIN, async () => {
   const device = await findBySerial('slipway-scratch')
@@ -130,17 +126,17 @@ test('a qemu guest ran its startup script', WITHIN, async () => {
   expect(log.content).toContain('startup script of guest-one')
 })
 
-test('a qemu guest reaches out only where its location says so', WITHIN, async () => {
+test('a qemu guest has outbound access only where its location allows it', WITHIN, async () => {
   const service = createServer((socket) => socket.end('hello-from-host')).listen(0, '127.0.0.1')
   await once(service, 'listening')
   const { port } = service.address() as AddressInfo
   const call = `nc -w 5 100.127.255.2 ${port} </dev/null`
   const metadata = `nc -w 5 169.254.169.254 ${port} </dev/null 2>&1 || echo no way`
-  // A busy machine may be slow to answer: the guest asks until it is answered.
+  // A busy machine may respond slowly, so the guest repeats the request until it gets a response.
   const ask = `until said=$(${call}) && [ -n "$said" ]; do sleep 1; done`
   second.startupScript = `#!/bin/sh\n${ask}\necho "the host says: $said"\necho "metadata: $(${metadata})"\n${answerOnVolume}`
   expect(await inFirst(`${call} 2>/dev/null || echo closed`)).toBe('closed')
-  // One engine at a time: each sees to all VMs of its host, by its own configuration.
+  // Only one engine may run at a time, because each applies its own configuration to all VMs of its host.
   await engine.close()
   const open = await bench.open({ egress: 'user', egressAllow: ['127.0.0.1/32'] })
   const out: CompiledRule = { ...allow(['0.0.0.0/0'], port), direction: 'egress' }
@@ -156,7 +152,7 @@ test('a qemu guest reaches out only where its location says so', WITHIN, async (
 })
 
 test(
-  'a qemu guest sees an attached disk with its sector size and serial, and keeps what it writes',
+  'a qemu guest sees an attached disk with its sector size and serial number, and keeps what it writes',
   WITHIN,
   async () => {
     const disk = diskOf(host, { blockSize: 4096 })
@@ -184,7 +180,7 @@ test(
   },
 )
 
-test('a qemu guest shares a volume with its neighbour', { ...WITHIN, skip: !canShareVolumes }, async () => {
+test('two qemu guests can share a volume', { ...WITHIN, skip: !canShareVolumes }, async () => {
   const volume = diskOf(host, {
     type: 'shared-volume',
     sizeGib: 1024,
@@ -221,15 +217,19 @@ test('a qemu guest opens and closes a port for one source and not for another', 
   await eventually(async () => expect(await reads(8080, '127.0.0.2')).toContain('hello-from-guest'))
 })
 
-test('a qemu guest loses an open connection with the rule that allowed it', WITHIN, async () => {
-  const socket = await openSsh()
-  const closed = new Promise((done) => socket.once('close', done))
-  await apply([])
-  await closed
-  await expect(openSsh()).rejects.toThrow()
-  await apply([allow(['0.0.0.0/0'], 22)])
-  ;(await openSsh()).destroy()
-})
+test(
+  'an open connection to a qemu guest is closed when the rule that allowed it is removed',
+  WITHIN,
+  async () => {
+    const socket = await openSsh()
+    const closed = new Promise((done) => socket.once('close', done))
+    await apply([])
+    await closed
+    await expect(openSsh()).rejects.toThrow()
+    await apply([allow(['0.0.0.0/0'], 22)])
+    ;(await openSsh()).destroy()
+  },
+)
 
 test('a qemu guest is reachable again after its forwarder was killed', WITHIN, async () => {
   const forwarder = (await bench.processes()).find(({ commandLine }) =>
@@ -241,26 +241,30 @@ test('a qemu guest is reachable again after its forwarder was killed', WITHIN, a
   })
 })
 
-test('a qemu guest talks to its neighbour in the network, which has no public address', WITHIN, async () => {
+test('a qemu guest can reach another guest of its network that has no public address', WITHIN, async () => {
   expect((await until(second, 'running')).sshDestination).toBe('')
   await eventually(async () =>
     expect(await inFirst(`ping -c 1 -W 2 ${second.network.privateAddress}`)).toContain('1 packets received'),
   )
 })
 
-test('a qemu guest is reported as crashed when its QEMU dies, and starts anew on reset', WITHIN, async () => {
-  const qemu = (await qemuProcesses()).find(({ commandLine }) => commandLine.includes(second.id))
-  process.kill(qemu!.pid, 'SIGKILL')
-  const crashed = await until(second, 'crashed')
-  expect(crashed.detail).toContain('137')
-  await engine.powerVm(second, 'reset', { generation: 2, signal })
-  expect((await status(second))?.power).toBe('booting')
-  await engine.powerVm(second, 'off', { generation: 3, signal })
-  expect((await status(second))?.power).toBe('off')
-})
+test(
+  'a qemu guest is reported as crashed when its QEMU dies, and starts again on reset',
+  WITHIN,
+  async () => {
+    const qemu = (await qemuProcesses()).find(({ commandLine }) => commandLine.includes(second.id))
+    process.kill(qemu!.pid, 'SIGKILL')
+    const crashed = await until(second, 'crashed')
+    expect(crashed.detail).toContain('137')
+    await engine.powerVm(second, 'reset', { generation: 2, signal })
+    expect((await status(second))?.power).toBe('booting')
+    await engine.powerVm(second, 'off', { generation: 3, signal })
+    expect((await status(second))?.power).toBe('off')
+  },
+)
 
 test(
-  'a qemu guest runs its shutdown script when stopped, and finds its data after the next start',
+  'a qemu guest runs its shutdown script when stopped, and keeps its data for the next start',
   WITHIN,
   async () => {
     await engine.powerVm(first, 'shutdown', next())
@@ -350,7 +354,7 @@ async function qemuProcesses() {
   return (await bench.processes()).filter(({ commandLine }) => /^qemu-system/.test(commandLine))
 }
 
-/** What a service of the first guest says to a client at `source`; '' when it is not let in. */
+/** Returns the first text that a service of the first guest sends to a client at `source`; '' if it is not allowed. */
 async function reads(port: number, source: string): Promise<string> {
   const socket = connect({ host: bench.publicAddress, port, localAddress: source })
   const received: Buffer[] = []
@@ -385,7 +389,7 @@ function allow(peers: string[], port: number): CompiledRule {
   }
 }
 
-/** Tries until it holds; the test's own time limit is the only clock. */
+/** Retries until it succeeds. Only the test's own time limit applies. */
 async function eventually(check: () => Promise<void>): Promise<void> {
   for (;;) {
     try {

@@ -7,7 +7,7 @@ const COUNT = 20
 const signal = AbortSignal.timeout(3_000_000)
 const call = (generation: number) => ({ generation, signal })
 
-/** Slow, and therefore apart from the ordinary tests. */
+/** Slow, and therefore separate from the ordinary tests. */
 
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }
@@ -29,7 +29,7 @@ afterAll(async () => {
   await bench?.close()
 }, 120_000)
 
-test('twenty qemu VMs at once all start, answer, and go without a trace', {
+test('twenty concurrent qemu VMs all start, respond, and are removed completely', {
   timeout: 3_000_000,
 }, async () => {
   await Promise.all(

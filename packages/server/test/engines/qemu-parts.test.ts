@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-test('generations on disk outlast the process that saw them', async () => {
+test('generations on disk persist after the process that wrote them', async () => {
   const paths = new StatePaths(folder, 'local-a')
   await new Fences(paths).remember('vm-1', 5)
   const later = new Fences(new StatePaths(folder, 'local-a'))
@@ -28,7 +28,7 @@ test('generations on disk outlast the process that saw them', async () => {
   await expect(later.check('vm-1', 5, 'change')).resolves.toBeUndefined()
 })
 
-test('generations on disk keep a removed thing from being made again by its own generation', async () => {
+test('generations on disk prevent a removed resource from being recreated by its own generation', async () => {
   const fences = new Fences(new StatePaths(folder, 'local-a'))
   await fences.markRemoved('vm-1', 5)
   await expect(fences.check('vm-1', 5, 'make')).rejects.toMatchObject({ kind: 'stale' })
@@ -36,7 +36,7 @@ test('generations on disk keep a removed thing from being made again by its own 
   await expect(fences.check('vm-1', 6, 'make')).resolves.toBeUndefined()
 })
 
-test('generations on disk count the firewall apart', async () => {
+test('generations on disk are separate for the firewall', async () => {
   const fences = new Fences(new StatePaths(folder, 'local-a'))
   await fences.remember('vm-1', 9)
   await fences.passFirewall('vm-1', 2)
@@ -44,11 +44,11 @@ test('generations on disk count the firewall apart', async () => {
   await expect(fences.check('vm-1', 9, 'change')).resolves.toBeUndefined()
 })
 
-test('generations on disk take no id that would leave its folder', () => {
+test('generations on disk reject an id that would leave its folder', () => {
   expect(() => new StatePaths(folder, 'local-a').vm('../../etc')).toThrow(RangeError)
 })
 
-test('file locks let one in at a time, even through two doors', async () => {
+test('file locks have one holder at a time, even across two instances', async () => {
   const doors = [new Locks(folder), new Locks(folder)]
   let inside = 0
   let most = 0
@@ -62,7 +62,7 @@ test('file locks let one in at a time, even through two doors', async () => {
   expect(most).toBe(1)
 })
 
-test('file locks are let go by a failure, and not waited for past the signal', async () => {
+test('file locks are released on failure, and waiting ends with the signal', async () => {
   const [one, other] = [new Locks(folder), new Locks(folder)]
   await expect(one.with('a', signal, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   await one.with('a', signal, async () => {
@@ -70,42 +70,42 @@ test('file locks are let go by a failure, and not waited for past the signal', a
   })
 })
 
-test('the serial log is read on from where the reader stopped', async () => {
+test('the serial log continues where the reader stopped', async () => {
   await writeFile(join(folder, 'serial.log'), 'one\ntwo\n')
   expect(await readSerial(folder, 0)).toEqual({ content: 'one\ntwo\n', nextOffset: 8 })
   expect(await readSerial(folder, 4)).toEqual({ content: 'two\n', nextOffset: 8 })
   expect(await readSerial(folder, 99)).toEqual({ content: '', nextOffset: 8 })
 })
 
-test('the serial log ends between characters', async () => {
+test('the serial log is split only between characters', async () => {
   await writeFile(join(folder, 'serial.log'), Buffer.from('grün €').subarray(0, -1))
   expect(await readSerial(folder, 0)).toEqual({ content: 'grün ', nextOffset: 6 })
 })
 
-test('the serial log moves no cursor and colours no screen where an error quotes it', async () => {
+test('the serial log in an error contains no terminal control sequences', async () => {
   const loud = '\x1b[2J\x1b[01;01H\x1b[0;32m  OK  \x1b[0m Started\r\n\x1bc\x07second \x9b31m line\n'
   await writeFile(join(folder, 'serial.log'), loud)
   expect(await lastSerialLines(folder)).toBe('OK   Started\nsecond 31m line')
 })
 
-test('the serial log is the last 64 KiB unless an offset is given', async () => {
+test('the serial log returns the last 64 KiB unless an offset is given', async () => {
   await writeFile(join(folder, 'serial.log'), 'x'.repeat(100_000))
   const { content, nextOffset } = await readSerial(folder, undefined)
   expect([content.length, nextOffset]).toEqual([65_536, 100_000])
 })
 
-test('the serial log keeps its offsets when it grew too large and was cut', async () => {
+test('the serial log keeps its offsets when it was truncated for its size', async () => {
   await writeFile(join(folder, 'serial.log'), 'x'.repeat(1_000))
   await limitSerial(folder, 500)
   await writeFile(join(folder, 'serial.log'), 'after')
   expect(await readSerial(folder, 10)).toEqual({ content: 'after', nextOffset: 1_005 })
 })
 
-describe('a conversation with QEMU', () => {
+describe('a QMP connection', () => {
   let server: Server | undefined
   afterEach(() => server?.close())
 
-  test('a conversation with QEMU reaches a socket whose path is too long for a socket address', async () => {
+  test('reaches a socket whose path is too long for a socket address', async () => {
     const deep = join(folder, 'd'.repeat(120))
     await import('node:fs/promises').then(({ mkdir }) => mkdir(deep))
     const workingDir = process.cwd()
@@ -115,7 +115,7 @@ describe('a conversation with QEMU', () => {
     expect(status).toEqual({ command: 'query-status' })
   })
 
-  test('a conversation with QEMU does not wait for a silent one', async () => {
+  test('does not wait for a silent QEMU', async () => {
     await serve(join(folder, 'qmp.sock'), () => '')
     const talk = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
     await expect(talk).rejects.toMatchObject({
@@ -124,7 +124,7 @@ describe('a conversation with QEMU', () => {
     })
   })
 
-  test('a conversation with QEMU survives a connection that breaks in the middle of it', async () => {
+  test('handles a connection that breaks in the middle', async () => {
     server = createServer((socket) => {
       socket.write('{"QMP":{"version":{}}}\n')
       socket.once('data', () => socket.destroy())
@@ -135,7 +135,7 @@ describe('a conversation with QEMU', () => {
     await expect(talk).rejects.toMatchObject({ kind: 'unavailable' })
   })
 
-  test('a conversation with QEMU hears an answer that came while this process was held up', async () => {
+  test('reads a response that arrived while this process was blocked', async () => {
     const answers = new Int32Array(new SharedArrayBuffer(4))
     const path = join(folder, 'qmp.sock')
     const qemu = new Worker(answeringThread, { eval: true, workerData: { path, answers } })
@@ -144,10 +144,10 @@ describe('a conversation with QEMU', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
     try {
       const talk = withQmp(path, 1_000, async (qmp) => {
-        // Like a process that wakes up after a sleep: timers run first, then input.
+        // This simulates a process that resumes after a pause: timers run first, then input.
         await new Promise((resolve) => realTimeout(resolve))
         const stopped = qmp.execute('stop')
-        // Held up until the answer is there, the second one, and until the time is over.
+        // Blocks until the second response has arrived, and until the time is over.
         for (let count = 0; count < 2; count = Atomics.load(answers, 0)) Atomics.wait(answers, 0, count)
         vi.advanceTimersByTime(1_001)
         return stopped
@@ -159,7 +159,7 @@ describe('a conversation with QEMU', () => {
     }
   })
 
-  test('a conversation with QEMU tells a refusal from silence', async () => {
+  test('distinguishes a refusal from silence', async () => {
     await serve(join(folder, 'qmp.sock'), (command) =>
       command === 'device_del'
         ? '{"error":{"class":"DeviceNotFound","desc":"no such device"}}'
@@ -171,7 +171,7 @@ describe('a conversation with QEMU', () => {
     await expect(talk).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
   })
 
-  /** A QEMU that needs no time of ours. */
+  /** A QEMU replacement in its own thread, which responds while this thread is blocked. */
   const answeringThread = `
     const { workerData: { path, answers }, parentPort } = require('node:worker_threads')
     const note = () => {

@@ -29,7 +29,7 @@ afterAll(async () => {
 }, 60_000)
 
 test(
-  'the service on the qemu engine fails a creation whose guest never boots, with the last words of its console',
+  'on the qemu engine, a creation whose guest never boots fails with the last lines of its console',
   WITHIN,
   async () => {
     await start({ bootTimeoutS: 4 })
@@ -49,7 +49,7 @@ test(
 )
 
 test(
-  'the service on the qemu engine makes a VM that answers SSH, and finds it again after its server was killed',
+  'on the qemu engine, the service creates a VM that accepts SSH, and finds it again after its server was killed',
   WITHIN,
   async () => {
     await start({ bootTimeoutS: 250 })
@@ -83,7 +83,7 @@ test(
     const before = await qemuPids()
     expect(before).toHaveLength(1)
     await server.end('SIGKILL')
-    // The guest finds a disk a moment after it was plugged in.
+    // The guest detects a disk a moment after it was attached.
     const diskCount = () => bench.ssh(ssh_destination, 'ls /sys/block | grep -c vd')
     await eventually(async () => (await diskCount()) === '4', patienceMs)
     await start({ bootTimeoutS: 250 })
@@ -108,7 +108,7 @@ async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> 
     `[[location]]\nname = "local-a"\nengine = "qemu"\n[location.qemu]\nscale = 0.002\n` +
       `address_range = "${range}"\nboot_timeout_s = ${bootTimeoutS}\n`,
   )
-  // Relative, as people type it.
+  // A relative path, as users type it.
   const dataDir = relative(launcher.dir, bench.dataDir)
   const args = ['--port', '0', '--data-dir', dataDir, '--config', file]
   server = launcher.start(args, { env: { DATABASE_URL: database.url } })

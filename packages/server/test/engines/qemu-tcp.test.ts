@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type TcpSegment, tcpFlags } from '../../src/engines/qemu/forwarder/packets.ts'
 import { type Outgoing, TcpConnection } from '../../src/engines/qemu/forwarder/tcp.ts'
 
-/** Streams go by ticks of the event loop, the pauses of TCP by the clock that the test turns. */
+/** Streams advance with ticks of the event loop, the timeouts of TCP with the clock of the test. */
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
 })
@@ -14,7 +14,7 @@ afterEach(() => {
 
 const turns = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Two ends of one wire, which loses what `isLost` says. */
+/** Creates two ends of one connection, which loses the packets that `isLost` selects. */
 async function wire(isLost: () => boolean = () => false) {
   let guest: TcpConnection | undefined
   const toHost = (segment: Outgoing) =>
@@ -56,7 +56,7 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-test('what either end of a TCP connection writes arrives whole and in order, whatever the wire loses', async () => {
+test('data written at either end of a TCP connection arrives complete and in order despite packet loss', async () => {
   const loss = fc.record({ seed: fc.integer(), share: fc.double({ min: 0, max: 0.1, noNaN: true }) })
   const sizes = fc.tuple(fc.integer({ min: 0, max: 60_000 }), fc.integer({ min: 0, max: 60_000 }))
   await fc.assert(
@@ -79,7 +79,7 @@ test('what either end of a TCP connection writes arrives whole and in order, wha
   )
 })
 
-test('a TCP connection holds the sender back while the reader does not read, and goes on when it does', async () => {
+test('a TCP connection stops the sender while the reader does not read, and continues when it does', async () => {
   const { host, guest } = await wire()
   const sent = content(4_000_000)
   host.end(sent)
@@ -91,14 +91,14 @@ test('a TCP connection holds the sender back while the reader does not read, and
   expect(digest(await received)).toBe(digest(sent))
 })
 
-test('a TCP connection that one end destroys ends at the other, too', async () => {
+test('a TCP connection that one end destroys is closed at the other end, too', async () => {
   const { host, guest } = await wire()
   host.destroy()
   await until(() => guest.destroyed)
   expect(guest.errored).toMatchObject({ code: 'ECONNRESET' })
 })
 
-test('a TCP connection to a guest that never answers is given up', async () => {
+test('a TCP connection to a guest that never responds is given up', async () => {
   const host = TcpConnection.connecting(
     () => {},
     () => {},
@@ -107,7 +107,7 @@ test('a TCP connection to a guest that never answers is given up', async () => {
   expect(host.errored).toMatchObject({ message: 'the guest does not answer' })
 })
 
-/** Unlike an iterator, which would destroy the connection at its end, half of which may be in use. */
+/** Reads to the end without an iterator, which would destroy the connection while its other half may be in use. */
 function text(connection: TcpConnection): Promise<string> {
   const chunks: Buffer[] = []
   connection.on('data', (chunk) => chunks.push(chunk))

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const publicAddress = '198.18.0.7'
 
-/** An engine with one host, in a location of its own. */
+/** Creates an engine with one host, in its own location. */
 async function subjectAt(location: string): Promise<EngineUnderTest & { engine: SimulatedEngine }> {
   const hosts = [{ name: 'host-1', model: 'A100 80GB SXM', gpuCount: 2 }]
   await database.transaction((tx) => putSimulatedHosts(tx, location, hosts))
@@ -40,7 +40,7 @@ async function subjectAt(location: string): Promise<EngineUnderTest & { engine: 
 
 engineConformance('simulated', () => subjectAt('us-east1-a'))
 
-/** Returns the check that an engine with this fault does not pass; undefined when it passes all. */
+/** Returns the check that an engine with this fault fails; undefined if it passes all. */
 async function noticing(name: string): Promise<string | undefined> {
   const subject = await subjectAt(name)
   const mutation = mutations[name] ?? (() => ({}))
@@ -61,7 +61,7 @@ async function noticing(name: string): Promise<string | undefined> {
   return undefined
 }
 
-test('the conformance suite notices every fault of an engine, and none where there is none', {
+test('the conformance suite detects every faulty engine and passes the correct one', {
   timeout: 300_000,
 }, async () => {
   const waiting = ['no fault', ...Object.keys(mutations)]
@@ -75,7 +75,7 @@ test('the conformance suite notices every fault of an engine, and none where the
   expect(passed).toEqual(['no fault'])
 })
 
-test('a VM that is to move to a host that is away is not taken for one of a newer generation', async () => {
+test('moving a VM to an unavailable host fails as unavailable, not as stale', async () => {
   const location = 'eu-north1-a'
   const subject = await subjectAt(location)
   const away = { name: 'host-2', model: 'A100 80GB SXM', gpuCount: 2 }

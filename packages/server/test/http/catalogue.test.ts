@@ -350,7 +350,7 @@ test.each([
   ['an unknown image', { vm: { ...vm, image: 'plan9' } }, '/vm/image'],
   ['a shared volume in GiB', { disk: { ...disk, type: 'shared-volume', size: '5GiB' } }, '/disk/size'],
   ['a disk that is too large', { disk: { ...disk, size: '11TiB' } }, '/disk/size'],
-  ['a disk nowhere', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
+  ['a disk without a location', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
 ])('a cost estimate is refused for %s', async (_, body, field) => {
   const answer = await call('POST', '/estimates', body)
   expect(answer.status).toBe(400)

@@ -288,7 +288,7 @@ test('new prices are valid from now on, and other prices do not change', async (
 test.each([
   ['an unknown product', { product_name: 'h100.1x', unit: 'vm_hour', usd: 1 }, '/items/0/product_name'],
   ['the wrong unit', { product_name: 'persistent-ssd', unit: 'vm_hour', usd: 1 }, '/items/0/unit'],
-  ['less than nothing', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
+  ['a negative price', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
 ])('prices are rejected for %s', async (_, item, field) => {
   const answer = await call('PUT', '/prices', { items: [item] })
   expect(answer.status).toBe(400)

@@ -110,18 +110,15 @@ test.each([
   ['malformed', '{"name": '],
   ['with a comment', '{} // hello'],
   ['with single quotes', "{'name': 'data'}"],
-  [
-    'in UTF-8 that is invalid',
-    Buffer.concat([Buffer.from('{"name": "'), Buffer.from([0xc3, 0x28, 0x22, 0x7d])]),
-  ],
-  ['with a surrogate encoded by itself', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+  ['in invalid UTF-8', Buffer.concat([Buffer.from('{"name": "'), Buffer.from([0xc3, 0x28, 0x22, 0x7d])])],
+  ['with an encoded lone surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
   ['in UTF-16', Buffer.from(JSON.stringify(disk), 'utf16le')],
-  ['with a NUL in a text', JSON.stringify({ ...disk, name: 'a\0b' })],
+  ['with a NUL in a string', JSON.stringify({ ...disk, name: 'a\0b' })],
   ['with a NUL in a name', '{"a\\u0000b": 1}'],
   ['with half a surrogate pair', '{"name": "\\ud800", "size": "10GiB", "location": "us-east1-a"}'],
   ['of 100,000 nested arrays', '['.repeat(100_000) + ']'.repeat(100_000)],
-  ['of 100,000 nested arrays that never end', '['.repeat(100_000)],
-  ['of nested objects inside a known member', `{"name": ${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}}`],
+  ['of 100,000 nested arrays that are not closed', '['.repeat(100_000)],
+  ['of nested objects inside a known field', `{"name": ${'{"a":'.repeat(1000)}1${'}'.repeat(1000)}}`],
 ])('a request body %s is rejected', async (_name, text) => {
   expect(await post(text)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
 })

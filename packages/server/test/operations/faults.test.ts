@@ -148,9 +148,9 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
 const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; times: number }[] = [
   { fault: 'hangs', kind: 'delay', delayMs: impatientMs * 2, times: 1 },
   { fault: 'fails twice and then works', kind: 'fail', delayMs: 0, times: 2 },
-  { fault: 'answers an error after doing the work', kind: 'lie', delayMs: 0, times: 1 },
-  { fault: 'answers success and does nothing', kind: 'forget', delayMs: 0, times: 1 },
-  { fault: 'refuses', kind: 'reject', delayMs: 0, times: 1 },
+  { fault: 'returns an error after doing the work', kind: 'lie', delayMs: 0, times: 1 },
+  { fault: 'returns success and does nothing', kind: 'forget', delayMs: 0, times: 1 },
+  { fault: 'rejects the call', kind: 'reject', delayMs: 0, times: 1 },
 ]
 
 test('there is a fault scenario for every kind of operation that calls an engine', () => {
@@ -171,7 +171,7 @@ const isRefusalFinal = ({ operation, method, what }: (typeof plan)[number]) =>
   !operation.endsWith('-delete') &&
   !(operation.startsWith('firewall') && method === 'applyFirewall')
 
-test.each(plan)('$operation succeeds with an engine that $fault at $method', async (given) => {
+test.each(plan)('$operation ends consistently with an engine that $fault at $method', async (given) => {
   const begin = await given.prepare()
   const { method, what: kind, delayMs, times } = given
   if (kind === 'delay') workerServices.stepMs = impatientMs

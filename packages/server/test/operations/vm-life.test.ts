@@ -98,7 +98,7 @@ test('disks can be attached, grown and detached, and are kept when their VM is d
   expect((await service.ended(gone.operation.operation_id)).state).toBe('SUCCEEDED')
 })
 
-test('firewall rules of a VM follow its changes', async () => {
+test('a new firewall rule opens a port of a VM, and its deletion closes the port', async () => {
   const vm_id = await create()
   const packet = {
     direction: 'ingress',

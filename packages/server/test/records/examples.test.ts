@@ -10,7 +10,7 @@ import {
   recordReservations,
 } from '../support/examples/operator.ts'
 import { recordAccount, recordMembers, recordSigningUp } from '../support/examples/people.ts'
-import { recordSurroundings, startRecorder } from '../support/examples/recorder.ts'
+import { recordEventsAndTexts, startRecorder } from '../support/examples/recorder.ts'
 import {
   recordFailures,
   recordMalformedRequests,
@@ -54,7 +54,7 @@ async function recordedRun() {
   await recordInterventions(recorder, tenant)
   await recordAccount(recorder)
   const issuer = await recordSingleSignOn(recorder, tenant.ownerToken)
-  await recordSurroundings(recorder)
+  await recordEventsAndTexts(recorder)
   await recordRateLimit(recorder)
   recordFailures(recorder)
   const addresses = {

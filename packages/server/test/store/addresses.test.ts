@@ -92,9 +92,9 @@ test('a free address is found if there is one, in every distribution of used add
 })
 
 test.each([
-  ['95 % full here and there', (n: number) => n % 20 !== 7],
-  ['95 % full with all that is free in one place', (n: number) => n >= 410],
-  ['full but for one address', (n: number) => n !== 5_001],
+  ['95 % full with scattered gaps', (n: number) => n % 20 !== 7],
+  ['95 % full with one large gap', (n: number) => n >= 410],
+  ['full except for one address', (n: number) => n !== 5_001],
 ])('a search in a pool that is %s reads far fewer blocks than the pool has addresses', async (_, isTaken) => {
   const count = 8_192
   await take(Array.from({ length: count }, (_, n) => n).filter(isTaken))

@@ -4,13 +4,13 @@ import type { TestService } from '@slipway/testing/service.ts'
 
 /** A tenant whose data no other tenant may see. */
 export interface Bystander {
-  /** In every name and text of this tenant, and in no request of others. */
+  /** A text in every name and description of this tenant, and in no request of other tenants. */
   mark: string
-  /** Ids by the parameters of paths. */
+  /** Ids by path parameter. */
   ids: Record<string, string[]>
-  /** In no request: ids that were sent may come back, in names for example. */
+  /** Ids that are in no request, because ids that were sent may be returned, for example in names. */
   hiddenIds: string[]
-  /** What this tenant has, and who has changed it: the same whatever others do. */
+  /** Returns this tenant's resources and the actors of their changes, which other tenants must not affect. */
   look(): Promise<unknown>
 }
 

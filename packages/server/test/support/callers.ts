@@ -9,7 +9,7 @@ import {
 } from '@slipway/testing/people.ts'
 import type { TestService } from '@slipway/testing/service.ts'
 
-/** A bearer for every kind of caller that the access rules tell apart. */
+/** A bearer token for every kind of caller that the access rules distinguish. */
 export interface Callers {
   expired: string
   revoked: string
@@ -18,7 +18,7 @@ export interface Callers {
   /** Keys of another project of the same organization. */
   siblingKey: string
   operatorKey: string
-  /** An operator who is a member of nothing. */
+  /** An operator without any membership. */
   operator: string
   /** Owner of another organization. */
   stranger: string

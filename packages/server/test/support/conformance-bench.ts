@@ -18,25 +18,28 @@ export interface EngineUnderTest {
   engine: Engine
   host: string
   image: VmSpec['image']
-  /** How large the VM is, where it has no place for a usual one. */
+  /** The size of the VM, if the engine has no room for a usual one. */
   size?: Pick<VmSpec, 'cpuCores' | 'memoryGb' | 'osDiskGib'>
-  /** Its host has none, and none can be declared. */
+  /** The host has no GPUs, and none can be declared. */
   isWithoutGpus?: boolean
-  /** Its storage grows no disk that a VM has which runs. */
+  /** The storage cannot grow a disk that is attached to a running VM. */
   growsOnlyIdleDisks?: boolean
-  /** What the control plane would have given the VM. */
+  /** The address that the control plane would have assigned to the VM. */
   publicAddress?: string
   sshPublicKey?: string
-  /** Proves, where guests are real, that the destination answers. */
+  /** Verifies, for real guests, that the SSH destination responds. */
   sshCheck?: (destination: string) => Promise<void>
-  /** Tells, where it can be asked, whether the firewall in force lets a stranger in to this TCP port. */
+  /**
+   * Returns whether the active firewall allows an unknown client to connect to this TCP port, for engines that can
+   * tell.
+   */
   isOpen?: (vmId: string, port: number) => Promise<boolean>
-  /** How long any one outcome may take. */
+  /** The maximum time for each outcome. */
   patienceMs?: number
   close(): Promise<void>
 }
 
-/** One VM through its whole life, and what is asked about it. */
+/** One VM through its whole life, and helpers to inspect it. */
 export class ConformanceBench {
   readonly subject: EngineUnderTest
   readonly engine: Engine
@@ -83,14 +86,16 @@ export class ConformanceBench {
   next = (): Call => this.at(++this.generation)
   same = (): Call => this.at(this.generation)
   older = (): Call => this.at(this.generation - 1)
-  /** What the VM is to be; by default under the firewall that lets in to SSH alone. */
+  /** The wanted state of the VM; by default with a firewall that allows only SSH. */
   wanted = (power: 'on' | 'off', firewallGeneration = 2, ports = [22]): WantedState => ({
     firewall: { rules: ports.map(allow), generation: firewallGeneration },
     power,
   })
   at = (generation: number): Call => ({ generation, signal: this.signal })
 
-  /** The VM's host, with every disk of the inventory: shared storage has no place. */
+  /**
+   * Returns the report of the VM's host, with every disk of the inventory, because shared storage belongs to no host.
+   */
   async report(isDetailed?: (host: string) => boolean): Promise<HostReport> {
     const hosts: HostReport[] = []
     for await (const host of this.engine.inventory(this.signal, isDetailed)) hosts.push(host)
@@ -125,7 +130,7 @@ export class ConformanceBench {
     }
   }
 
-  /** Holds the firewall in force against what it should let in, where it can be asked. */
+  /** Compares the active firewall with the ports it should allow, for engines that can tell. */
   async expectPorts(expected: { open: number[]; shut: number[] }): Promise<void> {
     const { isOpen } = this.subject
     if (!isOpen) return
@@ -133,7 +138,7 @@ export class ConformanceBench {
     for (const port of expected.shut) expect([port, await isOpen(this.spec.id, port)]).toEqual([port, false])
   }
 
-  /** Where the serial log ends. */
+  /** The offset at which the serial log ends. */
   async serialEnd(): Promise<number> {
     for (let offset = 0; ; ) {
       const { nextOffset } = await this.engine.serialLog(this.spec, offset, this.signal)

@@ -6,8 +6,8 @@ import { allow, ConformanceBench, type EngineUnderTest, expectKind } from './con
 type Check = (bench: ConformanceBench) => Promise<void>
 
 /**
- * What every engine must do, in the order of one VM's life: each check begins where the one before ended. They wait for
- * outcomes and turn no clock; three boots in all.
+ * What every engine must do, in the order of one VM's life: each check begins where the previous one ended. The checks
+ * wait for outcomes and move no clock. There are three boots in all.
  */
 export const conformanceChecks: Record<string, Check> = {
   'reports its host with free, clean GPUs': async (bench) => {
@@ -19,7 +19,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(new Set(host.gpus.map((gpu) => gpu.pciAddress)).size).toBe(host.gpus.length)
   },
 
-  'defines a VM that is off under its firewall, once or twice alike': async (bench) => {
+  'defines a VM that is off under its firewall, also when called twice': async (bench) => {
     const { engine, spec } = bench
     expect(await bench.inspect()).toBeNull()
     const wanted = bench.wanted('off', 1, [22, 80])
@@ -33,7 +33,7 @@ export const conformanceChecks: Record<string, Check> = {
     await bench.expectPorts({ open: [22, 80], shut: [81] })
   },
 
-  'takes a firewall, takes it again, and refuses an older one': async (bench) => {
+  'applies a firewall, applies it again, and refuses an older one': async (bench) => {
     const { engine, spec } = bench
     await engine.applyFirewall(spec, [allow(22)], bench.at(2))
     await engine.applyFirewall(spec, [allow(22)], bench.at(2))
@@ -46,7 +46,7 @@ export const conformanceChecks: Record<string, Check> = {
     await bench.expectPorts({ open: [22], shut: [80] })
   },
 
-  'powers it on until it answers at its SSH destination': async (bench) => {
+  'powers the VM on until it responds at its SSH destination': async (bench) => {
     const { engine, spec, subject } = bench
     const heard = new Set<string>()
     const unwatch = engine.watch((id) => heard.add(id))
@@ -55,7 +55,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(begun?.power).toMatch(/^(booting|running)$/)
     await engine.ensureVm(spec, bench.wanted('on'), bench.same())
     const status = await bench.until('running')
-    // Both ways of reading show the same.
+    // Both ways of reading give the same result.
     expect((await bench.report()).vms).toMatchObject([{ id: spec.id, power: 'running' }])
     await bench.eventually(() => heard.has(spec.id), 'word that it runs')
     unwatch()
@@ -64,7 +64,7 @@ export const conformanceChecks: Record<string, Check> = {
     await subject.sshCheck?.(status.sshDestination)
   },
 
-  'leaves a VM that runs as it is, but for its firewall': async (bench) => {
+  'does not change a running VM, except its firewall': async (bench) => {
     const { engine, spec } = bench
     const running = { power: 'running', generation: bench.generation, diskIds: [] }
     const changed = { ...spec, disks: [bench.newDisk()] }
@@ -91,7 +91,7 @@ export const conformanceChecks: Record<string, Check> = {
       })
   },
 
-  'tells of a host that it need not look at closely what it is made of, just as closely': async (bench) => {
+  'reports the same hardware of a host in a summary as in a detailed report': async (bench) => {
     const madeOf = ({ name, cpuCores, memoryGb, capabilities, gpus }: HostReport) => ({
       ...{ name, cpuCores, memoryGb, capabilities },
       gpus: gpus.map(({ holderVmId, isClean, ...gpu }) => gpu),
@@ -108,7 +108,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(await bench.power()).toBe('running')
   },
 
-  'has a serial log that is read on from any offset': async (bench) => {
+  'has a serial log that can be read from any offset': async (bench) => {
     const { engine, spec, signal } = bench
     const all = await engine.serialLog(spec, 0, signal)
     const bytes = Buffer.from(all.content)
@@ -119,14 +119,14 @@ export const conformanceChecks: Record<string, Check> = {
     expect(tail.nextOffset).toBeGreaterThanOrEqual(end)
     expect(Buffer.byteLength(tail.content)).toBeGreaterThanOrEqual(Math.min(end, 64 * 1024))
     let cut = Math.floor(bytes.length / 2)
-    // No character is cut: these bytes go on with one.
+    // Moves the offset to the beginning of a character: these bytes continue one.
     while ((bytes[cut]! & 0xc0) === 0x80) cut++
     const second = await engine.serialLog(spec, cut, signal)
     expect(second.content.startsWith(bytes.subarray(cut).toString())).toBe(true)
     expect(second.nextOffset).toBe(cut + Buffer.byteLength(second.content))
   },
 
-  'makes and removes a disk, and refuses every change of an older generation': async (bench) => {
+  'creates and removes a disk, and refuses every change of an older generation': async (bench) => {
     const { engine, signal } = bench
     const disk = bench.newDisk()
     const inspect = () => engine.inspectDisk(disk, signal)
@@ -176,7 +176,7 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.removeDisk(disk, bench.at(3))
   },
 
-  'resets a running VM once for a generation, and tells those who watch': async (bench) => {
+  'resets a running VM once for a generation, and notifies watchers': async (bench) => {
     const { engine, spec } = bench
     const [left, stayed] = [new Set<string>(), new Set<string>()]
     const leave = engine.watch((id) => left.add(id))
@@ -206,7 +206,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(await bench.inspect()).toMatchObject({ power: 'off', sshDestination: '' })
   },
 
-  'brings a VM that is off to another definition': async (bench) => {
+  'changes the definition of a VM that is off': async (bench) => {
     const { engine, spec } = bench
     const disk = bench.newDisk()
     await engine.ensureDisk(disk, bench.at(1))
@@ -220,7 +220,9 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.removeDisk(disk, bench.at(2))
   },
 
-  'starts again with a disk that was attached while it was off, and loses power at once': async (bench) => {
+  'starts a VM with a disk that was attached while it was off, and powers it off immediately': async (
+    bench,
+  ) => {
     const { engine, spec } = bench
     const disk = { ...bench.newDisk(), mode: 'read-only' as const }
     await engine.ensureDisk(disk, bench.at(1))
@@ -235,7 +237,7 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.removeDisk(disk, bench.at(2))
   },
 
-  'removes the VM, leaves nothing, and never lets an older call bring it back': async (bench) => {
+  'removes the VM, leaves nothing, and never recreates it for an older call': async (bench) => {
     const { engine, spec } = bench
     await engine.removeVm(spec, bench.next())
     await engine.removeVm(spec, bench.same())
@@ -250,14 +252,14 @@ export const conformanceChecks: Record<string, Check> = {
     expect(await bench.inspect()).toBeNull()
   },
 
-  'never makes the OS disk of a VM that is not new': async (bench) => {
+  'never creates the OS disk of a VM that is not new': async (bench) => {
     const { engine, signal } = bench
     const known = { ...bench.spec, id: randomUUID(), isNew: false }
     await expectKind('lost', engine.ensureVm(known, bench.wanted('on'), bench.at(1)))
     expect(await engine.inspectVm(known, signal)).toBeNull()
   },
 
-  'says what is missing, and lets go of what was never there': async (bench) => {
+  'reports missing resources, and accepts the removal of resources that never existed': async (bench) => {
     const { engine, subject, signal } = bench
     const ghost = { id: randomUUID(), host: subject.host }
     const call = bench.at(1)
@@ -273,7 +275,7 @@ export const conformanceChecks: Record<string, Check> = {
   },
 }
 
-/** Holds an engine against the checks. */
+/** Runs all checks against an engine. */
 export function engineConformance(name: string, make: () => Promise<EngineUnderTest>): void {
   let bench: ConformanceBench
   beforeAll(async () => {

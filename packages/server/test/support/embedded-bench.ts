@@ -5,7 +5,7 @@ import { Launcher } from '@slipway/testing/launcher.ts'
 import type { Program } from '@slipway/testing/program.ts'
 import { build } from 'esbuild'
 
-/** Installations of the little server, and everything that was started from them. */
+/** Installations of the small test server, and all processes that were started from them. */
 export class EmbeddedBench {
   readonly launcher = new Launcher()
   #script = ''

@@ -1,4 +1,4 @@
-// A server in miniature, run as a process of its own: opens, says so, and exits on request.
+// A minimal server in its own process: opens the database, reports it, and exits on request.
 import pg from 'pg'
 import { openEmbedded } from '../../src/postgres/embedded/index.ts'
 

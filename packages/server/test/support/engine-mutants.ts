@@ -2,17 +2,17 @@ import type { AttachedDisk, Call, DiskSpec, Engine, HostReport, VmStatus } from 
 import type { Database } from '../../src/postgres/database.ts'
 import { simulated } from '../../src/store/simulated/objects.ts'
 
-/** A simulated engine, and what a fault needs to know of it. */
+/** A simulated engine, and what a fault needs to know about it. */
 interface Subject {
   engine: Engine
   database: Database
   location: string
   publicAddress: string
-  /** What is done some time after its call has returned. */
+  /** Work that is done some time after its call has returned. */
   late: (() => Promise<unknown>)[]
 }
 
-/** The methods that a fault changes; the others stay the engine's own. */
+/** The methods that a fault replaces; the others stay unchanged. */
 type Mutation = (subject: Subject) => Partial<Engine>
 
 // biome-ignore lint/suspicious/noExplicitAny: a fault wraps methods of every shape
@@ -27,7 +27,7 @@ interface Known {
   highest: number
   isThere: boolean
   isRemoved: boolean
-  /** Lets the engine believe that it has dealt with this generation. */
+  /** Makes the engine believe that it has already handled this generation. */
   note(generation: number): Promise<unknown>
 }
 
@@ -70,7 +70,7 @@ const answersEarly: Fault = async ({ late }, _, call, act) => late.push(() => ac
 const ignoresGenerations: Fault = (_, { highest }, call, act) =>
   act({ ...call, generation: Math.max(highest, call.generation) })
 
-/** One method with the fault, for one action alone if it is `powerVm`. */
+/** Adds the fault to one method; for `powerVm`, to one action. */
 function faulty(method: Changing, fault: Fault, action?: string): Mutation {
   return (subject) => {
     const own = subject.engine[method].bind(subject.engine) as Change
@@ -81,7 +81,7 @@ function faulty(method: Changing, fault: Fault, action?: string): Mutation {
       const found = await known(subject, method, args[0].id)
       const isMeant = fault === ignoresGenerations || isAccepted(method, found, call)
       await (isMeant ? fault(subject, found, call, act) : act(call))
-      // Which is what it says, too: what was not done does not show.
+      // The result also shows the actual state, without the work that was not done.
       return method === 'ensureVm' ? subject.engine.inspectVm(args[0], call.signal) : undefined
     }
     return { [method]: changed }
@@ -99,7 +99,7 @@ const everyChange = (what: string, fault: Fault): [string, Mutation][] => [
   ]),
 ]
 
-/** What it does is done again when it is asked again. */
+/** Mutants that repeat the work when the call is repeated. */
 const repeated: Record<string, Mutation> = {
   'powerVm reset does it twice': (subject) => ({
     async powerVm(vm, action, call) {
@@ -171,24 +171,25 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
   }
 }
 
-/** What is said is not what is. */
+/** Mutants whose reports do not match the state. */
 const untrue: Record<string, Mutation> = {
-  'inventory leaves out what it need not look at closely': ({ engine }) => ({
+  'inventory leaves out summaries': ({ engine }) => ({
     async *inventory(signal, isDetailed) {
       for await (const host of engine.inventory(signal, isDetailed)) if (!host.isSummary) yield host
     },
   }),
-  'inventory is careless where it need not look closely': reporting(({ isSummary, gpus }) =>
+  'inventory is inaccurate in summaries': reporting(({ isSummary, gpus }) =>
     isSummary ? { gpus: gpus.slice(1) } : {},
   ),
-  'ensureVm makes a lost OS disk anew': ensuring((engine, spec, wanted, call) =>
+  'ensureVm recreates a lost OS disk': ensuring((engine, spec, wanted, call) =>
     engine.ensureVm({ ...spec, isNew: true }, wanted, call),
   ),
-  'ensureVm puts no firewall in force': ensuring((engine, spec, wanted, call) =>
+  'ensureVm applies no firewall': ensuring((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, firewall: { rules: [], generation: 0 } }, call),
   ),
-  'ensureVm takes no rules but their generation': ensuring((engine, spec, { firewall, power }, call) =>
-    engine.ensureVm(spec, { firewall: { ...firewall, rules: [] }, power }, call),
+  'ensureVm stores the generation of rules but does not apply them': ensuring(
+    (engine, spec, { firewall, power }, call) =>
+      engine.ensureVm(spec, { firewall: { ...firewall, rules: [] }, power }, call),
   ),
   'ensureVm never powers on': ensuring((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, power: 'off' }, call),
@@ -196,7 +197,7 @@ const untrue: Record<string, Mutation> = {
   'ensureVm always powers on': ensuring((engine, spec, wanted, call) =>
     engine.ensureVm(spec, { ...wanted, power: 'on' }, call),
   ),
-  'ensureVm puts an older firewall in force': ({ engine, database }) => ({
+  'ensureVm applies an older firewall': ({ engine, database }) => ({
     async ensureVm(spec, wanted, call) {
       await engine.ensureVm(spec, wanted, call)
       const values = [spec.id, JSON.stringify(wanted.firewall.rules)]
@@ -204,21 +205,21 @@ const untrue: Record<string, Mutation> = {
       return engine.inspectVm(spec, call.signal)
     },
   }),
-  'ensureVm powers off what runs': ({ engine }) => ({
+  'ensureVm powers off a running VM': ({ engine }) => ({
     async ensureVm(spec, wanted, call) {
       await engine.ensureVm(spec, wanted, call)
       if (wanted.power === 'off') await engine.powerVm(spec, 'off', call)
       return engine.inspectVm(spec, call.signal)
     },
   }),
-  'ensureVm redefines what runs': ({ engine, database }) => ({
+  'ensureVm redefines a running VM': ({ engine, database }) => ({
     async ensureVm(spec, wanted, call) {
       await engine.ensureVm(spec, wanted, call)
       await simulated.setDisks(database, spec.id, call.generation, spec.disks)
       return engine.inspectVm(spec, call.signal)
     },
   }),
-  'ensureVm says what was before': ({ engine }) => ({
+  'ensureVm returns the previous state': ({ engine }) => ({
     async ensureVm(spec, wanted, call) {
       const before = await engine.inspectVm(spec, call.signal)
       await engine.ensureVm(spec, wanted, call)
@@ -234,8 +235,8 @@ const untrue: Record<string, Mutation> = {
     gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
   })),
   'inspectVm knows no VM': () => ({ inspectVm: async () => null }),
-  'inspectVm says early that it runs': sayingEarly('on', 'booting', 'running'),
-  'inspectVm says early that it is off': sayingEarly('shutdown', 'stopping', 'off'),
+  'inspectVm reports too early that a VM runs': sayingEarly('on', 'booting', 'running'),
+  'inspectVm reports too early that a VM is off': sayingEarly('shutdown', 'stopping', 'off'),
   'inspectDisk knows no disk': () => ({ inspectDisk: async () => null }),
   'serialLog is empty': ({ engine }) => ({
     async serialLog(vm, offset, signal) {
@@ -246,8 +247,8 @@ const untrue: Record<string, Mutation> = {
   'serialLog ignores the offset': ({ engine }) => ({
     serialLog: (vm, _, signal) => engine.serialLog(vm, 0, signal),
   }),
-  'watch never tells': () => ({ watch: () => () => {} }),
-  'watch never lets go': ({ engine }) => ({
+  'watch never notifies': () => ({ watch: () => () => {} }),
+  'watch never unsubscribes': ({ engine }) => ({
     watch(onChange) {
       engine.watch(onChange)
       return () => {}
@@ -267,7 +268,7 @@ const reads = ['inspectVm', 'inspectDisk', 'serialLog']
 /** The number of reads after which a change that was reported early is complete. */
 const readsUntilDone = 4
 
-/** The engine with the methods of the mutation in place of its own. */
+/** Returns the engine with the methods of the mutation in place of its own. */
 export function mutant(subject: Subject, mutation: Mutation): Engine {
   const changed = mutation(subject)
   let readCount = 0

@@ -9,7 +9,7 @@ export interface PlanNode {
   Plans?: PlanNode[]
 }
 
-/** How the database carries out each statement of `work`. They run, and every one answers `row` to `work`. */
+/** Returns the plan of each statement of `work`. The statements run, and each returns `row` to `work`. */
 export async function plansOf(
   database: Database,
   row: Record<string, unknown>,

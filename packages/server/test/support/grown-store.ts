@@ -1,8 +1,8 @@
 import { query } from '@slipway/testing/database.ts'
 
 /**
- * How many rows the tables have that grow with a service's success or age: a year of 1 million VMs. Tables that are not
- * here stay small: locations, images, prices, leases, addresses held for seconds, tables of one row.
+ * The number of rows in tables that grow with usage or age, after a year of 1 million VMs. Tables that are not listed
+ * stay small: locations, images, prices, leases, addresses held for seconds, tables of one row.
  */
 export const grownTables: Record<string, number> = {
   organizations: 10_000,
@@ -63,8 +63,8 @@ export const grownTables: Record<string, number> = {
 }
 
 /**
- * Real rows by the thousand, so that values are spread as they are in service: 100 projects and 400 hosts have them, and
- * nearly every operation, delivery and interval is over. `p` is the number of a project, `h` that of a host.
+ * Thousands of real rows, so that values are distributed as in production: they belong to 100 projects and 400 hosts,
+ * and nearly every operation, delivery and interval has ended. `p` is the number of a project, `h` that of a host.
  */
 const rows = `
   CREATE FUNCTION id_of(kind text, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
@@ -230,7 +230,7 @@ const rows = `
   INSERT INTO simulated_disks (id, location, generation, size_gib)
     SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
 
-/** The same VMs, with what they leave behind, of an operator whose tenants are few and large. */
+/** The same VMs and their rows, for an operator with few and large tenants. */
 export const tablesOfFew: Record<string, number> = Object.fromEntries(
   Object.entries(grownTables).filter(([table]) =>
     /^(hosts|host_reports|gpus|carried_ranges|vms|disks|disk_attachments|operations|events|simulated_\w+)$|^usage_|^webhook_deliveries$/.test(
@@ -239,22 +239,25 @@ export const tablesOfFew: Record<string, number> = Object.fromEntries(
   ),
 )
 
-/** Fills an empty store and has PostgreSQL plan as if every table had grown. A hundred projects stand for two thousand. */
+/**
+ * Fills an empty database and makes PostgreSQL plan as if every table had grown. A hundred projects represent two
+ * thousand.
+ */
 export async function growStore(url: string): Promise<void> {
-  // Rows are made without triggers and foreign keys: nothing here has to agree but the spread of the values.
+  // Rows are inserted without triggers and foreign keys, because only the distribution of the values matters here.
   await query(url, `SET session_replication_role = replica; ${rows}`)
   await planAs(url, grownTables, 2000)
 }
 
-/** Has PostgreSQL plan for a grown store as if a dozen organizations had all of it. */
+/** Makes PostgreSQL plan for a grown database in which a dozen organizations own everything. */
 export async function planForFewTenants(url: string): Promise<void> {
   const tables = Object.keys(grownTables).filter((table) => !tablesOfFew[table])
   await planAs(url, { ...tablesOfFew, ...Object.fromEntries(tables.map((table) => [table, 12])) }, 20)
 }
 
 /**
- * PostgreSQL multiplies the rows on a page, as its statistics tell them, by the pages that the file really has: so rows on a
- * page are what is set, for tables and indexes alike.
+ * PostgreSQL multiplies the rows per page from its statistics by the actual number of pages of the file. The rows per
+ * page are therefore what is set, for tables and indexes alike.
  */
 async function planAs(url: string, counts: Record<string, number>, projects: number): Promise<void> {
   const tables = Object.keys(counts)

@@ -19,7 +19,10 @@ function gate() {
   return { isOpen, open }
 }
 
-/** Has the engine's calls of one kind, or those about one VM, wait until they are released: at their beginning or their end. */
+/**
+ * Makes the engine's calls of one method, or those about one VM, wait until they are released, at their beginning or
+ * their end.
+ */
 export function holdCalls(
   engine: SimulatedEngine,
   method: Method,

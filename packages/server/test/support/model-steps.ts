@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What a tenant does, and what happens to it. Numbers choose among what there is at that moment. */
+/** Actions of a tenant, and events that affect it. Numbers choose among the resources that exist at that moment. */
 export type Step =
   | { do: 'nothing' }
   | { do: 'createVm'; name: number; gpus: 1 | 2; disk: number | null }
@@ -22,7 +22,7 @@ const gpus = fc.constantFrom<1 | 2>(1, 2)
 const all = (...names: ('start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower')[]) =>
   fc.record({ do: fc.constantFrom(...names), vm: some })
 
-/** Nothing first: shrinking turns what does not matter into it. */
+/** The empty step comes first, because shrinking replaces irrelevant steps with it. */
 export const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: 'nothing' as const }) },
   {

@@ -33,7 +33,7 @@ export interface LanePlace {
 const mostVms = 5
 const mostDisks = 6
 
-/** One project on hosts of its own, and what it should look like by all that was done to it. */
+/** One project on its own hosts, and its expected state after all steps. */
 export class Lane {
   readonly #service: TestService
   readonly #place: LanePlace
@@ -97,7 +97,7 @@ export class Lane {
     }
   }
 
-  /** What the tenant reads is what the model says. */
+  /** Checks that the tenant reads what the model expects. */
   async compare(): Promise<void> {
     const vms = await this.#ok('vmList', {})
     expect(vms.items.map(({ id, name, type, state }) => ({ id, name, type, state })).sort(byId)).toEqual(
@@ -132,7 +132,7 @@ export class Lane {
     )
   }
 
-  /** Everything goes, so that the next run begins with an empty project. */
+  /** Deletes everything, so that the next run begins with an empty project. */
   async clear(): Promise<void> {
     while (this.#vms.size > 0) await this.#deleteVm(0)
     while (this.#disks.size > 0) await this.#deleteDisk(0)
@@ -152,7 +152,7 @@ export class Lane {
     const answer = await this.#call('vmCreate', {}, body)
     if ([...this.#vms.values()].some((vm) => vm.name === name)) return this.#refused(answer, 'already_exists')
     if (disk?.[1].vm) return this.#refused(answer, 'conflict')
-    // GPUs of those that left may still be in quarantine: then, and only then, this is an answer too.
+    // GPUs of deleted VMs may still be in quarantine. Only then is this response valid, too.
     if (answer.status === 409 && answer.body.code === 'out_of_stock') return
     const id = await this.#ends(answer)
     this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false })
@@ -178,7 +178,7 @@ export class Lane {
     vm.state = isRefused ? (whenRefused ?? vm.state) : to
   }
 
-  /** An engine that did the work and answered an error was not asked a second time: its refusal is still to come. */
+  /** If the engine did the work but returned an error, it was not called again, so its refusal is still to come. */
   async #isRefusalAhead(answer: { body: unknown }, vmId: string): Promise<boolean> {
     await this.#ended(answer)
     const rows = await this.#service.sql(
@@ -221,7 +221,7 @@ export class Lane {
     vm.type = type
   }
 
-  /** Its host is lost for a while; with it go all of this project's VMs there. Then it is back, and so are they. */
+  /** The VM's host is lost for a while, with all of this project's VMs on it. Then the host and its VMs are back. */
   async #hostAway(index: number, isDeleted: boolean): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || vm?.state !== 'STATE_RUNNING') return
@@ -336,7 +336,7 @@ export class Lane {
     expect(answer.body).toMatchObject({ code })
   }
 
-  /** Waits for the operation's end; answers the id of what it was about. */
+  /** Waits for the operation's end and returns the id of its resource. */
   async #ends(answer: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
     const ended = await this.#ended(answer)
     expect(ended, JSON.stringify(ended)).toMatchObject({ state })

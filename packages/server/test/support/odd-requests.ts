@@ -21,7 +21,7 @@ interface Schema {
   examples?: unknown[]
 }
 
-/** Values that some parser, validator or database once stumbled over. */
+/** Values that have caused errors in parsers, validators or databases. */
 const odd: Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown[]>(
     ...[null, true, false, 0, -0, -1, 1.5, 1e308, -1e308, 2 ** 31, 2 ** 53, 5e-324],
@@ -63,7 +63,7 @@ const odd: Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 )
 
-/** What the schema allows, more or less: each part may turn into something odd. */
+/** Generates values that mostly match the schema; any part may be replaced by an odd value. */
 function nearly(schema: Schema, ids: string[]): Arbitrary<unknown> {
   return fc.oneof({ weight: 14, arbitrary: fitting(schema, ids) }, { weight: 1, arbitrary: odd })
 }
@@ -95,7 +95,7 @@ function fitting(schema: Schema, ids: string[]): Arbitrary<unknown> {
 }
 
 const madeFor = new Map<string, Arbitrary<string>>()
-/** It takes longer to read a pattern than to send a request: each is read once. */
+/** Building a generator from a pattern takes longer than sending a request, so each is built once. */
 function matching(pattern: string): Arbitrary<string> {
   const made = madeFor.get(pattern) ?? fc.stringMatching(new RegExp(pattern))
   madeFor.set(pattern, made)
@@ -149,7 +149,7 @@ function object(schema: Schema, ids: string[]): Arbitrary<unknown> {
       weight: 1,
       arbitrary: fc.tuple(whole, strayName, odd).map(([all, name, value]) => ({ ...all, [name]: value })),
     },
-    // One of its own members missing.
+    // The first property is missing.
     { weight: 1, arbitrary: whole.map((all) => Object.fromEntries(Object.entries(all).slice(1))) },
   )
 }
@@ -161,7 +161,7 @@ export interface OddRequest {
   headers: Record<string, string>
 }
 
-/** Requests to a route: well-formed ones, nearly so, and not at all. `ids` are of things that exist. */
+/** Generates requests to a route: valid, almost valid and invalid ones. `ids` are ids of existing resources. */
 export function requestsTo(
   route: Route,
   paramsOf: (name: string) => string[],

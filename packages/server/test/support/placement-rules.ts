@@ -1,7 +1,7 @@
 export interface HostCandidate {
   id: string
   freeGpus: number
-  /** The most free GPUs on any one of its NUMA nodes. */
+  /** The largest number of free GPUs on one of its NUMA nodes. */
   maxNodeFree: number
 }
 
@@ -11,7 +11,7 @@ export function compareHosts(count: number): (a: HostCandidate, b: HostCandidate
   return (a, b) => (a.id === b.id ? 0 : isLess(rank(a), rank(b)) ? -1 : 1)
 }
 
-/** The host that the statement of the store must choose. */
+/** The host that the SQL statement must choose. */
 export function chooseHost<T extends HostCandidate>(candidates: T[], count: number): T | null {
   return candidates.filter((host) => host.freeGpus >= count).sort(compareHosts(count))[0] ?? null
 }

@@ -1,6 +1,6 @@
 import { grownTables } from './grown-store.ts'
 
-/** What is read here of PostgreSQL's EXPLAIN (FORMAT JSON). */
+/** The parts of PostgreSQL's EXPLAIN (FORMAT JSON) that are used here. */
 export interface PlanNode {
   'Node Type': string
   'Relation Name'?: string
@@ -17,13 +17,13 @@ const manyRows = 20_000
 /** More rows than a page. A plan that sorts this number of rows reads all rows of a project or a tenant. */
 const moreThanPage = 120
 
-/** These read all of their input before they give the first row. */
+/** These nodes read all of their input before they return the first row. */
 const gathers =
   /^(Sort|Incremental Sort|Aggregate|Hash|WindowAgg|Unique|Materialize|Bitmap Heap Scan|ModifyTable)$/
 
 /**
- * Tells where a plan reads more as tables grow: a table or an index from one end to the other, or more rows than any one
- * thing has. `indexRows` says how many entries each index has, `tables` which tables are long.
+ * Finds where a plan reads more as tables grow: a full scan of a table or an index, or more rows than any one resource
+ * has. `indexRows` is the number of entries of each index, `tables` are the tables that grow.
  */
 export function growthOf(
   plan: PlanNode,
@@ -52,8 +52,8 @@ export function growthOf(
 }
 
 /**
- * What is read for the sake of a page that is then sorted out of it. How many rows that are shows before a filter: after it
- * PostgreSQL may expect next to none.
+ * The rows that are read for a page and then filtered or sorted. Their number is taken before a filter, because
+ * PostgreSQL may expect almost none after it.
  */
 function sortedOut(limit: PlanNode): string[] {
   let node = limit.Plans![0]!
@@ -67,7 +67,7 @@ function readAtOnce({ 'Node Type': kind, 'Relation Name': table = '', Plans = []
   return rows > moreThanPage ? [`reads ${rows} rows of ${table} for a page`, ...below] : below
 }
 
-/** Nothing is looked up. The bound of a page (a coalesce) says only where to begin. */
+/** The index scan has no lookup key. The bound of a page (a coalesce) only says where to begin. */
 function isWalk({ 'Index Cond': condition = '' }: PlanNode): boolean {
   return condition === '' || (/COALESCE/.test(condition) && !/ = /.test(condition))
 }

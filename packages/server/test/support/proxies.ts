@@ -6,7 +6,7 @@ export const certificate = (ending: 'crt' | 'key'): string =>
   join(import.meta.dirname, `fixtures/tls/first.${ending}`)
 
 interface Place {
-  /** For its files. */
+  /** The folder for the files of the proxy. */
   folder: string
   port: number
   /** Host and port of the service. */
@@ -16,7 +16,10 @@ interface Place {
 export interface Proxy {
   name: string
   binary: string
-  /** Writes the documented file, on ports of this machine and with the certificate of the tests; returns arguments. */
+  /**
+   * Writes the documented configuration file with ports of this machine and the certificate of the tests. Returns the
+   * command-line arguments.
+   */
   configure(place: Place): string[]
 }
 
@@ -59,7 +62,7 @@ export const proxies: Proxy[] = [
   },
 ]
 
-/** What is replaced must be there: else the test would run something else than the documents show. */
+/** Throws if the text to replace is missing, because the test would then not run what the documentation shows. */
 function changed(file: string, changes: [RegExp, string][]): string {
   return changes.reduce(
     (text, [from, to]) => {

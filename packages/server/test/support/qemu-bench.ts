@@ -21,16 +21,18 @@ export interface QemuBench {
   sshKeyFile: string
   sshPublicKey: string
   image: { name: string; source: Record<string, unknown> }
-  /** Unlike that of any test file that runs beside this one. */
+  /** Different from that of any test file that runs concurrently. */
   publicAddress: string
   open(options?: Partial<QemuEngineOptions>): Promise<Engine & { close(): Promise<void> }>
-  /** `hostKey`: what the server has to prove its name by; without it, it is not asked. */
+  /** `hostKey`: the host key that the server must have; without it, the key is not checked. */
   ssh(
     destination: string,
     command: string,
     options?: { keyFile?: string; source?: string; hostKey?: string },
   ): Promise<string>
-  /** Every process of this machine that has this bench in its command line or works in its folder. */
+  /**
+   * Every process of this machine whose command line contains this bench or whose working directory is in its folder.
+   */
   processes(): Promise<{ pid: number; commandLine: string }[]>
   close(): Promise<void>
 }
@@ -81,7 +83,7 @@ export async function makeBench(): Promise<QemuBench> {
   }
 }
 
-/** A guest whose kernel has no initramfs to speak of: it says something on the console and stays there. */
+/** A guest whose kernel has no usable initramfs: it prints to the console and hangs. */
 export async function deafImage(bench: QemuBench): Promise<QemuBench['image']> {
   const folder = `deaf-${basename(bench.dataDir)}`
   const images = join(bench.dataDir, 'qemu/images')

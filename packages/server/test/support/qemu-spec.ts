@@ -27,7 +27,7 @@ export function specOf(bench: QemuBench, host: string, changes: Partial<VmSpec> 
   }
 }
 
-/** On or off, under these rules; a test that asks nothing of the firewall has none. */
+/** The wanted power state and rules. A test that does not use the firewall has no rules. */
 export const wanted = (power: 'on' | 'off', rules: CompiledRule[] = [], generation = 1): WantedState => ({
   power,
   firewall: { rules, generation },

@@ -2,7 +2,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { expect } from 'vitest'
 
-/** The answer to a request that is refused for one of its fields, in these words. */
+/** The response to a request that is rejected for one of its fields, with this message. */
 export const refused = (field: string, message: RegExp) => ({
   status: 400,
   body: {
@@ -15,11 +15,11 @@ export const refused = (field: string, message: RegExp) => ({
 export interface Standing {
   service: TestService
   resources: ReturnType<typeof resourcesOf>
-  /** A VM that runs, by the name `standing`. */
+  /** A running VM with the name `standing`. */
   vmId: string
 }
 
-/** A service on which requests find a VM. */
+/** Starts a service with one VM. */
 export async function startWithVm(): Promise<Standing> {
   const service = await startService()
   const resources = resourcesOf(service)

@@ -15,8 +15,8 @@ interface MeterEvent {
 }
 
 /**
- * A local server that speaks the few endpoints of Stripe that we use, over HTTP as the library calls them, and refuses
- * what Stripe would refuse.
+ * A local server with the few Stripe endpoints that we use, over HTTP as the library calls them. It rejects what Stripe
+ * would reject.
  */
 export class StripeStandIn {
   readonly key = 'sk_test_stand_in'
@@ -29,11 +29,11 @@ export class StripeStandIn {
   readonly sessions: { kind: string; fields: Record<string, string> }[] = []
   readonly meters: { id: string; event_name: string }[] = []
   readonly requests: string[] = []
-  /** Identifiers that are remembered; forgetting them is what Stripe does after a day. */
+  /** Identifiers that are remembered. Stripe forgets them after a day. */
   readonly remembered = new Set<string>()
-  /** Takes what is sent but answers nothing useful, or refuses before taking it. */
+  /** Accepts the request but sends no useful response, or rejects it. */
   fault: 'none' | 'away' | 'lost-answer' = 'none'
-  /** How long to wait before telling what a customer is; resolved by the test. */
+  /** Delays the response with a customer until the test resolves it. */
   hold: Promise<void> | null = null
   readonly #byIdempotencyKey = new Map<string, string>()
   #server: Server | undefined

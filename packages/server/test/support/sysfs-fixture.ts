@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Lays a recorded sysfs tree out as files and links, and returns its root. */
+/** Writes a recorded sysfs tree as files and links, and returns its root. */
 export async function layOutSysfs(name: string): Promise<string> {
   const recorded = join(import.meta.dirname, 'fixtures/sysfs', `${name}.json`)
   const { pci } = JSON.parse(await readFile(recorded, 'utf8')) as {

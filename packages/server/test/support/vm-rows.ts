@@ -1,8 +1,9 @@
 import type { TestService } from '@slipway/testing/service.ts'
 
 /**
- * Running VMs of a project, written as rows: more than anyone would create one by one. They are on hosts that are up,
- * and their engine knows them unless told otherwise. The ids count up from `series`. Returns the ids.
+ * Inserts running VMs of a project as rows, because creating thousands through the API would take too long. The VMs are
+ * on hosts that are up, and exist at their engine unless `isAtEngine` is false. The ids count up from `series`. Returns
+ * the ids.
  */
 export async function addVmRows(
   service: Pick<TestService, 'sql'>,

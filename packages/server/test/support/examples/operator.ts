@@ -4,7 +4,7 @@ import type { Tenant } from './people.ts'
 import type { Recorder } from './recorder.ts'
 import { ended, finished, type Resources } from './tenant.ts'
 
-/** What an operator reads while the tenant's VM runs. */
+/** The operator's reads while the tenant's VM runs. */
 export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { vm_id }: Resources) {
   const token = service.credentials.operator_key
   const { project_id, organization_id } = tenant
@@ -97,7 +97,7 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   await ok('adminKeyDelete', { token, params: { key_id: key.id } })
 }
 
-/** Creates a VM whose creation can neither go on nor be undone. */
+/** Creates a VM whose creation can neither continue nor be undone. */
 async function stuckCreation(recorder: Recorder, name: string) {
   const { service, defaults } = recorder
   const simulator = service.simulator()
@@ -139,7 +139,7 @@ export async function recordInterventions(recorder: Recorder, tenant: Tenant) {
   const abandoned = await stuckCreation(recorder, 'stuck-2')
   await simulator.clearFaults()
   await ok('adminOperationAbandon', { token, params: { operation_id: abandoned.operation_id } })
-  // What was abandoned is deleted in the background.
+  // An abandoned resource is deleted in the background.
   const params = { ...defaults.params, vm_id: abandoned.metadata.id }
   await eventually(async () => (await service.call('vmGet', { ...defaults, params })).status === 404)
 

@@ -5,9 +5,9 @@ import type { CallOptions, TestService } from '@slipway/testing/service.ts'
 export interface Recorder {
   service: TestService
   recording: Recording
-  /** Used by every call that does not say otherwise. */
+  /** Used by every call that does not specify another one. */
   defaults: { token: string; params: Record<string, string> }
-  /** Calls a route that must succeed. The first call of each route is its example. */
+  /** Calls a route that must succeed. The first call of each route becomes its example. */
   ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteResponse<Id>>
   /** Calls a route that must be refused with this code. */
   refused<Id extends RouteId>(code: ErrorCode, id: Id, options?: CallOptions<Id>): Promise<void>
@@ -37,15 +37,16 @@ export function startRecorder(service: TestService, requestId: string): Recorder
     async refused(code, id, options = {}) {
       const { body } = await service.call(id, completed(options))
       const refusal = body as { code?: string }
-      if (refusal.code !== code) throw new Error(`${id} was not refused by ${code}: ${JSON.stringify(body)}`)
+      if (refusal.code !== code)
+        throw new Error(`${id} was not refused with ${code}: ${JSON.stringify(body)}`)
       recording.errors[code] ??= refusal
     },
   }
   return recorder
 }
 
-/** Adds what is not a call of a route: events as webhooks get them, and the responses of the service's own endpoints. */
-export async function recordSurroundings({ service, recording, defaults }: Recorder) {
+/** Records events, as webhooks receive them, and responses of endpoints outside the route table. */
+export async function recordEventsAndTexts({ service, recording, defaults }: Recorder) {
   let page_token = ''
   do {
     const query = { limit: 500, ...(page_token && { page_token }) }

@@ -2,7 +2,7 @@ import { clientSecret, startOidcStand } from '@slipway/testing/oidc-stand.ts'
 import { onTestFinished } from 'vitest'
 import type { Recorder } from './recorder.ts'
 
-/** Links an identity of a provider to Ada's account, and takes it off. Returns the provider's address. */
+/** Links an identity of a provider to Ada's account, and unlinks it. Returns the provider's URL. */
 export async function recordSingleSignOn(
   { service, ok, recording }: Recorder,
   token: string,
@@ -29,7 +29,7 @@ const pairOf = (line: string): [string, string] => {
   return [pair.split('=')[0]!, pair]
 }
 
-/** Follows redirects as a browser does, with cookies, until a page is shown. */
+/** Follows redirects with cookies, as a browser does, until a page is shown. */
 async function visit(start: string, cookies: Map<string, string>) {
   let url = new URL(start)
   for (;;) {

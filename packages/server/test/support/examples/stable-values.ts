@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Letters and digits that depend on the seed alone. */
+/** Letters and digits that depend only on the seed. */
 const lettersOf = (seed: string, length: number) =>
   createHash('sha512')
     .update(seed)
@@ -11,7 +11,7 @@ const lettersOf = (seed: string, length: number) =>
 interface Kind {
   /** Finds the values, between quotes or other characters that are not replaced. */
   pattern: RegExp
-  /** Returns the value that takes the place of the one that was found as number `index` of its kind. */
+  /** Returns the replacement for the value that was found as number `index` of its kind. */
   fixedValue: (index: number, found: string) => string
   /** Replaces what the pattern matches; otherwise the found value is replaced wherever it appears. */
   isInPlace?: boolean
@@ -73,7 +73,7 @@ const kinds: Kind[] = [
   },
 ]
 
-/** Cuts lists of records to their first two, which show as much as all of them. */
+/** Limits lists of records to their first two, which are enough for an example. */
 export function shortened(value: unknown): unknown {
   if (Array.isArray(value)) {
     const isOfRecords = value.every((entry) => typeof entry === 'object' && entry !== null)
@@ -83,7 +83,7 @@ export function shortened(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortened(member)]))
 }
 
-/** Returns the value with what differs from run to run replaced; `addresses` maps servers of this run to fixed ones. */
+/** Returns the value with run-specific parts replaced; `addresses` maps servers of this run to fixed ones. */
 export function stabilized<T>(value: T, addresses: Record<string, string>): T {
   let text = JSON.stringify(value)
   for (const [found, fixed] of Object.entries(addresses)) {

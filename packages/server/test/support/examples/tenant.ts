@@ -174,7 +174,7 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
   return { network_id, rule_id }
 }
 
-/** Webhooks and events; the receiver stands for a server of the tenant. */
+/** Webhooks and events. The receiver represents a server of the tenant. */
 export async function recordEvents({ service, ok }: Recorder, { ownerToken: token }: Tenant) {
   const receiver = await startReceiver()
   const body = {
@@ -203,7 +203,7 @@ export async function recordEvents({ service, ok }: Recorder, { ownerToken: toke
   return receiver.url
 }
 
-/** What a day and a half cost, and what a month is invoiced. */
+/** The cost of a day and a half, and the invoice of a month. */
 export async function recordMoney(
   { service, ok, recording }: Recorder,
   tenant: Tenant,
@@ -237,7 +237,7 @@ export async function recordMoney(
   await ok('organizationInvoices', { token })
 }
 
-/** Ends what `recordResources` created. */
+/** Deletes what `recordResources` created. */
 export async function recordRemoval(recorder: Recorder, { vm_id, disk_id, rule_id }: Resources) {
   const { service, ok } = recorder
   await finished(recorder, await ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))

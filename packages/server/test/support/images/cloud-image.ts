@@ -10,7 +10,7 @@ const exec = promisify(execFile)
 const ROOT_MIB = 1536
 const PACKAGES = [
   ...['systemd-sysv', 'udev', 'dbus', 'cloud-init', 'netplan.io', 'openssh-server', 'iproute2'],
-  // What cloud-init grows a disk with.
+  // cloud-init uses this to grow a disk.
   ...['cloud-guest-utils', 'e2fsprogs', 'fdisk'],
 ]
 const FILES = {
@@ -20,8 +20,8 @@ const FILES = {
 }
 
 /**
- * A disk image as distributions publish them, made from Debian packages: GPT, an EFI system partition, a root file
- * system with systemd, OpenSSH and cloud-init. It takes minutes, so it is made once and kept.
+ * A disk image like those of distributions, built from Debian packages: GPT, an EFI system partition, a root file
+ * system with systemd, OpenSSH and cloud-init. Building takes minutes, so the image is built once and kept.
  */
 export async function cloudImage(cacheDir: string): Promise<string> {
   const arch = hostArchitecture()

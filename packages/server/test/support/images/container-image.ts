@@ -24,7 +24,7 @@ templates:
 const templateOf = (kind: string) =>
   `{% autoescape off %}{{ config_get("cloud-init.${kind}", "") }}{% endautoescape %}`
 
-/** A container image of busybox and dropbear, made once from Debian packages. Returns the tarball. */
+/** A container image of busybox and dropbear, built once from Debian packages. Returns the tarball. */
 export const testImage = (): Promise<string> =>
   kept('guest.tar', [guestFiles, metadata, templateOf('')], async (work, made) => {
     const packages = new DebianPackages(work, hostArchitecture().debianName)

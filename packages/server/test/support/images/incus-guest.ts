@@ -12,7 +12,7 @@ import { rootTree } from '../../../src/engines/qemu/mini-guest/tree.ts'
 const exec = promisify(execFile)
 const cache = join(root, 'node_modules/.cache/slipway-incus')
 
-/** What a cloud image does with cloud-init, done by a shell: host name, address, key and scripts. */
+/** Does in a shell script what a cloud image does with cloud-init: host name, address, key and scripts. */
 export const guestFiles: Record<string, string> = {
   'etc/inittab': `::sysinit:/etc/slipway/boot
 ::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
@@ -46,7 +46,7 @@ echo "$data" | sed -n 's|.*slipway-startup"[^}]*"content":"\\([^"]*\\)".*|\\1|p'
 `,
 }
 
-/** Makes the guest's root file system from unpacked packages, with these files in it. */
+/** Creates the guest's root file system from unpacked packages, with these files in it. */
 export async function makeGuestRoot(
   unpacked: string,
   rootDir: string,
@@ -67,7 +67,7 @@ export async function makeGuestRoot(
   }
 }
 
-/** Returns a file that is made once for each recipe; `make` is given a folder to work in, and where the file goes. */
+/** Returns a file that is built once for each recipe. `make` gets a folder to work in, and the path of the file. */
 export async function kept(
   name: string,
   recipe: unknown,

@@ -23,7 +23,9 @@ export interface UefiImage {
   commandLine: string
 }
 
-/** Makes a qcow2 disk that boots by UEFI: GPT, an EFI system partition and a root file system. Needs no loop mounts. */
+/**
+ * Creates a qcow2 disk that boots with UEFI: GPT, an EFI system partition and a root file system. Needs no loop mounts.
+ */
 export async function uefiImage(target: string, image: UefiImage, workDir: string): Promise<void> {
   const at = (name: string) => join(workDir, name)
   const names = EFI_NAMES[hostArchitecture().name]
@@ -46,7 +48,7 @@ export async function uefiImage(target: string, image: UefiImage, workDir: strin
   await exec('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', at('disk'), target])
 }
 
-/** Kernel, initramfs and command line in one EFI program, around the stub that systemd ships for this. */
+/** Combines kernel, initramfs and command line into one EFI program, with the stub that systemd ships for this. */
 async function unifiedKernel(
   at: (name: string) => string,
   { kernel, initrd, rootDir, commandLine }: UefiImage,

@@ -10,10 +10,12 @@ import { guestFiles, kept, makeGuestRoot } from './incus-guest.ts'
 import { uefiImage } from './uefi-image.ts'
 
 const rootMib = 64
-/** A busy machine emulates too slowly for the kernel's trial of its timer, which ends in a panic; the rest saves time. */
+/**
+ * A busy machine emulates too slowly for the kernel's timer check, which ends in a panic. The other options save time.
+ */
 const kernelOptions = 'quiet panic=-1 no_timer_check mitigations=off cryptomgr.notests norandmaps'
 
-/** Disks of Incus are SCSI ones, and so is the CD with the seed. */
+/** Incus disks use SCSI, and so does the CD with the seed. */
 const moduleNames = [...guestModules, 'virtio_scsi', 'sd_mod', 'sr_mod']
 
 const init = `#!/bin/busybox sh
@@ -49,7 +51,7 @@ ip link set eth0 up
 `,
 }
 
-/** A disk image that boots by UEFI and takes its seed by NoCloud, as those of distributions, but in seconds. */
+/** A disk image that boots with UEFI and reads its seed from NoCloud, like those of distributions, but in seconds. */
 export const vmImage = (): Promise<string> =>
   kept('vm.qcow2', [files, init, moduleNames, rootMib, kernelOptions], async (work, made) => {
     const arch = hostArchitecture()

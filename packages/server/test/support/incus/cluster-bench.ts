@@ -10,7 +10,7 @@ const image = { name: 'guest:latest', source: { alias: 'guest:latest' } }
 export const patienceMs = 120_000
 export const wanted: WantedState = { power: 'on', firewall: { rules: [], generation: 1 } }
 
-/** Returns what the engine does in the end, after all the times that it could not say. */
+/** Repeats the work while the engine is unavailable, and returns its result. */
 export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
   eventually(async () => {
     try {
@@ -21,7 +21,7 @@ export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
     }
   }, patienceMs).then(({ value }) => value)
 
-/** What the engine refuses with in the end. */
+/** Repeats the work while the engine is unavailable, and returns the error that it is refused with. */
 export const refusedInTheEnd = (work: () => Promise<unknown>): Promise<EngineError> =>
   inTheEnd(() =>
     work().then(
@@ -33,7 +33,7 @@ export const refusedInTheEnd = (work: () => Promise<unknown>): Promise<EngineErr
     ),
   )
 
-/** Three members, and an engine that speaks to the first. */
+/** Three members, and an engine connected to the first. */
 export class ClusterBench {
   readonly bench: IncusBench
   readonly engine: IncusEngine
@@ -61,7 +61,7 @@ export class ClusterBench {
 
   at = (generation: number) => ({ generation, signal: this.signal })
 
-  /** Another worker, at this member. */
+  /** Opens another worker's engine, connected to this member. */
   workerAt = (index: number) => this.bench.engine(this.bench.config({ socket: this.members[index]!.socket }))
 
   specOn(host: string): VmSpec {

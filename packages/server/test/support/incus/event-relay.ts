@@ -1,11 +1,11 @@
 import { createServer, connect as dial, type Server, type Socket } from 'node:net'
 
-/** A proxy between a worker and the socket of its Incus. Calls pass; events are held back. */
+/** A proxy between a worker and its Incus socket. Calls pass; events are held back. */
 export class EventRelay {
   readonly path: string
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** The ears of the worker, each with what it has not been told. */
+  /** The worker's event connections, each with the events that were held back. */
   readonly #listeners = new Map<Socket, Buffer[]>()
 
   private constructor(path: string, target: string) {
@@ -23,12 +23,12 @@ export class EventRelay {
     return [...this.#listeners.values()].reduce((sum, held) => sum + held.length, 0)
   }
 
-  /** What was kept back comes late. */
+  /** Delivers the events that were held back. */
   release(): void {
     for (const [client, held] of this.#listeners) for (const data of held.splice(0)) client.write(data)
   }
 
-  /** What was kept back is lost, and the connection with it. */
+  /** Drops the events that were held back, and closes the connections. */
   drop(): void {
     for (const client of this.#listeners.keys()) client.destroy()
   }
@@ -51,7 +51,7 @@ export class EventRelay {
     })
     incus.on('data', (data) => {
       const held = this.#listeners.get(client)
-      // The first is the answer to the request itself, on a connection that may have served others.
+      // The first data is the response to the request itself, on a connection that may have served other requests.
       if (held && isGreeted) held.push(data)
       else client.write(data)
       isGreeted = true

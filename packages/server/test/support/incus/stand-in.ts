@@ -13,10 +13,10 @@ export interface ReceivedRequest {
   body: unknown
 }
 
-/** What stands at a path; a function may take its time, and undefined is 404. */
+/** The response for a path. A function may take time, and undefined is 404. */
 export type Recorded = unknown | ((asked: ReceivedRequest) => unknown)
 
-/** What Incus does in the background stands at a path of its own. */
+/** Background operations of Incus have their own path. */
 interface Begun {
   operation: string
 }
@@ -25,8 +25,8 @@ const isBegun = (metadata: unknown): metadata is Begun =>
 const begunAt = (metadata: unknown) => (isBegun(metadata) ? { operation: metadata.operation } : {})
 
 /**
- * Answers as the REST API of Incus does, by what was recorded of it: for clusters larger than a test machine, hardware
- * that it lacks, and members that misbehave.
+ * Responds like the REST API of Incus, from recorded responses: for clusters larger than a test machine, missing
+ * hardware, and members that misbehave.
  */
 export class IncusStandIn {
   readonly recorded = new Map<string, Recorded>()
@@ -115,7 +115,7 @@ export class IncusStandIn {
       `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
     )
     socket.on('error', () => {})
-    // Confirm a close frame.
+    // Confirms a close frame.
     socket.on('data', (frame: Buffer) => (frame[0]! & 0x0f) === 8 && socket.end(Buffer.from([0x88, 0])))
     socket.on('close', () => this.#listeners.delete(socket))
     this.#listeners.add(socket)

@@ -13,13 +13,13 @@ import { vmPrelude } from './vm-daemon.ts'
 
 const exec = promisify(execFile)
 
-/** Guests are emulated, since a /dev/kvm that is there need not work, and have no device for an agent. */
+/** Guests are emulated, because an existing /dev/kvm may not work, and have no device for an agent. */
 const emulated = {
   'raw.qemu': '-cpu max',
   'raw.qemu.conf': '[machine]\naccel = "tcg"\n\n[device "qemu_vsock"]\n',
 }
 
-/** A server alone whose guests are virtual machines, with the image that our own import put there. */
+/** A single server whose guests are virtual machines, with the image that our own import added. */
 export class VmBench {
   readonly bench: IncusBench
   readonly engine: IncusEngine
@@ -76,7 +76,7 @@ export class VmBench {
     return (await Promise.all(lines)).filter((line) => line.includes('qemu-system'))
   }
 
-  /** `hostKey`: what the guest has to prove its name by; without it, it is not asked. */
+  /** `hostKey`: the host key that the guest must have; without it, the key is not checked. */
   readonly ssh = async (destination: string, command: string, hostKey?: string): Promise<string> => {
     const known = hostKey
       ? ['HostKeyAlias=the-vm', `KnownHostsCommand=/bin/echo the-vm ${hostKey}`, 'StrictHostKeyChecking=yes']

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { whyNoIncus } from '../incus-bench.ts'
 
-/** Why no virtual machine can be started here, to be read beside what was skipped; '' where one can. */
+/** The reason why no virtual machine can be started here, shown with skipped tests; '' if one can. */
 export const whyNoVms = findObstacle()
 
 function findObstacle(): string {
@@ -13,11 +13,11 @@ function findObstacle(): string {
 }
 
 /**
- * Incus wants vhost_vsock, by which it would speak to an agent in the guest; our guests have none. Where the kernel does
- * not have it, this stands in for what the daemon asks at its start: a `modprobe` that agrees, a device that can be
- * opened, and a socket at its standard input that is handed out wherever one for vsock is made. Binding it, listening
- * and giving a guest its number succeed without being done, and no client ever connects. Only the daemon and what it starts
- * see any of this.
+ * Incus requires vhost_vsock to talk to an agent in the guest, but our guests have no agent. If the kernel does not
+ * have it, these replacements satisfy the checks of the daemon at its start: a `modprobe` that succeeds, a device that
+ * can be opened, and a socket on standard input that is returned whenever a vsock socket is created. Binding it,
+ * listening and assigning a guest its number succeed without effect, and no client ever connects. Only the daemon and
+ * its child processes see these replacements.
  */
 const standIn = String.raw`
 mkdir -p "$1.vsock/bin" "$1.vsock/upper" "$1.vsock/work"
