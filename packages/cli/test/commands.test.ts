@@ -14,13 +14,13 @@ const where = ['--location', 'us-east1-a']
 
 async function golden(name: string, ...lines: string[][]) {
   const texts: string[] = []
-  // Without the steps, which are the engine's to name.
+  // Without the steps, whose names depend on the engine.
   for (const words of lines) texts.push(transcript(words, await slipway(...words, '--quiet')))
   await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
 }
 
-// First of all, while every GPU is free.
-test('offers are sorted by price and can be narrowed', async () => {
+// This runs first, while every GPU is free.
+test('offers are sorted by price and can be filtered', async () => {
   const offers = await json('offers')
   const prices = offers.map((offer: { usd_per_hour: number }) => offer.usd_per_hour)
   expect(prices).toEqual(prices.toSorted((one: number, other: number) => one - other))
@@ -42,7 +42,7 @@ test('images, locations, prices and quotas are listed', async () => {
   await golden('catalogue.txt', ['image', 'list'], ['location', 'list'], ['price', 'list'], ['quota', 'list'])
 })
 
-test('operators see capacity, locations, hosts and operations, and set prices', async () => {
+test('operators can list capacity, locations, hosts and operations, and set prices', async () => {
   await golden(
     'admin.txt',
     ['admin', 'capacity'],
@@ -53,8 +53,8 @@ test('operators see capacity, locations, hosts and operations, and set prices', 
   )
 })
 
-test('vm create without stock says where there is some, and a missing flag which', async () => {
-  // A location that no other test uses: GPUs that a VM has left are out of the count for a while.
+test('vm create says where there is stock, and which flags are missing', async () => {
+  // A location that no other test uses, because GPUs of deleted VMs are not free for a while.
   const whole = ['--type', 'a40.8x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
   await slipway('vm', 'create', 'whole', ...whole)
   const none = await slipway('vm', 'create', 'next', ...whole)
@@ -70,7 +70,7 @@ test('vm create without stock says where there is some, and a missing flag which
   expect(missing.stderr).toContain('Missing: --type and --location.')
 })
 
-test('vm create says that a simulated VM cannot be reached, and on stderr a line for each step', async () => {
+test('vm create says that a simulated VM cannot be reached, and prints a line for each step to stderr', async () => {
   const words = ['vm', 'create', 'train-7', '--type', 'a100.1x', ...where, '--ssh-key', publicKey]
   const { code, stdout, stderr } = await cli.executable(words, { env: cli.env })
   expect(code).toBe(0)
@@ -81,11 +81,11 @@ test('vm create says that a simulated VM cannot be reached, and on stderr a line
   )
 })
 
-test('a VM created without --image has the newest Ubuntu made for GPUs', async () => {
+test('a VM created without --image gets the newest Ubuntu image for GPUs', async () => {
   expect((await json('vm', 'show', 'train-7')).image).toBe('ubuntu24.04-nvidia:latest')
 })
 
-test('a VM in a location with only one image has that one', async () => {
+test('a VM in a location with only one image gets that image', async () => {
   const admin = async (path: string, change?: object) => {
     const answer = await fetch(`${cli.server.api_url}/v0.1/admin/images${path}`, {
       method: change ? 'PATCH' : 'GET',
@@ -116,7 +116,7 @@ test('a VM is found by its name and by its id, and a wrong name suggests the rig
   })
 })
 
-test('vm list and vm show look as they should, in every format', async () => {
+test('vm list and vm show have the expected output in every format', async () => {
   const [header] = (await slipway('vm', 'list')).stdout.split('\n')
   expect(header?.split(/ +/)).toEqual(['NAME', 'TYPE', 'STATE', 'LOCATION', 'SSH', 'EXPIRES', 'AGE'])
   await golden(
@@ -199,7 +199,7 @@ test('vm create --dry-run shows the price and creates nothing', async () => {
   expect((await json('vm', 'list')).map((vm: Vm) => vm.name)).toEqual(['train-7'])
 })
 
-test('a VM stops, changes its type, starts, resets and lives longer', async () => {
+test('a VM can be stopped, resized, started, reset and extended', async () => {
   expect((await json('vm', 'stop', 'train-7')).state).toBe('STATE_SHUTOFF')
   const twice = await slipway('vm', 'stop', 'train-7')
   expect(twice.code).toBe(4)
@@ -211,13 +211,13 @@ test('a VM stops, changes its type, starts, resets and lives longer', async () =
   expect(Date.parse(extended.expires_at)).toBeGreaterThan(Date.now() + 3 * 3_600_000)
 })
 
-test('vm log prints what the serial console said', async () => {
+test('vm log prints the output of the serial console', async () => {
   const { code, stdout } = await slipway('vm', 'log', 'train-7')
   expect(code).toBe(0)
   expect(stdout.length).toBeGreaterThan(0)
 })
 
-test('vm delete needs --yes where nobody can be asked, and then the VM is gone', async () => {
+test('vm delete needs --yes without a terminal, and then deletes the VM', async () => {
   const unsure = await slipway('vm', 'delete', 'train-7')
   expect(unsure).toEqual({
     code: 2,
@@ -250,7 +250,7 @@ test('vm create --no-wait prints the operation, which can be waited for and watc
   await slipway('vm', 'delete', 'quick', '--yes')
 })
 
-test('disks are created, grown, attached, detached and deleted', async () => {
+test('disks can be created, grown, attached, detached and deleted', async () => {
   const holder = await slipway(
     'vm',
     'create',
@@ -276,7 +276,7 @@ test('disks are created, grown, attached, detached and deleted', async () => {
   await slipway('vm', 'delete', 'holder', '--yes')
 })
 
-test('disks are renamed, labelled, selected by labels and protected', async () => {
+test('disks can be renamed, labelled, selected by labels and protected', async () => {
   await slipway('disk', 'create', 'corpus', '--size', '10GiB', ...where, '--label', 'team=ml')
   const labelled = async (selector: string) =>
     (await json('disk', 'list', '-l', selector)).map((disk: { name: string }) => disk.name)
@@ -293,7 +293,7 @@ test('disks are renamed, labelled, selected by labels and protected', async () =
   expect((await slipway('disk', 'delete', 'texts', '--yes')).code).toBe(0)
 })
 
-test('a VM wherever there is one, with a registered key and labels, is renamed, selected and protected', async () => {
+test('a VM with location “any”, a registered key and labels can be renamed, selected and protected', async () => {
   await json('ssh-key', 'create', 'desk', '--file', publicKey)
   const flags = ['--type', 'a100.1x', '--ssh-key', 'desk', '--label', 'team=ml', '--quiet']
   const made = await slipway('vm', 'create', 'tune', '--location', 'any', ...flags)
@@ -311,14 +311,14 @@ test('a VM wherever there is one, with a registered key and labels, is renamed, 
   await slipway('ssh-key', 'delete', 'desk', '--yes')
 })
 
-test('a key that is neither a file nor registered is refused by its name', async () => {
+test('a key that is neither a file nor registered is rejected with its name', async () => {
   const words = ['vm', 'create', 'x', '--type', 'a100.1x', ...where, '--ssh-key', 'dsek']
   const run = await slipway(...words)
   expect(run).toMatchObject({ code: 3, stdout: '' })
   expect(run.stderr).toContain('There is no SSH key called dsek.')
 })
 
-test('networks, rules and projects are born with labels', async () => {
+test('networks, rules and projects can be created with labels', async () => {
   const labels = { team: 'ml' }
   const label = ['--label', 'team=ml']
   expect(await json('network', 'create', 'lab', '--cidr', '10.40.0.0/16', ...label)).toMatchObject({ labels })
@@ -328,7 +328,7 @@ test('networks, rules and projects are born with labels', async () => {
   await slipway('network', 'delete', 'lab', '--yes')
 })
 
-test('SSH keys are registered by their public half, and removed', async () => {
+test('SSH keys can be registered with their public half, and removed', async () => {
   const made = await json('ssh-key', 'create', 'laptop', '--file', publicKey)
   expect(made).toMatchObject({ name: 'laptop', type: 'ssh-ed25519' })
   const listed = await slipway('ssh-key', 'list', '-o', 'columns=name,type', '--no-header')
@@ -337,7 +337,7 @@ test('SSH keys are registered by their public half, and removed', async () => {
   expect(await json('ssh-key', 'list')).toEqual([])
 })
 
-test('firewall rules are spoken, listed, tested, changed and deleted', async () => {
+test('firewall rules can be written as text, listed, tested, changed and deleted', async () => {
   await slipway('vm', 'create', 'target', '--type', 'a100.1x', ...where, '--ssh-key', publicKey)
   await golden(
     'firewall.txt',
@@ -353,7 +353,7 @@ test('firewall rules are spoken, listed, tested, changed and deleted', async () 
   await slipway('vm', 'delete', 'target', '--yes')
 })
 
-test('networks and subnets are created, listed and deleted', async () => {
+test('networks and subnets can be created, listed and deleted', async () => {
   await golden(
     'network.txt',
     ['network', 'create', 'training', '--cidr', '10.20.0.0/16'],
@@ -365,7 +365,7 @@ test('networks and subnets are created, listed and deleted', async () => {
   )
 })
 
-test('wrong command lines end with 2 and say how', async () => {
+test('an invalid command line exits with 2 and a hint', async () => {
   await golden(
     'usage-errors.txt',
     ['vm', 'lst'],

@@ -39,7 +39,7 @@ test('completion offers commands, options, fixed values and live names', async (
   expect(await complete('help', 'vm', 's')).toEqual(verbs)
 })
 
-test('completion knows every closed set, within a list, after a colon and after an equals sign', async () => {
+test('completion offers every fixed value, also within a list, after a colon and after an equals sign', async () => {
   expect(await complete('vm', 'list', '--state', 'running,s')).toEqual([
     'running,stopping',
     'running,shutoff',
@@ -60,7 +60,7 @@ test('completion knows every closed set, within a list, after a colon and after 
   expect(await complete('admin', 'price', 'set', 'a100.1')).toEqual(['a100.1x='])
 })
 
-test('completion says nothing when the service is away', async () => {
+test('completion prints nothing when the service is unavailable', async () => {
   const run = await runAs(['__complete', '--', 'vm', 'show', ''], {
     env: { ...cli.env, SLIPWAY_API_URL: 'http://127.0.0.1:1' },
   })
@@ -79,7 +79,7 @@ async function inShell(shell: Shell, code: string): Promise<string> {
   return output
 }
 
-/** What bash offers for a line, whose words it has broken up itself. */
+/** The completions of bash for a line, whose words it has split itself. */
 async function inBash(...words: string[]): Promise<string[]> {
   const line = `COMP_WORDS=(slipway ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`
   const said = await inShell('bash', `source SCRIPT; ${line}; _slipway; printf "%s\\n" "\${COMPREPLY[@]}"`)
@@ -91,15 +91,15 @@ test('bash completes the words of a command, and live names', async () => {
   expect(await inBash('vm', 'show', 't')).toEqual(['train-7'])
 })
 
-test('bash completes behind the characters at which it breaks words', async () => {
+test('bash completes after characters at which it splits words', async () => {
   expect(await inBash('vm', 'create', '--image', 'debian12', ':', 'la')).toEqual(['latest'])
   expect(await inBash('vm', 'create', '--image', 'debian12', ':')).toEqual(['latest'])
   expect(await inBash('vm', 'list', '--state', '=', 'sh')).toEqual(['shutoff'])
   expect(await inBash('vm', 'list', '-o', 'columns', '=', 'pub')).toEqual(['public_ip'])
 })
 
-test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what each word means', async () => {
-  // Outside the line editor there is nothing to describe to: the words themselves are printed.
+test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with descriptions', async () => {
+  // Outside the line editor zsh shows no descriptions, so the words themselves are printed.
   const stand = `compdef() { }; _describe() { print -l -- "\${(@P)2}" }; _files() { print files }`
   const said = await inShell('zsh', `${stand}; source SCRIPT; words=(slipway vm s); CURRENT=3; _slipway`)
   expect(
@@ -117,15 +117,12 @@ test.skipIf(isMissing('zsh'))('zsh completes the words of a command, with what e
   ).toBe('files\n')
 })
 
-test.skipIf(isMissing('fish'))(
-  'fish completes the words of a command, with what each word means',
-  async () => {
-    const said = await inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
-    const words = said
-      .trim()
-      .split('\n')
-      .map((line) => line.split('\t')[0])
-    expect(words.toSorted()).toEqual(verbs.toSorted())
-    expect(said).toContain('show\tshow one VM')
-  },
-)
+test.skipIf(isMissing('fish'))('fish completes the words of a command, with descriptions', async () => {
+  const said = await inShell('fish', "source SCRIPT; complete -C 'slipway vm s'")
+  const words = said
+    .trim()
+    .split('\n')
+    .map((line) => line.split('\t')[0])
+  expect(words.toSorted()).toEqual(verbs.toSorted())
+  expect(said).toContain('show\tshow one VM')
+})

@@ -12,20 +12,20 @@ const slipway = (...words: string[]) => runAs(words)
 const whoami = async (...words: string[]) =>
   JSON.parse((await slipway('whoami', '-o', 'json', ...words)).stdout).caller
 
-test('without a login no service and no key is guessed', async () => {
+test('without a login, no service and no key is guessed', async () => {
   const { code, stderr } = await slipway('vm', 'list')
   expect(code).toBe(2)
   expect(stderr).toContain('Log in with `slipway login`')
 })
 
-test('in the folder of a local server its own credentials are used', async () => {
+test('in the folder of a local server, its credentials are used', async () => {
   const run = await executable(['vm', 'list', '-o', 'columns=name', '--no-header'], {
     cwd: join(cli.server.dataDir, '..'),
   })
   expect(run).toEqual({ code: 0, stdout: 'train-7\n', stderr: '' })
 })
 
-test('login with a key makes a context that nobody else can read', async () => {
+test('login with a key creates a context that only its user can read', async () => {
   const login = await slipway('login', '--api-url', cli.server.api_url, '--access-key', cli.server.access_key)
   const prefix = cli.server.access_key.slice(0, 12)
   const rights = 'write: reads and changes the VMs, disks, networks and firewall rules of the project'
@@ -40,7 +40,7 @@ The context default is kept in ${contextFile}.
   expect(await whoami()).toMatchObject({ kind: 'access_key', project_id: cli.server.project_id })
 })
 
-test('login with a credentials file says that it stores the operator key too, and whoami shows both', async () => {
+test('login with a credentials file says that it also stores the operator key, and whoami shows both', async () => {
   const credentials = join(cli.server.dataDir, 'credentials.json')
   const words = ['login', '--name', 'local', '--credentials', credentials]
   const { code, stderr } = await slipway(...words)
@@ -73,7 +73,7 @@ test('login with a wrong key or password is denied and changes no context', asyn
   expect(readFileSync(contextFile, 'utf8')).toBe(before)
 })
 
-test('login with a password makes a session, refreshed when it is stale and kept', async () => {
+test('login with a password creates a session, which is stored and refreshed when it has expired', async () => {
   const words = [
     'login',
     '--name',
@@ -97,7 +97,7 @@ test('login with a password makes a session, refreshed when it is stale and kept
   expect(after.expiresAt).toBeGreaterThan(Date.now())
 })
 
-test('contexts are listed, chosen, and flags win over the environment and that over them', async () => {
+test('contexts can be listed and selected; flags override the environment, which overrides contexts', async () => {
   const rows = JSON.parse((await slipway('context', 'list', '-o', 'json')).stdout)
   expect(rows.map((row: { name: string; is_current: boolean }) => [row.name, row.is_current])).toEqual([
     ['default', false],

@@ -10,7 +10,7 @@ beforeEach(async () => {
   expect(await slipway('dev', 'reset', '--yes')).toMatchObject({ code: 0 })
 })
 
-test('the clock is shown, frozen, moved, run faster and run normally', async () => {
+test('the clock can be shown, frozen, moved, accelerated and reset', async () => {
   const frozen = await json('dev', 'clock', 'freeze')
   expect(await json('dev', 'clock', 'show')).toEqual(frozen)
   const moved = await json('dev', 'clock', 'advance', '31d')
@@ -26,7 +26,7 @@ test('the clock is shown, frozen, moved, run faster and run normally', async () 
     expect(await slipway('dev', 'clock', 'advance', ...words)).toMatchObject({ code: 2 })
 })
 
-test('faults are created, act, are listed and deleted', async () => {
+test('faults can be created, take effect, and can be listed and deleted', async () => {
   const fault = ['dev', 'fault', 'create', 'vm-create', '--step', 'boot', '--effect', 'fail']
   const { id } = await json(...fault, '--name', 'train-*', '--times', '1', '--delay', '1s')
   const where = ['--type', 'a40.1x', '--location', 'us-east1-a', '--ssh-key', cli.publicKey]
@@ -42,7 +42,7 @@ test('faults are created, act, are listed and deleted', async () => {
   expect((await slipway(...fault.slice(0, -1), 'fial')).stderr).toContain('Did you mean fail?')
 })
 
-test('a type runs out of stock, a host and a VM fail, a payment is declined', async () => {
+test('a type can be out of stock, a host and a VM can fail, and a payment can be declined', async () => {
   await slipway('dev', 'capacity', 'a40.1x', 'us-east1-a', '1')
   await createVm('last')
   const next = ['vm', 'create', 'next', '--type', 'a40.1x', '--ssh-key', cli.publicKey, '--location']
@@ -66,7 +66,7 @@ test('a type runs out of stock, a host and a VM fail, a payment is declined', as
   expect((await slipway('dev', 'payments', 'lost')).stderr).toContain('Known: ')
 })
 
-test('boots take as long as asked', async () => {
+test('boots take the requested time', async () => {
   await slipway('dev', 'clock', 'freeze')
   expect(await json('dev', 'transitions', '90s')).toEqual({ mode: 'seconds', n: 90 })
   await createVm('slow', '--no-wait')
@@ -77,7 +77,7 @@ test('boots take as long as asked', async () => {
   expect(await json('dev', 'transitions', 'immediate')).toEqual({ mode: 'immediate' })
 })
 
-test('the output has its form', async () => {
+test('the output has the expected format', async () => {
   await slipway('vm', 'show', 'none')
   const lines = [
     ['dev', 'clock', 'freeze'],
@@ -93,7 +93,7 @@ test('the output has its form', async () => {
   await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile('dev.txt'))
 })
 
-test('a service without --dev is recognized, also with an operator key alone', async () => {
+test('a service without --dev is recognized, also with only an operator key', async () => {
   const plain = await startInProcessServer()
   const env = { SLIPWAY_API_URL: plain.api_url, SLIPWAY_OPERATOR_KEY: plain.operator_key }
   for (const words of ['clock show', 'fault list', 'capacity a40.1x us-east1-a 0', 'reset --yes']) {

@@ -14,7 +14,7 @@ const fleet = [
 ]
 const options = { identity: '~/.ssh/id_ed25519', name: 'slipway' }
 
-test('an SSH config names what runs and can be reached, in the order of names', () => {
+test('an SSH config lists running, reachable VMs, sorted by name', () => {
   expect(sshConfig(fleet, options)).toBe(`# Written by \`slipway export ssh-config\`
 
 Host train-1
@@ -35,7 +35,7 @@ Host train-2
 `)
 })
 
-test('an SSH config accepts no host key but the one that the VM was given', () => {
+test('an SSH config accepts only the host key that the VM was given', () => {
   const config = (line: string) =>
     sshConfig([vm('known', 'root@198.18.0.5', 'STATE_RUNNING', [line])], options)
   expect(config('198.18.0.5 ssh-ed25519 AAAAC3Nz')).toContain(`
@@ -52,7 +52,7 @@ test('an SSH config accepts no host key but the one that the VM was given', () =
     expect(config(odd)).toContain('StrictHostKeyChecking accept-new')
 })
 
-test('a dstack fleet has a host for each, with its port where it is not 22', () => {
+test('a dstack fleet has a host for each VM, with its port if it is not 22', () => {
   expect(parse(dstackFleet(fleet, options))).toEqual({
     type: 'fleet',
     name: 'slipway',
@@ -66,7 +66,7 @@ test('a dstack fleet has a host for each, with its port where it is not 22', () 
   })
 })
 
-test('a SkyPilot pool names a host behind another port as the SSH config does', () => {
+test('a SkyPilot pool refers to a host with another port by its name in the SSH config', () => {
   expect(parse(skypilotPools(fleet, options))).toEqual({
     slipway: {
       hosts: [{ ip: '198.18.0.4', user: 'ubuntu', identity_file: '~/.ssh/id_ed25519' }, 'train-2'],
@@ -74,12 +74,12 @@ test('a SkyPilot pool names a host behind another port as the SSH config does', 
   })
 })
 
-test('an export of an empty fleet is still a document', () => {
+test('an export of an empty fleet is still a valid document', () => {
   expect(parse(dstackFleet([], options)).ssh_config.hosts).toEqual([])
   expect(parse(skypilotPools([], options)).slipway.hosts).toEqual([])
 })
 
-test('no export passes on what could be read as more than one value', () => {
+test('no export contains a value that could be read as several values', () => {
   const line = 'x\n  ProxyCommand evil'
   const hostile = [
     vm('ok', `ubuntu@203.0.113.7${line}`),

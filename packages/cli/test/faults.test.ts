@@ -33,7 +33,7 @@ const empty = answer(200, { items: [], next_page_token: '' })
 const root = (over: object) =>
   answer(200, { name: 'slipway', version, api_version: 'v0.1', caller: {}, ...over })
 
-test('429, 503 and broken connections are tried again until there is an answer', async () => {
+test('requests are retried after 429, 503 and broken connections until there is a response', async () => {
   const { server, runExecutable } = await against(
     failure(429, 'rate_limited', { 'retry-after': '0' }),
     failure(503, 'unavailable', { 'retry-after': '0' }),
@@ -44,14 +44,14 @@ test('429, 503 and broken connections are tried again until there is an answer',
   expect(server.requests).toHaveLength(4)
 })
 
-test('a server that stays busy is told as such, with the request to quote', async () => {
+test('a server that stays busy is reported as such, with the request id', async () => {
   const { run } = await against(failure(503, 'unavailable', { 'retry-after': '0' }))
   const { code, stdout, stderr } = await run('vm', 'list')
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toBe('slipway: it is unavailable\n  Request id: request-1\n')
 })
 
-test('a server that always hangs up, or is not there, is an error that names the address', async () => {
+test('a server that always disconnects or is unreachable is an error with its URL', async () => {
   const { server, run } = await against(hangUp)
   const first = await run('vm', 'list')
   expect(first.code).toBe(1)
@@ -63,19 +63,19 @@ test('a server that always hangs up, or is not there, is an error that names the
   expect(JSON.parse(second.stderr)).toMatchObject({ code: 'connection_failed' })
 })
 
-test('a server that is too old for the command says so', async () => {
+test('a server that is too old for the command is reported as such', async () => {
   const { runExecutable } = await against(failure(404, 'not_found'), root({ version: '0.0.9' }))
   const { code, stderr } = await runExecutable('events')
   expect(code).toBe(3)
   expect(stderr).toContain(`The server is Slipway 0.0.9, older than this command line (${version})`)
 })
 
-test('a server of another API says which', async () => {
+test('a server with another API version is reported with that version', async () => {
   const { run } = await against(failure(404, 'not_found'), root({ api_version: 'v0.2' }))
   expect((await run('events')).stderr).toContain('The server speaks API v0.2, this command line v0.1.')
 })
 
-test('what is not there on a server of this age is just not there', async () => {
+test('a missing resource on a current server is reported as not found', async () => {
   const { run } = await against(failure(404, 'not_found'), root({}))
   expect(await run('vm', 'show', project)).toEqual({
     code: 3,
@@ -84,7 +84,7 @@ test('what is not there on a server of this age is just not there', async () => 
   })
 })
 
-test('something that is no Slipway server is told as such', async () => {
+test('a server that is not Slipway is reported as such', async () => {
   const { run } = await against(answer(200, '<html>hello</html>'))
   const { code, stderr } = await run('vm', 'list')
   expect(code).toBe(1)
@@ -102,7 +102,7 @@ test.each([
   [409, 'conflict', 4],
   [409, 'out_of_stock', 4],
 ])(
-  'a command answered %s %s ends with exit code %s, and with JSON on stderr when asked',
+  'a command with the response %s %s exits with code %s, and with JSON on stderr when requested',
   async (status, code, exitCode) => {
     const { run } = await against(failure(status, code))
     const plain = await run('vm', 'list')
@@ -113,7 +113,7 @@ test.each([
   },
 )
 
-test('a key is sent to the service it belongs to, and to no other', async () => {
+test('a key is sent only to the service it belongs to', async () => {
   const ofKey = root({ caller: { kind: 'access_key', project_id: project } })
   const { server, run: direct } = await against(ofKey, empty, ofKey, empty)
   const login = await slipway(['login', '--api-url', server.url, '--access-key', 'stored-key'])
@@ -130,7 +130,7 @@ test('a key is sent to the service it belongs to, and to no other', async () => 
   expect(other.requests).toHaveLength(0)
 })
 
-test('a proxy of the environment is used, and not for what NO_PROXY names', async () => {
+test('a proxy from the environment is used, except for the hosts in NO_PROXY', async () => {
   const { server: proxy } = await against(empty)
   const words = ['vm', 'list', '-o', 'json']
   const env = { SLIPWAY_API_URL: 'http://slipway.test', SLIPWAY_ACCESS_KEY: 'key', SLIPWAY_PROJECT: project }

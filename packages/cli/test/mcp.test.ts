@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const client of clients.splice(0)) await client.close()
 })
 
-/** An agent's side of `slipway mcp`, by the protocol's own client: it checks results against their schemas. */
+/** The agent's side of `slipway mcp`, with the protocol's own client, which checks results against their schemas. */
 const agent = (...words: string[]) => agentOf(cli.env, ...words)
 
 async function agentOf(settings: Record<string, string>, ...words: string[]) {
@@ -30,7 +30,7 @@ async function agentOf(settings: Record<string, string>, ...words: string[]) {
   return { client, call, tools, names: tools.map(({ name }) => name) }
 }
 
-test('tools for agents introduce themselves and read by name', async () => {
+test('tools for agents have descriptions and find resources by name', async () => {
   const { client, call, tools } = await agent()
   expect(client.getServerVersion()).toMatchObject({ name: 'slipway' })
   await client.ping()
@@ -42,7 +42,7 @@ test('tools for agents introduce themselves and read by name', async () => {
   expect(JSON.parse(nothing.content[0].text)).toMatchObject({ code: 'not_found' })
 })
 
-test('every list that an agent can read fits the schema that its tool names', async () => {
+test('every list that an agent can read matches the schema of its tool', async () => {
   const { call, tools } = await agent()
   const lists = tools.filter(
     ({ name, inputSchema }) => name.endsWith('_list') && !inputSchema.required?.length,
@@ -51,13 +51,13 @@ test('every list that an agent can read fits the schema that its tool names', as
   for (const { name, outputSchema } of lists) {
     expect(outputSchema?.type, name).toBe('object')
     const answer = await call(name)
-    // A key of a project may not read everything of its organization.
+    // A project key may not read everything of its organization.
     if (answer.isError) expect(JSON.parse(answer.content[0].text).code, name).toBe('permission_denied')
     else expect(answer.structuredContent.items, name).toBeInstanceOf(Array)
   }
 })
 
-test('tools come in sets, and operations in one family', async () => {
+test('tools can be limited to sets, and operations have one set of tools', async () => {
   const { names } = await agent('--toolsets', 'vms,operations')
   expect(names).toContain('vm_list')
   expect(names).toContain('operation_list')
@@ -70,7 +70,7 @@ test('tools come in sets, and operations in one family', async () => {
   expect(stderr).toContain('Known: organizations, projects, catalogue, vms')
 })
 
-test('what stops or loses something is announced as destructive', async () => {
+test('tools that stop or delete resources are marked as destructive', async () => {
   const { tools } = await agent('--allow-writes', '--admin')
   const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint).map(({ name }) => name)
   for (const name of ['vm_update', 'vm_detach_disks', 'vm_delete', 'webhook_rotate_secret', 'admin_vm_stop'])
@@ -79,7 +79,7 @@ test('what stops or loses something is announced as destructive', async () => {
   expect(destructive).not.toContain('disk_create')
 })
 
-test('tools for agents change nothing unless they may', async () => {
+test('tools for agents change nothing unless they are allowed to', async () => {
   const reader = await agent()
   expect(reader.names).not.toContain('vm_delete')
   await expect(reader.call('vm_delete', { vm_id: 'train-7' })).rejects.toThrow('There is no tool vm_delete')
@@ -94,7 +94,7 @@ test('tools for agents change nothing unless they may', async () => {
 
 const hostileIds = ['..', '.', '', '%2e%2e', 'a/b', '..%2f', '../../vms']
 
-test('no id that a reading agent gives turns its call into another one', async () => {
+test('no id from a read-only agent turns its call into another one', async () => {
   const server = await scriptedServer(answer(200, { items: [], next_page_token: '' }))
   const { call, tools } = await agentOf({ ...cli.env, SLIPWAY_API_URL: server.url }, '--admin')
   const aboutOneThing = tools.filter(({ inputSchema }) =>
@@ -109,7 +109,7 @@ test('no id that a reading agent gives turns its call into another one', async (
       await call(name, Object.fromEntries(given))
     }
   }
-  // Names are looked up in lists; nothing else is sent, and nothing that is not what it seems.
+  // Names are looked up in lists. No other request is sent, and no path has an unexpected meaning.
   for (const { method, path } of server.requests) {
     expect(method).toBe('GET')
     expect(new URL(path, server.url).pathname).toBe(path.split('?')[0])
@@ -117,7 +117,7 @@ test('no id that a reading agent gives turns its call into another one', async (
   await server.close()
 })
 
-test('a writing agent deletes what it names and nothing above it', async () => {
+test('an agent with write access deletes only the resource it names', async () => {
   const { call } = await agent('--allow-writes')
   const withId = { ssh_key_delete: 'ssh_key_id', vm_delete: 'vm_id', disk_delete: 'disk_id' }
   for (const [tool, member] of Object.entries(withId))
@@ -131,7 +131,7 @@ test('a writing agent deletes what it names and nothing above it', async () => {
   expect({ id, name }).toMatchObject({ id: cli.server.project_id })
 })
 
-test('a method that the protocol does not have here is refused as such', async () => {
+test('an unsupported protocol method is rejected', async () => {
   const line = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'resources/list' })
   const { stdout } = await cli.runAs(['mcp'], { env: cli.env, input: `${line}\n` })
   expect(JSON.parse(stdout).error.code).toBe(-32601)

@@ -13,10 +13,10 @@ b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
 -----END OPENSSH PRIVATE KEY-----
 `
 
-test('a private key is refused on this computer, and the public one beside it is taken', async () => {
+test('a private key is rejected locally, and the public key beside it is used', async () => {
   const path = join(home, 'id_work')
   writeFileSync(path, privateKey)
-  // A service that is not there shows that nothing was sent.
+  // The service is unreachable, which shows that nothing was sent.
   const refused = await slipway(
     'vm',
     'create',
@@ -67,21 +67,24 @@ test.each([
     '--on-expiry cannot be “explode”.',
     'Known: stop, delete',
   ],
-])('what nothing has is an error that names what there is: slipway %j', async (words, message, known) => {
-  const { code, stdout, stderr } = await slipway(...words)
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-  expect(stderr).toContain(`slipway: ${message}`)
-  expect(stderr).toContain(known)
-})
+])(
+  'an unknown value is an error that lists the supported values: slipway %j',
+  async (words, message, known) => {
+    const { code, stdout, stderr } = await slipway(...words)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(`slipway: ${message}`)
+    expect(stderr).toContain(known)
+  },
+)
 
-test('an empty list takes every column that a full one has', async () => {
+test('an empty list accepts every column that a full one has', async () => {
   const empty = async (...words: string[]) => (await slipway(...words, '--no-header')).code
   expect(await empty('usage', '--month', '2020-01', '-o', 'columns=product,usd')).toBe(0)
   expect(await empty('operation', 'list', '--state', 'failed', '-o', 'columns=metadata.type')).toBe(0)
   expect(await empty('admin', 'gpu', 'list', '--state', 'quarantined', '-o', 'columns=numa_node')).toBe(0)
 })
 
-test('what the service refuses is said once, of the option that is wrong', async () => {
+test('a refusal of the service is printed once, with the option that caused it', async () => {
   const key = ['--ssh-key', publicKey]
   const short = await slipway('vm', 'create', 'x', ...small, ...key, '--ttl', '5s')
   expect(short).toEqual({ code: 2, stdout: '', stderr: 'slipway: --ttl must be from 300 to 2592000.\n' })
@@ -96,7 +99,7 @@ test('what the service refuses is said once, of the option that is wrong', async
   expect(named.stderr).toMatch(/^slipway: name must be at most 63 letters, .*; did you mean a-b\?\n$/)
 })
 
-test('programs get the fields of a refusal as the service named them', async () => {
+test('JSON output has the field names of the service in a refusal', async () => {
   const { code, stderr } = await slipway(
     'disk',
     'create',
@@ -112,13 +115,13 @@ test('programs get the fields of a refusal as the service named them', async () 
   expect(JSON.parse(stderr)).toMatchObject({ code: 'invalid_argument', details: [{ field: '/size' }] })
 })
 
-test('--dry-run refuses what the creation would refuse', async () => {
+test('--dry-run rejects what the creation would reject', async () => {
   const taken = await slipway('vm', 'create', 'train-7', ...small, '--ssh-key', publicKey, '--dry-run')
   expect(taken).toMatchObject({ code: 4, stdout: '' })
   expect(taken.stderr).toContain('train-7')
 })
 
-test('verbs of other command lines work, and help stands before a command as well as behind it', async () => {
+test('command names of other tools work, and help works before and after a command', async () => {
   expect((await slipway('vm', 'ls', '-o', 'columns=name', '--no-header')).stdout).toBe('train-7\n')
   expect((await slipway('vm', 'get', 'train-7', '-o', 'columns=name,state')).stdout).toBe(
     'train-7  running\n',
@@ -130,18 +133,18 @@ test('verbs of other command lines work, and help stands before a command as wel
   expect((await slipway('help')).stdout).toContain('Start with:')
 })
 
-test('a value of a global option is no command', async () => {
+test('the value of a global option is not read as a command', async () => {
   const run = await slipway('--context', 'vm', 'disk', 'list')
   expect(run.stderr).toContain('Unknown context vm.')
 })
 
-test('a list without rows takes the columns and the members that its records would have', async () => {
+test('a list without rows accepts the columns and fields of its records', async () => {
   const list = (noun: string, columns: string) => slipway(noun, 'list', '-o', `columns=${columns}`)
   expect(await list('disk', 'name,created_at')).toMatchObject({ code: 0, stderr: '' })
   expect(await list('webhook', 'url,nope')).toMatchObject({ code: 2 })
 })
 
-test('without an SSH key, vm create says how to make or name one', async () => {
+test('without an SSH key, vm create says how to create or choose one', async () => {
   expect(await slipway('vm', 'create', 'x', ...small)).toMatchObject({
     code: 2,
     stderr:

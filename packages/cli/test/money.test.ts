@@ -21,7 +21,7 @@ const day = (date: string, product_name: string, quantity: number, usd: number |
   unit: product_name.includes('.') ? 'vm_hour' : 'gb_hour',
   usd,
 })
-// Fixed figures: what a real month looks like depends on the day it is looked at.
+// Fixed figures, because those of a real month depend on the day.
 const usage = {
   items: [
     day('2026-10-01', 'a100.1x', 24, 34.8),
@@ -56,7 +56,7 @@ async function golden(name: string, reply: object, ...lines: string[][]) {
   return server.requests
 }
 
-test('the figures of usage and cost are ones that the service could answer', () => {
+test('the test figures of usage and cost match the response schema', () => {
   expect([...Value.Errors(routes.projectUsage.answer, usage)]).toEqual([])
   expect([...Value.Errors(routes.projectCosts.answer, costs)]).toEqual([])
 })
@@ -75,7 +75,7 @@ test('cost shows now, the month so far, the estimate and the products', async ()
   await golden('cost.txt', costs, ['cost'], ['cost', '-o', 'columns=usd_per_hour,forecast_usd'])
 })
 
-test('a column of dollars is formatted as money, whichever member it shows', async () => {
+test('a column of dollars is formatted as money, whichever field it shows', async () => {
   const offer = { type: 'a40.1x', location: 'us-east1-a', usd_per_hour: 0.9, quantity: 3 }
   const server = await scriptedServer(answer(200, { items: [offer, { ...offer, usd_per_hour: null }] }))
   close = server.close

@@ -30,7 +30,7 @@ interface Block {
   /** Otherwise the block is a transcript, with prompts and output. */
   isScript: boolean
   text: string
-  /** What stands behind the language: nothing, or `no-run:` and a reason. */
+  /** The text after the language: nothing, or `no-run:` and a reason. */
   mark: string
 }
 
@@ -66,14 +66,14 @@ test('a command block is run, or says why not', () => {
   expect(blocks.filter(isRun).length).toBeGreaterThan(10)
 })
 
-test('a block that is not run is a script all the same', () => {
+test('a block that is not run is still a valid script', () => {
   const script = blocks
     .filter((block) => block.isScript && !isRun(block))
     .map(({ text }, index) => `block_${index}() {\n${text}\n:\n}`)
   expect(spawnSync('bash', ['-n'], { input: script.join('\n'), encoding: 'utf8' }).stderr).toBe('')
 })
 
-/** The command lines of all blocks: those that are continued are one, what follows a pipe or a comment is not theirs. */
+/** The command lines of all blocks. Continued lines are joined, and pipes and comments are cut off. */
 const lines = blocks.flatMap(({ page, text }) =>
   Array.from(
     text.replaceAll(/\\\n\s*/g, ' ').matchAll(/(?:^|[\s(|"])slipway ((?:[^|#;<>&)\n]|(?<=\S)#)*)/gm),
@@ -81,7 +81,7 @@ const lines = blocks.flatMap(({ page, text }) =>
   ),
 )
 
-test('every command line of every page is a command with options that there are', async () => {
+test('every command line of every page is an existing command with existing options', async () => {
   const wrong: string[] = []
   for (const { page, words } of lines) {
     const objection = await objectionTo(words)
@@ -127,10 +127,10 @@ beforeAll(async () => {
 const runPages = [...new Set(blocks.filter(isRun).map(({ page }) => page))]
 
 test.each(runPages)(
-  'the commands of %s do what they should, and leave nothing behind',
+  'the commands of %s work, and leave nothing behind',
   async (page) => {
     const folder = mkdtempSync(join(cli.home, `${basename(page, '.md')}-`))
-    // The server of a page, if root starts it, runs PostgreSQL as another user.
+    // A server that root starts runs PostgreSQL as another user.
     for (const path of [cli.home, folder]) chmodSync(path, 0o711)
     const programs = join(folder, 'node_modules/.bin')
     mkdirSync(programs, { recursive: true })
@@ -159,7 +159,7 @@ test.each(runPages)(
   180_000,
 )
 
-test('events carry what the reference of webhooks says of them', async () => {
+test('events match the webhook reference', async () => {
   const events: Event[] = await cli.json('events', '--limit', '500')
   const surprising = events.filter(({ type, data }) => {
     const facts = eventFacts[type as EventType]

@@ -12,7 +12,7 @@ const today = () => new Date().toISOString().slice(0, 10)
 const firstDay = today()
 beforeAll(() => cli.createVm('train-7'))
 
-test('the audit log is exported as JSON lines, and continued from a position without a gap', async () => {
+test('the audit log can be exported as JSON lines, and continued from a position without a gap', async () => {
   const exported = async (...words: string[]) => {
     const { stdout, code } = await cli.slipway('admin', 'audit', 'export', ...words)
     expect(code).toBe(0)
@@ -55,7 +55,7 @@ describe('with the login of an owner', () => {
     await expect(`${texts.join('\n\n')}\n`).toMatchFileSnapshot(goldenFile(name))
   }
 
-  test('access keys are made, used and revoked', async () => {
+  test('access keys can be created, used and revoked', async () => {
     const created = await asOwner('key', 'create', 'ci', '--role', 'read', '--expires', '30d', '-o', 'json')
     const { secret, role } = JSON.parse(created.stdout)
     expect(role).toBe('read')
@@ -74,7 +74,7 @@ describe('with the login of an owner', () => {
     expect((await runAs(['vm', 'list'], { env: withKey })).code).toBe(5)
   })
 
-  test('deleting a key also revokes the keys that it created, and says which', async () => {
+  test('deleting a key also revokes the keys that it created, and lists them', async () => {
     const created = async (words: string[], secret?: string) => {
       const env = { SLIPWAY_API_URL: cli.server.api_url, SLIPWAY_ACCESS_KEY: secret ?? '' }
       const organization = { SLIPWAY_PROJECT: cli.server.project_id }
@@ -96,7 +96,7 @@ describe('with the login of an owner', () => {
     expect(deleted.stderr).not.toContain(second.id)
   })
 
-  test('projects and members are made, changed and deleted', async () => {
+  test('projects and members can be created, changed and deleted', async () => {
     await golden(
       'people.txt',
       ['org', 'list', '-o', 'columns=name,id'],
@@ -111,7 +111,7 @@ describe('with the login of an owner', () => {
     )
   })
 
-  test('the keys that a demoted or removed member leaves are named, or revoked', async () => {
+  test('the remaining keys of a demoted or removed member are listed or revoked', async () => {
     const invited = await asOwner('member', 'add', 'hopper@example.com', '--role', 'admin', '-o', 'json')
     const code = JSON.parse(invited.stdout).invite_url.split('#code=')[1]
     const accepted = await fetch(`${cli.server.api_url}/v0.1/auth/accept`, {
@@ -132,7 +132,7 @@ describe('with the login of an owner', () => {
     expect((await asOwner('member', 'delete', 'hopper@example.com', '--yes', '--revoke-keys')).code).toBe(0)
   })
 
-  test('projects are born with labels, labelled and selected by them', async () => {
+  test('projects can be created with labels, labelled and selected by labels', async () => {
     const named = async (selector: string) =>
       (await asOwner('project', 'list', '-l', selector, '-o', 'columns=name', '--no-header')).stdout
     expect((await asOwner('project', 'create', 'lab', '--label', 'team=ml')).code).toBe(0)
@@ -143,7 +143,7 @@ describe('with the login of an owner', () => {
     expect((await asOwner('project', 'delete', 'lab', '--yes')).code).toBe(0)
   })
 
-  test('budgets are set, and costs, usage, invoices and the billing link are shown', async () => {
+  test('budgets can be set, and costs, usage, invoices and the billing link are shown', async () => {
     const json = async (...words: string[]) => {
       const run = await asOwner(...words, '-o', 'json')
       expect(run).toMatchObject({ code: 0, stderr: '' })
@@ -157,21 +157,22 @@ describe('with the login of an owner', () => {
     expect((await json('cost')).usd_per_hour).toBeCloseTo(0.9)
     expect((await json('cost', '--org')).usd_per_hour).toBeCloseTo(0.9)
     const used = await json('usage')
-    // There are only days that are over, and since the VM was made none is, unless it was made right before midnight.
+    // Usage has only complete days, and none has passed since the VM was created, unless that was right before
+    // midnight.
     if (today() === firstDay) expect(used).toEqual([])
     expect(await json('org', 'invoices')).toBeInstanceOf(Array)
     expect((await asOwner('usage', '--csv')).stdout).toContain('product_name')
     expect((await asOwner('billing', '--no-open')).stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/\S+\n$/)
   })
 
-  test('whoami tells the role that a person has in the organization of the project', async () => {
+  test('whoami shows the user’s role in the organization of the project', async () => {
     expect((await asOwner('whoami')).stdout).toMatch(
       /Role +owner: does everything in the organization\nProject +default \(/,
     )
   })
 
-  test('webhooks are created, paused, changed and deleted', async () => {
-    // A public address; nothing is ever sent there, since no VM changes before the pause.
+  test('webhooks can be created, paused, changed and deleted', async () => {
+    // A public address. Nothing is ever sent there, because no VM changes before the pause.
     const url = 'https://11.0.0.1/slipway'
     const made = await asOwner('webhook', 'create', url, '--events', 'vm.*', '-o', 'json')
     expect(JSON.parse(made.stdout).secret).toMatch(/^whsec_/)
@@ -181,7 +182,7 @@ describe('with the login of an owner', () => {
     expect((await asOwner('webhook', 'list', '-o', 'json')).stdout).toBe('[]\n')
   })
 
-  test('events are listed, and followed as they happen', async () => {
+  test('events can be listed and followed as they happen', async () => {
     const listed = JSON.parse((await asOwner('events', '--type', 'vm.running', '-o', 'json')).stdout)
     expect(listed.map((event: { type: string }) => event.type)).toEqual(['vm.running'])
     const words = [
@@ -205,7 +206,7 @@ describe('with the login of an owner', () => {
     await asOwner('network', 'delete', 'followed', '--yes')
   })
 
-  test('webhook listen delivers events to this computer, signed', async () => {
+  test('webhook listen delivers signed events to this computer', async () => {
     const receiver = await startReceiver()
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
     const words = ['webhook', 'listen', receiver.url, '--events', 'network.*', '--secret', secret]
@@ -222,13 +223,13 @@ describe('with the login of an owner', () => {
     await asOwner('network', 'delete', 'heard', '--yes')
   })
 
-  test('a webhook to a private address is refused with the setting that would allow it', async () => {
+  test('a webhook to a private address is refused, and the error names the setting that would allow it', async () => {
     const { code, stderr } = await asOwner('webhook', 'create', 'http://127.0.0.1:3000/hooks')
     expect(code).toBe(2)
     expect(stderr).toContain('allow_private_ranges')
   })
 
-  test('people see names where the service has ids', async () => {
+  test('tables show names where the service has ids', async () => {
     await cli.slipway('disk', 'create', 'datasets', '--size', '10GiB', '--location', 'us-east1-a')
     await cli.slipway('disk', 'attach', 'datasets', 'train-7')
     const shown = async (...words: string[]) => (await cli.slipway(...words)).stdout
@@ -250,7 +251,7 @@ describe('with the login of an owner', () => {
     await eventually(async () => told.test(await shown('events', '--limit', '6')))
   })
 
-  test('the operator makes organizations and users, and suspends them', async () => {
+  test('the operator can create and suspend organizations and users', async () => {
     const operator = { SLIPWAY_API_URL: cli.server.api_url, SLIPWAY_OPERATOR_KEY: cli.server.operator_key }
     const admin = async (...words: string[]) => {
       const run = await runAs(['admin', ...words, '-o', 'json'], { env: operator })

@@ -29,7 +29,7 @@ const logIn = (...words: string[]) => {
 const caller = async () => JSON.parse((await cli.runAs(['whoami', '-o', 'json'])).stdout).caller
 const accessToken = () => JSON.parse(readFileSync(contextFile, 'utf8')).contexts.default.session.accessToken
 
-test('login wants the second factor once there is one, and takes each code once', async () => {
+test('login asks for the second factor once it is set up, and accepts each code once', async () => {
   const { email, password } = cli.server
   expect(await logIn()).toMatchObject({ code: 0 })
   expect(await caller()).toMatchObject({ email, has_totp: false })
@@ -50,7 +50,7 @@ test('login wants the second factor once there is one, and takes each code once'
   expect(await logIn('--totp', recovery_codes[0]!)).toMatchObject({ code: 5 })
 })
 
-test('a login is one of the sessions of its user, until logout', async () => {
+test('a login is one of the user’s sessions until logout', async () => {
   const { items } = await sessions(accessToken())
   expect(items.filter(({ is_current }) => is_current)).toMatchObject([{ has_second_factor: true }])
   const token = accessToken()
@@ -58,7 +58,7 @@ test('a login is one of the sessions of its user, until logout', async () => {
   expect(await sessions(token)).toMatchObject({ code: 'unauthenticated' })
 })
 
-test('an operator removes a second factor that was lost', async () => {
+test('an operator can remove a lost second factor', async () => {
   expect(await cli.slipway('admin', 'user', 'remove-totp', cli.server.email)).toMatchObject({ code: 0 })
   expect(await logIn()).toMatchObject({ code: 0 })
   expect(await caller()).toMatchObject({ has_totp: false })

@@ -9,7 +9,7 @@ import { binary } from './support/cli.ts'
 import { placeProgram } from './support/programs.ts'
 import { cliWithServer } from './support/with-server.ts'
 
-// Addresses that are not known to be simulated: only then is a program of the system started.
+// Addresses that are not known to be simulated, because only then is a system program started.
 const models = ['A40 48GB PCIe']
 const cli = cliWithServer(
   [
@@ -20,7 +20,7 @@ const cli = cliWithServer(
 const { home, base, publicKey, executable, slipway } = cli
 const bin = join(home, 'bin')
 
-/** Programs in place of the system's: they say how they were called. */
+/** Replacements for system programs, which print how they were called. */
 const program = (name: string, lines: string) => placeProgram(bin, name, lines)
 
 let trust: string
@@ -48,7 +48,7 @@ test('vm ssh forwards ports as ssh does', async () => {
   expect(said(stdout)).toBe(`ssh ${trust} ${forwards} -p 22 -- ubuntu@HOST\n`)
 })
 
-test('vm scp copies to and from one VM, and asks for a VM if none is named', async () => {
+test('vm scp copies to and from one VM, and requires a VM', async () => {
   const there = await run('vm', 'scp', '-r', 'data', './a:b', 'train-7:/mnt/data')
   expect(said(there.stdout)).toBe(`scp ${trust} -P 22 -r -- data ./a:b ubuntu@HOST:/mnt/data\n`)
   const back = await run('vm', 'scp', 'train-7:results/model.pt', '.')
@@ -57,8 +57,8 @@ test('vm scp copies to and from one VM, and asks for a VM if none is named', asy
     expect((await run('vm', 'scp', ...paths)).code).toBe(2)
 })
 
-test('vm tunnel prints the address as soon as the forward is open, and ends with ssh', async () => {
-  // It listens at the given address, as ssh does.
+test('vm tunnel prints the address as soon as the port is forwarded, and ends with ssh', async () => {
+  // It listens on the given address, as ssh does.
   program(
     'ssh',
     `echo "ssh $*" >&2
@@ -76,7 +76,7 @@ exec ${process.execPath} -e 'require("net").createServer(s => s.end()).listen(+p
   expect((await slipway('vm', 'tunnel', 'train-7', 'jupyter')).code).toBe(2)
 })
 
-test('vm tunnel to the SSH port names no web address', async () => {
+test('vm tunnel to the SSH port prints no web address', async () => {
   const local = await freePort()
   const words = [binary, 'vm', 'tunnel', 'train-7', '22', '--local', `${local}`]
   const tunnel = startProgram(process.execPath, words, { env: { ...base, ...withPrograms().env }, cwd: home })
@@ -85,7 +85,7 @@ test('vm tunnel to the SSH port names no web address', async () => {
   expect((await tunnel.ended()).output).not.toContain('http')
 })
 
-test('vm ssh offers the key that vm create was given, wherever it is', async () => {
+test('vm ssh offers the key file that vm create was given, even if its path was relative', async () => {
   program('ssh', 'echo "ssh $*"')
   const file = join(home, 'keys', 'lab')
   mkdirSync(join(home, 'keys'))
@@ -101,7 +101,7 @@ test('vm ssh offers the key that vm create was given, wherever it is', async () 
   expect((await run('vm', 'ssh', 'with-key')).stdout).not.toContain(' -i ')
 })
 
-test('a VM that is simulated, or off, is said to be so at once', async () => {
+test('a simulated or stopped VM is reported as such immediately', async () => {
   const there = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey, '--quiet']
   const { stdout } = await slipway('vm', 'create', 'pretended', ...there)
   expect(stdout).toBe(
@@ -120,7 +120,7 @@ test('a VM that is simulated, or off, is said to be so at once', async () => {
   expect((await run('vm', 'ssh', 'pretended')).stderr).toContain('it is shutoff')
 })
 
-test('exports name the running VMs', async () => {
+test('exports list the running VMs', async () => {
   const { stdout } = await slipway('export', 'ssh-config', '--identity', '~/.ssh/work')
   expect(stdout).toMatch(/Host train-7\n {2}HostName 203\.0\.113\.\d+\n {2}User ubuntu\n/)
   if (existsSync('/usr/bin/ssh')) {

@@ -28,7 +28,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     terminal = openTerminal({ folder: home, env })
     terminals.push(terminal)
   })
-  /** Guests boot by the clock of the service: while the clock is stopped, no guest finishes its boot. */
+  /** Guests boot by the clock of the service. While the clock is stopped, no guest finishes its boot. */
   const holdBoots = () => server.sql('UPDATE clock SET frozen_at = slipway_now()')
   const letBoot = () =>
     server.sql('UPDATE clock SET shift = frozen_at - now(), frozen_at = NULL WHERE frozen_at IS NOT NULL')
@@ -39,7 +39,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     remove()
   })
 
-  test('vm create at a terminal asks for what is missing, shows the price, the live steps and how to connect', async () => {
+  test('vm create asks for missing values, shows the price, the live steps and how to connect', async () => {
     terminal.run('vm create')
     await terminal.see(/Which type\?[\s\S]*● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
     terminal.press('Down', 'Enter')
@@ -63,7 +63,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     )
   })
 
-  test('vm create at a terminal offers to make an SSH key where there is none', async () => {
+  test('vm create offers to create an SSH key if there is none', async () => {
     const newHome = join(home, 'new-home')
     mkdirSync(newHome)
     const fresh = openTerminal({ folder: newHome, env: { ...env, HOME: newHome }, columns: 110 })
@@ -85,7 +85,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect(stdout).toContain(made)
   })
 
-  test('vm delete at a terminal asks; no is no, and Ctrl-C too', async () => {
+  test('vm delete asks for confirmation; an answer of no or Ctrl-C cancels', async () => {
     terminal.run('vm delete train-7')
     await terminal.see(/Delete train-7\? Its OS disk goes with it; data disks stay\./)
     terminal.press('Enter')
@@ -99,12 +99,12 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     )
   })
 
-  test('before a day was written, usage says where costs are until then', async () => {
+  test('before the first usage day is written, usage says where to find current costs', async () => {
     terminal.run('usage --location eu-north1-a')
     await terminal.see(/Nothing to show\.[\s\S]*For current cost, run `slipway cost`\.\nended with 0/)
   })
 
-  test('states have colours at a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
+  test('states are coloured, but not with NO_COLOR, --no-color or in a pipe', async () => {
     terminal.run('vm list')
     await terminal.see(/ended with 0/)
     expect(terminal.colours()).toContain('\x1b[32mrunning')
@@ -119,7 +119,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     }
   })
 
-  test('on a narrow terminal the less important columns go, and no line breaks', async () => {
+  test('a narrow terminal hides less important columns, and no line wraps', async () => {
     const narrow = openTerminal({ folder: home, env, columns: 60 })
     terminals.push(narrow)
     narrow.run('offers --gpu a100')
@@ -129,7 +129,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect(text.replaceAll('\n', ' ')).toContain('No room for gpus, cores, memory: widen the terminal')
   })
 
-  test('a command that waits too long ends with 124 and says how to go on', async () => {
+  test('a command that waits too long exits with 124 and says how to continue', async () => {
     await holdBoots()
     const words = ['vm', 'create', 'slow', '--type', 'a40.1x', '--location', 'us-east1-a', '--timeout', '1s']
     const { code, stderr } = await runAs(words, { env })
@@ -140,7 +140,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect((await runAs(['operation', 'wait', id], { env })).code).toBe(0)
   })
 
-  test('Ctrl-C while a VM is created leaves it to go on, and says how to follow or delete it', async () => {
+  test('Ctrl-C during a creation does not stop it, and says how to follow or delete the VM', async () => {
     await holdBoots()
     const where = '--type a40.1x --location us-east1-a'
     terminal.run(`vm create left ${where}`)
@@ -156,7 +156,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     await terminal.see(/ended with 0/)
   })
 
-  test('time that is over is no failure: the mark says that the work goes on', async () => {
+  test('a timeout is not shown as a failure, because the operation continues', async () => {
     await holdBoots()
     terminal.run('vm create late --type a40.1x --location us-east1-a --timeout 1s')
     const end = await terminal.see(/ended with 124/)
@@ -164,7 +164,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     expect(end).not.toContain('✗')
   })
 
-  test('login at a terminal asks, and keeps what it was told', async () => {
+  test('login asks for its values and stores them', async () => {
     const clean = { ...base, XDG_CONFIG_HOME: join(home, 'other') }
     const fresh = openTerminal({ folder: home, env: clean, columns: 90 })
     terminals.push(fresh)

@@ -51,7 +51,7 @@ test('names from other users cannot control the terminal, in a table, as YAML or
   }
 })
 
-test('the message of an error from elsewhere cannot steer the terminal', async () => {
+test('error messages from a server cannot control the terminal', async () => {
   const body = { code: 'invalid_argument', message: hostile, request_id: 'r' }
   const { stderr, code } = await against(body, ['key', 'list'], { status: 400 })
   expect(code).not.toBe(0)
@@ -59,7 +59,7 @@ test('the message of an error from elsewhere cannot steer the terminal', async (
   expect(lines(stderr)).not.toMatch(unsafe)
 })
 
-test('a serial log is printed harmless, and as it is with --raw', async () => {
+test('a serial log is printed without control sequences, and unchanged with --raw', async () => {
   const content = `boot\tok\r\n${hostile}\nsafe\rEVIL\n\r`
   const log = ['vm', 'log', project]
   const tame = await against({ content, next_offset: 1 }, log)
@@ -70,7 +70,7 @@ test('a serial log is printed harmless, and as it is with --raw', async () => {
   expect(raw.stdout).toBe(content)
 })
 
-test('a line break of a serial log may come in two pieces', async () => {
+test('a line break of a serial log may arrive in two parts', async () => {
   const piece = (content: string, next_offset: number) => answer(200, { content, next_offset })
   const server = await scriptedServer(
     piece('one\r', 4),
@@ -92,7 +92,7 @@ const vm = {
   ssh_host_keys: [],
 }
 
-test('an SSH address from elsewhere starts no program but the one that was asked for', async () => {
+test('an SSH address from a server starts only the requested program', async () => {
   const bin = join(home, 'bin')
   const started = join(home, 'started')
   for (const program of ['ssh', 'scp']) placeProgram(bin, program, `echo "$0 $*" >> ${started}`)
@@ -115,12 +115,12 @@ test('an SSH address from elsewhere starts no program but the one that was asked
       expect(lines(stderr)).not.toMatch(unsafe)
     }
   expect(existsSync(started)).toBe(false)
-  // What is refused above reaches these programs otherwise.
+  // A safe address does start these programs.
   expect((await against(vm, commands[0]!, { PATH })).code).toBe(0)
   expect(readFileSync(started, 'utf8')).toMatch(/^\S+\/ssh .* -p 22 -- ubuntu@203\.0\.113\.7\n$/)
 })
 
-test.skipIf(isMissing('tmux'))('a link from elsewhere is opened only if it is one of the web', async () => {
+test.skipIf(isMissing('tmux'))('a link from a server is opened only if it is a web link', async () => {
   const bin = join(home, 'browsers')
   const opened = join(home, 'opened')
   for (const program of ['xdg-open', 'open']) placeProgram(bin, program, `echo "$*" >> ${opened}`)

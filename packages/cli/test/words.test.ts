@@ -15,18 +15,18 @@ test.each([
     'ping from 10.0.0.1,10.0.0.2 to a b',
     { protocols: ['icmp'], ports: [], from: ['10.0.0.1', '10.0.0.2'], to: ['a', 'b'] },
   ],
-])('the words of a firewall rule are read: %s', (text, rule) => {
+])('the text of a firewall rule is parsed: %s', (text, rule) => {
   expect(parseRuleWords(text.split(' '))).toEqual(rule)
 })
 
 test.each(['smtp2', 'ssh 203.0.113.0/24', 'ssh from', '22/sctp', '-1'])(
-  'words that make no firewall rule are refused: %s',
+  'an invalid text of a firewall rule is rejected: %s',
   (text) => {
     expect(() => parseRuleWords(text.split(' '))).toThrow(UsageError)
   },
 )
 
-test('the name made from the words of a firewall rule is always one that the service takes', () => {
+test('the name generated from the text of a firewall rule is always valid', () => {
   const word = fc.string({ minLength: 1, maxLength: 40 })
   fc.assert(
     fc.property(fc.array(word, { minLength: 1, maxLength: 6 }), (words) => {
@@ -43,7 +43,7 @@ const things = [
 ]
 const find = (wanted: string) => resolveAmong('VM', wanted, things, (thing) => thing)
 
-test('a name or an id finds its thing', () => {
+test('a name or an id finds its resource', () => {
   expect(find('train-1').id).toBe('1')
   expect(find('3').name).toBe('twin')
 })
@@ -57,14 +57,14 @@ test('an unknown name suggests the nearest', () => {
   expect(() => find('zebra')).toThrow(NotFound)
 })
 
-test('durations are read in their units, and nothing else is', () => {
+test('durations are read in their units, and other text is rejected', () => {
   expect(parseDurationMs('90s')).toBe(90_000)
   expect(parseDurationMs('1h30m')).toBe(5_400_000)
   for (const text of ['', '4', '4 h', 'h', '4h!', '-4h'])
     expect(() => parseDurationMs(text)).toThrow(UsageError)
 })
 
-test('pairs are a name and a number', () => {
+test('pairs consist of a name and a number', () => {
   expect(parsePair('a100.1x=1.45')).toEqual(['a100.1x', 1.45])
   for (const text of ['a100.1x', '=1', 'a=', 'a=b']) expect(() => parsePair(text)).toThrow(UsageError)
 })
@@ -78,11 +78,11 @@ test('a month ends on its last day', () => {
   expect(() => monthRange('2026-13')).toThrow(UsageError)
 })
 
-test('money has cents, tiny prices their digits, an unset price a dash', () => {
+test('money has cents, very small prices keep their digits, and an unset price is a dash', () => {
   expect([1234.5, 0, 0.00013, null].map(usd)).toEqual(['$1,234.50', '$0.00', '$0.00013', '-'])
 })
 
-test('a bar is never longer than its width and shows whatever is not nothing', () => {
+test('a bar is never longer than its width, and is visible for every amount above zero', () => {
   fc.assert(
     fc.property(
       fc.double({ min: 0, max: 2, noNaN: true }),

@@ -5,7 +5,7 @@ import { isResourceName, parseSshDestination } from '../src/names.ts'
 import { Password, ResourceName } from '../src/schema.ts'
 
 const ajv = new Ajv2020({ strict: false })
-/** What the server holds a request against. */
+/** The validator that the server uses for requests. */
 const fitsName = ajv.compile(ResourceName)
 const fitsPassword = ajv.compile(Password)
 
@@ -14,13 +14,13 @@ test.each(['a', '0', 'Train-1_b', 'x'.repeat(63)])('the resource name %s is acce
 })
 
 test.each(['', '-a', '_a', 'x'.repeat(64), 'a b', 'a.b', 'ä', 'a\n', 'a\0', ' a'])(
-  'the resource name %j is refused',
+  'the resource name %j is rejected',
   (name) => {
     expect([fitsName(name), isResourceName(name)]).toEqual([false, false])
   },
 )
 
-test('a resource name is decided by its first character and its alphabet', () => {
+test('a resource name is valid depending on its first character and its alphabet', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, maxLength: 63, unit: 'binary' }), (name) => {
       const isPlain = [...name].every((c, i) => /[A-Za-z0-9]/.test(c) || (i > 0 && '_-'.includes(c)))
@@ -29,7 +29,7 @@ test('a resource name is decided by its first character and its alphabet', () =>
   )
 })
 
-test('resource names have one pattern, whoever checks them', () => {
+test('resource names have the same pattern in every schema', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 70 }), (name) => {
       expect(fitsName(name)).toBe(isResourceName(name))
@@ -49,7 +49,7 @@ test('a password needs 8 to 256 characters and nothing else', () => {
   for (const [text, isFine] of lengths) expect(fitsPassword(text), text).toBe(isFine)
 })
 
-test('an SSH destination is a user, an address and perhaps a port', () => {
+test('an SSH destination is a user, an address and an optional port', () => {
   expect(parseSshDestination('ubuntu@198.18.0.4')).toEqual({ user: 'ubuntu', host: '198.18.0.4', port: 22 })
   expect(parseSshDestination('svc_a@gpu-1.example.com:2222')).toEqual({
     user: 'svc_a',
@@ -68,6 +68,6 @@ test.each([
     'ubuntu@198.18.0.4:65536',
     'ubuntu@198.18.0.4:22x',
   ],
-])('the SSH destination %j is refused', (text) => {
+])('the SSH destination %j is rejected', (text) => {
   expect(parseSshDestination(text)).toBeUndefined()
 })

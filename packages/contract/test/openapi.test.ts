@@ -11,12 +11,15 @@ type Any = any
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
 const document: Any = JSON.parse(JSON.stringify(buildOpenApi({ version })))
 
-// Formats of our own are not this document's to check.
+// Our own formats cannot be checked here.
 const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema({ $id: 'document', ...document })
 
-/** Errors of a value against the schema at a pointer into the document, where its references resolve. */
+/**
+ * Returns the errors of a value against the schema at a pointer into the document, where its references can be
+ * resolved.
+ */
 function errorsAt(pointer: string, value: unknown): string {
   const validate = ajv.getSchema(`document#${pointer}`)
   if (!validate) return `no schema at ${pointer}`
@@ -43,14 +46,14 @@ const operationOf = (id: string): Any => operations.find((operation) => operatio
 const refs = new Set<string>()
 for (const { value } of nodes(document)) if (typeof value.$ref === 'string') refs.add(value.$ref)
 
-test('the OpenAPI document is version 3.1 and says under which license and where the service answers', () => {
+test('the OpenAPI document has version 3.1, a license and the URL of the service', () => {
   expect(document.openapi).toMatch(/^3\.1\./)
   expect(document.info).toMatchObject({ version, license: { identifier: 'Apache-2.0' } })
   const elsewhere = buildOpenApi({ version, serverUrl: 'https://gpu.example.org' })
   expect(elsewhere.servers).toEqual([{ url: 'https://gpu.example.org' }])
 })
 
-test('the OpenAPI document has every route of the table under its own path, method and id', () => {
+test('the OpenAPI document has every route of the table with its path, method and id', () => {
   for (const id of routeIds) {
     const route = routeOf(id)
     expect(document.paths[route.path]?.[route.method.toLowerCase()]?.operationId).toBe(id)
@@ -60,7 +63,7 @@ test('the OpenAPI document has every route of the table under its own path, meth
   expect(operations).toHaveLength(routeIds.length + around.length)
 })
 
-test('the OpenAPI document gives every path parameter, and asks for a credential unless the route is public', () => {
+test('the OpenAPI document declares every path parameter, and requires a credential unless the route is public', () => {
   for (const id of routeIds) {
     const route = routeOf(id)
     const { parameters, security } = operationOf(id)
@@ -71,7 +74,7 @@ test('the OpenAPI document gives every path parameter, and asks for a credential
   }
 })
 
-test('the OpenAPI document offers an Idempotency-Key on every change but those of the sessions', () => {
+test('the OpenAPI document has an Idempotency-Key for every write except session routes', () => {
   for (const id of routeIds) {
     const route = routeOf(id)
     const offers = operationOf(id).parameters.some((entry: Any) => entry.$ref?.endsWith('/IdempotencyKey'))
@@ -80,7 +83,7 @@ test('the OpenAPI document offers an Idempotency-Key on every change but those o
   }
 })
 
-test('the OpenAPI document names every error that a route declares, with an example of each', () => {
+test('the OpenAPI document lists every error that a route declares, with an example of each', () => {
   for (const id of routeIds) {
     const responses = Object.entries<Any>(operationOf(id).responses)
     const codes = responses.flatMap(([status, { $ref }]) => {
@@ -101,13 +104,13 @@ test('the OpenAPI document names every error that a route declares, with an exam
   }
 })
 
-test('the OpenAPI document says that the payment gate stands before everything inside a project, and only there', () => {
+test('the OpenAPI document lists the payment error exactly for routes inside a project', () => {
   expect(operationOf('vmList').responses).toHaveProperty('402')
   expect(operationOf('projectGet').responses).not.toHaveProperty('402')
   expect(operationOf('organizationBilling').responses).not.toHaveProperty('402')
 })
 
-test('the OpenAPI document has no dangling reference and no component that nothing refers to', () => {
+test('the OpenAPI document has no dangling reference and no unused component', () => {
   for (const ref of refs) expect([ref, resolve(ref) !== undefined]).toEqual([ref, true])
   for (const kind of ['schemas', 'responses', 'parameters', 'headers']) {
     for (const name of Object.keys(document.components[kind])) {
@@ -123,7 +126,7 @@ test('the OpenAPI document gives every enumeration a type', () => {
   }
 })
 
-test('the OpenAPI document shows requests and answers that fit their own schemas', () => {
+test('the request and response examples of the OpenAPI document match their schemas', () => {
   let checked = 0
   for (const { value, pointer } of nodes(document)) {
     if (isData(pointer) || !value.schema) continue
@@ -137,14 +140,14 @@ test('the OpenAPI document shows requests and answers that fit their own schemas
   expect(checked).toBeGreaterThan(routeIds.length)
 })
 
-test('the OpenAPI document shows fields that fit their own schemas', () => {
+test('the field examples of the OpenAPI document match their schemas', () => {
   for (const { value, pointer } of nodes(document)) {
     if (isData(pointer) || !Array.isArray(value.examples)) continue
     for (const sample of value.examples) expect([pointer, errorsAt(pointer, sample)]).toEqual([pointer, ''])
   }
 })
 
-test('the OpenAPI document has an example for every request body and every JSON answer', () => {
+test('the OpenAPI document has an example for every request body and every JSON response', () => {
   for (const id of routeIds) {
     const { requestBody, responses } = operationOf(id)
     if (requestBody) expect(requestBody.content['application/json'].example).toBeDefined()

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseSshPublicKey, sshKeyLine, sshKeyPattern } from '../src/ssh-key.ts'
 
-// Made by ssh-keygen of OpenSSH 9.2.
+// Generated with ssh-keygen of OpenSSH 9.2.
 const BY_SSH_KEYGEN = {
   'ssh-ed25519': 'AAAAC3NzaC1lZDI1NTE5AAAAIBLSo/rs5rz38pKJ/DVyItxYn2CyCiqbJAgxmJrXj1QR',
   'ecdsa-sha2-nistp256':
@@ -19,7 +19,7 @@ const BITS = [256, 256, 384, 521, 2048]
 
 type Part = string | Uint8Array
 
-/** The wire form, built independently of the parser. */
+/** The wire format, built independently of the parser. */
 function blob(...parts: Part[]): Buffer {
   return Buffer.concat(
     parts.flatMap((part) => {
@@ -49,7 +49,7 @@ const problemOf = (text: string) => {
 }
 
 test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BITS[i]!] as const))(
-  'an %s key of ssh-keygen is read, with and without comment',
+  'an %s key of ssh-keygen is accepted, with and without a comment',
   (type, data, bits) => {
     expect(parseSshPublicKey(`${type} ${data}`)).toEqual({ ok: true, type, bits, comment: '' })
     const comment = 'some one@höst  ssh-rsa'
@@ -57,7 +57,7 @@ test.each(Object.entries(BY_SSH_KEYGEN).map(([type, data], i) => [type, data, BI
   },
 )
 
-test.each(['\n', '\r\n'])('a line break at the end, %j, as files have it, is overlooked', (end) => {
+test.each(['\n', '\r\n'])('a line break at the end, %j, as in files, is ignored', (end) => {
   for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
     const text = `${type} ${data} ada@laptop${end}`
     expect(parseSshPublicKey(text)).toMatchObject({ ok: true, type, comment: 'ada@laptop' })
@@ -66,7 +66,7 @@ test.each(['\n', '\r\n'])('a line break at the end, %j, as files have it, is ove
   }
 })
 
-test('keys of security tokens are read', () => {
+test('keys of security tokens are accepted', () => {
   const ed25519 = line('sk-ssh-ed25519@openssh.com', Buffer.alloc(32, 9), 'ssh:')
   expect(parseSshPublicKey(ed25519)).toMatchObject({ ok: true, bits: 256 })
   const ecdsa = line('sk-ecdsa-sha2-nistp256@openssh.com', 'nistp256', point(32), 'ssh:work')
@@ -121,11 +121,11 @@ test.each([
   ['a padded modulus', rsa(2048, (n) => Buffer.concat([Buffer.of(0), n])), /shortest/],
   ['exponent 1', line('ssh-rsa', Buffer.of(1), Buffer.alloc(257, 1)), /exponent/],
   ['exponent 0', line('ssh-rsa', '', Buffer.alloc(257, 1)), /exponent/],
-])('a key is refused: %s', (_what, text, problem) => {
+])('a key is rejected: %s', (_what, text, problem) => {
   expect(problemOf(text)).toMatch(problem)
 })
 
-test('one key cannot be spelled in two ways through spare base64 bits', () => {
+test('one key cannot be written in two ways through unused base64 bits', () => {
   const spelled = rsa(2048 + 8)
   const match = /^(.*)([A-Za-z0-9+/])(=+)$/.exec(spelled)!
   expect(parseSshPublicKey(spelled).ok).toBe(true)
@@ -134,7 +134,7 @@ test('one key cannot be spelled in two ways through spare base64 bits', () => {
   expect(problemOf(`${match[1]}${other}${match[3]}`)).toMatch(/base64/)
 })
 
-test('every proper prefix of the key data is refused', () => {
+test('every proper prefix of the key data is rejected', () => {
   for (const [type, data] of Object.entries(BY_SSH_KEYGEN)) {
     const bytes = Buffer.from(data, 'base64')
     for (let length = 0; length < bytes.length; length++) {
@@ -143,7 +143,7 @@ test('every proper prefix of the key data is refused', () => {
   }
 })
 
-test('reading a key never throws, whatever the bytes', () => {
+test('parsing a key never throws, for any bytes', () => {
   const types = fc.constantFrom(...Object.keys(BY_SSH_KEYGEN))
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => !parseSshPublicKey(text).ok))
   fc.assert(

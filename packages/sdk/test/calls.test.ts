@@ -33,7 +33,7 @@ const failureOf = (promise: Promise<unknown>): Promise<ApiError> =>
     (error) => error,
   )
 
-test('every route of the table has a method and a line that says the same', () => {
+test('every route has a client method and a matching entry in routePaths', () => {
   const client = createClient({ baseUrl: 'http://127.0.0.1:1' })
   for (const id of routeIds) {
     const { method, path, body, isPaged, opensTransactions } = routeOf(id)
@@ -44,21 +44,21 @@ test('every route of the table has a method and a line that says the same', () =
   expect(Object.keys(routePaths)).toHaveLength(routeIds.length)
 })
 
-test('no member of a path is called like a member of the query beside it', () => {
+test('no path parameter has the name of a query parameter', () => {
   for (const id of routeIds) {
     const { path, query } = routeOf(id)
     for (const name of Object.keys(query?.properties ?? {})) expect(path).not.toContain(`{${name}}`)
   }
 })
 
-test('a target fills the path and the query, and what is undefined is left out', async () => {
+test('a target fills the path and the query, and undefined values are left out', async () => {
   const { server, client } = await speakWith([answer(200, { items: [], next_page_token: '' })])
   await client.vmList({ project_id, states: 'STATE_RUNNING', names: 'a b&c', types: undefined })
   expect(server.requests[0]?.path).toBe(`/v0.1/projects/${project_id}/vms?states=STATE_RUNNING&names=a+b%26c`)
   expect(server.requests[0]?.headers.authorization).toBe('Bearer key')
 })
 
-test('a read is tried again after 429, 503, a refusal to talk and a broken answer', async () => {
+test('a read is retried after 429, 503, a refused connection and an incomplete response', async () => {
   const { server, client } = await speakWith(
     [
       failure(429, 'rate_limited', { 'retry-after': '0' }),
@@ -73,7 +73,7 @@ test('a read is tried again after 429, 503, a refusal to talk and a broken answe
   expect(server.requests).toHaveLength(5)
 })
 
-test('a write is tried again under one idempotency key, a new one for each call', async () => {
+test('a write is retried with one idempotency key, and each call has a new key', async () => {
   const operation = { operation: {} }
   const { server, client } = await speakWith([hangUp, failure(500, 'internal_error'), answer(200, operation)])
   await client.vmUpdate({ project_id, vm_id }, { action: 'STOP' })
@@ -85,7 +85,7 @@ test('a write is tried again under one idempotency key, a new one for each call'
   expect(server.requests[0]?.body).toBe('{"action":"STOP"}')
 })
 
-test('a write with an unknown outcome is sent again under its key, and in the end says that it is unknown', async () => {
+test('a write with an unknown outcome is repeated with its key, and finally reported as unknown', async () => {
   const unknown = answer(503, {
     ...{ code: 'unavailable', message: 'It is unknown.', request_id: 'r-1' },
     details: { outcome: 'unknown' },
@@ -103,7 +103,7 @@ test("a caller's own idempotency key is kept", async () => {
   expect(server.requests[0]?.headers['idempotency-key']).toBe('job-7')
 })
 
-test('a conflict is final, unless it is our own request still under way', async () => {
+test('a conflict is final, unless the same request is still in progress', async () => {
   const final = await speakWith([failure(409, 'conflict'), answer(200, {})])
   expect((await failureOf(final.client.vmDelete({ project_id, vm_id }))).code).toBe('conflict')
   const underWay = await speakWith([
@@ -114,7 +114,7 @@ test('a conflict is final, unless it is our own request still under way', async 
   expect(underWay.server.requests).toHaveLength(2)
 })
 
-test('a login is sent once, without a key or a credential, whatever goes wrong', async () => {
+test('a login is sent once, without a key or a credential, even if it fails', async () => {
   const { server, client } = await speakWith([failure(503, 'unavailable'), answer(200, {})])
   const login = client.authToken({ grant_type: 'password', email: 'ada@example.com', password: 'secret' })
   expect((await failureOf(login)).code).toBe('unavailable')
@@ -123,7 +123,7 @@ test('a login is sent once, without a key or a credential, whatever goes wrong',
   expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
 })
 
-test('the pause that the service asks for is kept, and one of hours is not waited for', async () => {
+test('the client waits for the pause that the service requests, but not for hours', async () => {
   const { server, client } = await speakWith([
     failure(429, 'rate_limited', { 'retry-after': '7200' }),
     answer(200, []),
@@ -133,7 +133,7 @@ test('the pause that the service asks for is kept, and one of hours is not waite
   expect(server.requests).toHaveLength(1)
 })
 
-test('what is wrong with the request is told at once, with its fields', async () => {
+test('an invalid request is reported immediately, with its fields', async () => {
   const body = {
     code: 'invalid_argument',
     message: 'bad',
@@ -151,7 +151,7 @@ test('what is wrong with the request is told at once, with its fields', async ()
   expect(server.requests).toHaveLength(1)
 })
 
-test('want of stock names the places where it would fit', async () => {
+test('an out_of_stock error lists the locations with stock', async () => {
   const body = {
     code: 'out_of_stock',
     message: 'out of stock',
@@ -164,25 +164,25 @@ test('want of stock names the places where it would fit', async () => {
   ])
 })
 
-test('an answer that is not of this API is told as such', async () => {
+test('a response that is not from this API is reported as such', async () => {
   const page = await speakWith([answer(404, '<html>not here</html>')])
   expect((await failureOf(page.client.rootGet())).code).toBe('unexpected_answer')
   const text = await speakWith([answer(200, 'hello')])
   expect((await failureOf(text.client.rootGet())).code).toBe('unexpected_answer')
 })
 
-test('nobody there is a failed connection', async () => {
+test('an unreachable server is reported as a failed connection', async () => {
   const { server, client } = await speakWith([hangUp], { retries: 1 })
   await server.close()
   closers.length = 0
   expect(await failureOf(client.projectList())).toMatchObject({ code: 'connection_failed', status: 0 })
 })
 
-test('a server that says nothing runs into the time limit, once for each attempt', async () => {
+test('a server that does not respond causes a timeout for each attempt', async () => {
   let attempts = 0
   const { client } = await speakWith([silence], {
     ...{ timeoutMs: 50, retries: 1 },
-    // Counted here: a request may be given up before a busy server has seen it.
+    // Counted here, because a request may time out before a busy server has seen it.
     fetch: (input, init) => {
       attempts++
       return fetch(input, init)
@@ -236,7 +236,7 @@ test('a refused token is replaced once, and a second refusal is final', async ()
   expect(asked).toEqual([undefined, 'old', undefined, 'old'])
 })
 
-test('pages are read one after the other, and no further than needed', async () => {
+test('pages are read one after another, and no further than needed', async () => {
   const page = (names: string[], next: string) =>
     answer(200, { items: names.map((name) => ({ name })), next_page_token: next })
   const whole = await speakWith([page(['a', 'b'], 'two'), page(['c'], '')])

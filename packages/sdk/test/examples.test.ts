@@ -12,7 +12,7 @@ const source = join(root, 'packages/sdk/src')
 let scratch: string
 let server: InProcessServer
 
-/** What the examples may take for granted; everything else they must say themselves. */
+/** Names that the examples may use without defining them. */
 const ground = `
 import { ApiError, createClient, logIn, signWebhook, verifyWebhook } from '@slipway/sdk'
 import { startService } from '@slipway/sdk/testing'
@@ -43,7 +43,7 @@ for (const page of ['packages/sdk/README.md', 'README.md']) {
 const pathOf = (name: string) => join(scratch, `${name}.ts`)
 
 function write({ name, code }: Example): void {
-  // An inner block, so that an example may make its own client.
+  // An inner block, so that an example may create its own client.
   const body = `export default async ({ baseUrl, accessKey, project_id, email, password, sshPublicKey, log }: Ground) => {
   const client = createClient({ baseUrl, token: accessKey })
   void [client, accessKey, project_id, email, password, sshPublicKey, log]
@@ -55,7 +55,7 @@ ${code}  }
 }
 
 beforeAll(async () => {
-  // Inside the workspace, so that imports are found as they are for a reader.
+  // Inside the workspace, so that imports are resolved as for a reader.
   mkdirSync(join(root, '.cache'), { recursive: true })
   scratch = mkdtempSync(join(root, '.cache/sdk-examples-'))
   for (const example of examples) write(example)
@@ -70,7 +70,7 @@ test('there are examples for the client, its lists, waiting, events, errors and 
   expect(examples.length).toBeGreaterThanOrEqual(7)
 })
 
-test('every example compiles as strictly as the rest', () => {
+test('every example compiles with the compiler options of the project', () => {
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, root)
   const paths = examples.map(({ name }) => pathOf(name))

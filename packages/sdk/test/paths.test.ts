@@ -33,7 +33,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-test('a value that is no id is refused before anything is sent', async () => {
+test('a value that is not an id is rejected before a request is sent', async () => {
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const project = client.project('..')
   for (const id of hostileIds) {
@@ -65,7 +65,7 @@ test('a value that is no id is refused before anything is sent', async () => {
   expect(refused.message).toBe('vmGet was not sent: vm_id must be a UUID, not "..".')
 })
 
-test('an id in upper case is sent as it is', async () => {
+test('an id in upper case is sent unchanged', async () => {
   const client = createClient({ baseUrl: server.url, token: 'key' })
   await client.vmGet({ project_id, vm_id: project_id.toUpperCase() })
   expect(server.requests.at(-1)?.path).toBe(`/v0.1/projects/${project_id}/vms/${project_id.toUpperCase()}`)
@@ -73,7 +73,10 @@ test('an id in upper case is sent as it is', async () => {
 
 const lines = routeIds.map((id) => ({ id, ...routeLine(id), parts: routeLine(id).path.split('/') }))
 
-/** The route that a server takes a request for: literal parts of a path go before parameters, as in every router. */
+/**
+ * The route that a server chooses for a request: literal parts of a path take precedence over parameters, as in every
+ * router.
+ */
 function routeCalled(method: string, path: string) {
   const sent = new URL(`http://127.0.0.1${path}`).pathname.split('/')
   const fits = (part: string, i: number) => part === sent[i] || (part.startsWith('{') && sent[i] !== '')
@@ -83,7 +86,7 @@ function routeCalled(method: string, path: string) {
     .sort((one, other) => one.paramNames.length - other.paramNames.length)[0]?.id
 }
 
-test('no value of a parameter changes which route is called', () => {
+test('no parameter value changes which route is called', () => {
   const dots = fc.stringMatching(/^([./\\?#;%]|%2[eEfF]|%5c|%00|[a-zA-Z]){0,6}$/)
   const value = fc.oneof(
     { weight: 3, arbitrary: fc.uuid() },

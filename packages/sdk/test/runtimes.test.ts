@@ -11,7 +11,10 @@ let server: InProcessServer
 let scratch: string
 let bundle: string
 
-/** What each of them does: who am I, make a disk, wait for it, read an event, see an error, check a signature. */
+/**
+ * The program that each runtime executes: read the caller, create a disk, wait for it, read an event, handle an error,
+ * verify a signature.
+ */
 const program = `
 import { createClient, isApiError, signWebhook, verifyWebhook } from '@slipway/sdk'
 export async function smoke({ baseUrl, token, project_id, name }) {
@@ -51,7 +54,10 @@ afterAll(async () => {
   await server?.close()
 })
 
-/** A runtime's own program, from its npm package for this platform; npm's wrapper would download it if it is missing. */
+/**
+ * Returns the runtime's executable from its npm package for this platform. npm's wrapper would download it if it is
+ * missing.
+ */
 function programOf(scope: string, path: string): string | undefined {
   const folder = join(root, 'node_modules', scope)
   const found = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name, path)) : []
@@ -65,7 +71,7 @@ async function runIn(command: string, args: string[], name: string) {
   return JSON.parse(output)
 }
 
-// Its install script, where scripts may run, moves the program from the one place to the other.
+// If install scripts may run, the one of Bun moves the executable from the first path to the second.
 const bun = programOf('@oven', 'bin/bun') ?? programOf('bun', 'bun.exe')
 const deno = programOf('@deno', 'deno')
 const isMissing = (file: string | undefined, name: string) => {

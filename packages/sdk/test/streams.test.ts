@@ -18,7 +18,7 @@ async function serve(...replies: Parameters<typeof scriptedServer>) {
 const event = (position: number) =>
   `: comment\nid: ${position}\ndata: ${JSON.stringify({ position, type: 'vm.running' })}\n\n`
 
-/** A stream that sends its text in two pieces and then breaks. */
+/** A stream that sends its text in two parts and then breaks. */
 const stream =
   (text: string): Parameters<typeof scriptedServer>[0] =>
   (response) => {
@@ -30,7 +30,7 @@ const stream =
     })
   }
 
-test('a broken event stream is taken up behind the last event, without loss or repetition', async () => {
+test('a broken event stream resumes after the last event, without loss or repetition', async () => {
   const server = await serve(
     answer(200, { items: [{ position: 0 }, { position: 4 }], next_page_token: '' }),
     stream(event(5) + event(6)),
@@ -49,7 +49,7 @@ test('a broken event stream is taken up behind the last event, without loss or r
   expect(server.requests[1]?.headers.accept).toBe('text/event-stream')
 })
 
-test('a stream of a project that has no events yet goes on where the service says it began', async () => {
+test('a stream of a project without events resumes at the position where the service said it began', async () => {
   const server = await serve(
     answer(200, { items: [], next_page_token: '' }),
     stream('id: 41\n\n: nothing has happened yet\n\n'),
@@ -62,14 +62,14 @@ test('a stream of a project that has no events yet goes on where the service say
   expect(marks).toEqual([undefined, undefined, '41'])
 })
 
-test('a stream that may not be read ends with the error', async () => {
+test('a stream that is refused ends with the error', async () => {
   const server = await serve(failure(403, 'permission_denied'))
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const next = client.events({ project_id }, { after: 3 }).next()
   await expect(next).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
-test('an aborted stream ends, though nothing is ever sent', async () => {
+test('an aborted stream ends, even if nothing is ever sent', async () => {
   const controller = new AbortController()
   const server = await serve((response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -90,7 +90,7 @@ const operation = (state: string, result: unknown = null) => ({
   completed_at: '',
 })
 
-test('waiting for an operation holds a long poll open and returns the result', async () => {
+test('waiting for an operation uses a long poll and returns the result', async () => {
   const server = await serve(
     answer(200, operation('IN_PROGRESS')),
     answer(200, operation('SUCCEEDED', { name: 'train-7' })),
@@ -103,7 +103,7 @@ test('waiting for an operation holds a long poll open and returns the result', a
   ).toEqual(['0', '20'])
 })
 
-test('waiting for an operation tells of its steps when asked to', async () => {
+test('waiting for an operation reports its steps on request', async () => {
   const steps = answer(200, {
     items: [{ name: 'power_on', state: 'running', started_at: '', completed_at: '' }],
   })
@@ -130,7 +130,7 @@ test('a failed operation is thrown with its own code', async () => {
   })
 })
 
-test('waiting for an operation gives up after its time, and says what it waited for', async () => {
+test('waiting for an operation times out, and the error names the operation', async () => {
   const server = await serve(answer(200, operation('IN_PROGRESS')))
   const client = createClient({ baseUrl: server.url, token: 'key' })
   const waited = client.wait({ project_id }, operation_id, { timeoutMs: 5 })
@@ -145,7 +145,7 @@ const tokens = (number: number, expires_in = 3600) =>
     token_type: 'bearer',
   })
 
-test('a session refreshes shortly before expiry, once for all who ask, and tells of each pair', async () => {
+test('a session is refreshed once shortly before expiry, even for concurrent calls, and reports each token pair', async () => {
   const server = await serve(tokens(1, 30), tokens(2))
   const stored: string[] = []
   const session = await logIn({
@@ -165,7 +165,7 @@ test('a session refreshes shortly before expiry, once for all who ask, and tells
   expect(stored).toEqual(['refresh-1', 'refresh-2'])
 })
 
-test('a session refreshes when its token is rejected, and not when an older one was', async () => {
+test('a session is refreshed when its current token is rejected, but not when an older one was', async () => {
   const server = await serve(tokens(2))
   const session = resumeSession(
     { baseUrl: server.url },

@@ -18,7 +18,10 @@ beforeAll(async () => {
 afterAll(() => service?.stop())
 beforeEach(() => service.levers.reset())
 
-/** Temporary files of services whose end a test examines. PostgreSQL, as another user, must reach it. */
+/**
+ * Temporary files of services whose end a test examines. PostgreSQL runs as another user and must be able to access
+ * them.
+ */
 const scratch = mkdtempSync(join(tmpdir(), 'slipway-'))
 chmodSync(scratch, 0o755)
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -41,7 +44,7 @@ async function create(name: string) {
   return (await service.project.wait(operation)).result
 }
 
-test('a client meets a stock-out, a failed boot and the end of a month', async () => {
+test('a client can test an out-of-stock error, a failed boot and the end of a month', async () => {
   const { project, levers, credentials, url } = service
   await levers.clock.set({ mode: 'frozen' })
   await levers.capacity.set({ type: vm.type, location: vm.location, free: 2 })
@@ -65,7 +68,7 @@ test('a client meets a stock-out, a failed boot and the end of a month', async (
   expect(await project.collect('vmList')).toHaveLength(1)
 })
 
-test('hosts, VMs and payments fail, boots take their time, and the requests of the client are on record', async () => {
+test('hosts, VMs and payments can fail, boots can be slow, and the requests of the client are recorded', async () => {
   const { project, levers, credentials, url } = service
   const { id } = await create('crashes')
   await levers.vms.crash(id)
@@ -99,14 +102,14 @@ test('hosts, VMs and payments fail, boots take their time, and the requests of t
   await levers.transitions.set({ mode: 'immediate' })
 })
 
-test('a mistake is an ApiError of the main entry, before or after it is sent', async () => {
+test('a mistake throws the ApiError of the main entry, before or after it is sent', async () => {
   const { levers } = service
   expect(await codeOf(levers.vms.crash('../reset'))).toBe('invalid_argument')
   expect(await codeOf(levers.vms.crash(service.credentials.project_id))).toBe('not_found')
   await expect(levers.faults.create({ on: 'vm-creat', effect: 'fail' })).rejects.toThrow('did you mean')
 })
 
-test('the levers of a running service are used with its operator key', async () => {
+test('the levers of a running service work with its operator key', async () => {
   const { url, credentials } = service
   const levers = connectLevers({ url, operatorKey: credentials.operator_key })
   await levers.clock.set({ mode: 'scaled', rate: 60 })

@@ -10,14 +10,14 @@ const body = JSON.stringify({
   data: { note: 'ü' },
 })
 const signedBy = (key: string, sentAt = new Date()) => signWebhook(key, { id: 'msg_1', sentAt, body })
-/** Verified at a moment of the test's own: the tolerance is counted in seconds, and clocks go on. */
+/** Verified at a fixed time, because the tolerance is counted in seconds and the clock continues. */
 const verifiedAfter = async (seconds: number) => {
   const sentAt = new Date('2026-11-14T23:50:00.000Z')
   const headers = await signedBy(secret, sentAt)
   return verifyWebhook(secret, headers, body, { now: sentAt.getTime() + seconds * 1000 })
 }
 
-test('a delivery that the standard library signed is accepted, and the other way round', async () => {
+test('deliveries signed by the Standard Webhooks library are accepted, and it accepts ours', async () => {
   const sentAt = new Date()
   const headers = {
     'webhook-id': 'msg_1',
@@ -29,7 +29,7 @@ test('a delivery that the standard library signed is accepted, and the other way
   expect(new Webhook(secret).verify(body, await signedBy(secret))).toMatchObject({ type: 'vm.running' })
 })
 
-test('one of several signatures is enough, since secrets overlap for a day', async () => {
+test('one of several signatures is enough, because secrets overlap for a day', async () => {
   const [old, current] = [await signedBy(other), await signedBy(secret)]
   const both = {
     ...current,
@@ -39,7 +39,7 @@ test('one of several signatures is enough, since secrets overlap for a day', asy
   expect(await verifyWebhook(other, both, body)).toMatchObject({ type: 'vm.running' })
 })
 
-test('a delivery is accepted as long as the clocks differ by no more than five minutes', async () => {
+test('a delivery is accepted if the clocks differ by at most five minutes', async () => {
   for (const seconds of [300, -300])
     expect(await verifiedAfter(seconds)).toMatchObject({ type: 'vm.running' })
 })
@@ -50,14 +50,14 @@ test.each([
     'another body',
     async () => verifyWebhook(secret, await signedBy(secret), body.replace('running', 'deleted')),
   ],
-  ['an old one', () => verifiedAfter(301)],
-  ['one of the future', () => verifiedAfter(-301)],
-  ['one without headers', async () => verifyWebhook(secret, {}, body)],
+  ['an old timestamp', () => verifiedAfter(301)],
+  ['a timestamp in the future', () => verifiedAfter(-301)],
+  ['missing headers', async () => verifyWebhook(secret, {}, body)],
   [
-    'one with a signature that is no base64',
+    'a signature that is not base64',
     async () => verifyWebhook(secret, { ...(await signedBy(secret)), 'webhook-signature': 'v1,%%%' }, body),
   ],
-  ['a secret of another form', async () => verifyWebhook('whsec_%%%', await signedBy(secret), body)],
-])('a delivery is refused: %s', async (_, verify) => {
+  ['a secret of another format', async () => verifyWebhook('whsec_%%%', await signedBy(secret), body)],
+])('a delivery is rejected: %s', async (_, verify) => {
   await expect(verify()).rejects.toThrow(WebhookError)
 })

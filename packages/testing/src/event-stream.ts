@@ -5,9 +5,9 @@ import { onTestFinished } from 'vitest'
 export interface StreamClient {
   events: Event[]
   ids: string[]
-  /** Frames that are no event: comments, and the one that names where the stream begins. */
+  /** Frames that are not events: comments, and the one with the position where the stream begins. */
   comments: number
-  /** The next event that fits, from the first one that was not yet taken. */
+  /** The next matching event, starting from the first one that was not yet taken. */
   next(fits?: (event: Event) => boolean): Promise<Event>
   closed: Promise<void>
   isClosed: boolean
@@ -21,7 +21,7 @@ interface Options {
   path?: string
 }
 
-/** Reads a stream over a connection of its own. */
+/** Reads a stream over a separate connection. */
 export async function openStream(url: string, projectId: string, options: Options): Promise<StreamClient> {
   const path = options.path ?? `/v0.1/projects/${projectId}/events`
   const outgoing = request(`${url}${path}${options.query ?? ''}`, {

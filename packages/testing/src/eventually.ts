@@ -1,4 +1,4 @@
-/** Looks until `probe` returns something; the bound is for failures alone, also on a machine with much else to do. */
+/** Repeats `probe` until it returns something. The limit is reached only on failure, even on a busy machine. */
 export async function eventually<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
   withinMs = 60_000,

@@ -5,13 +5,13 @@ import type { Database, Queryable } from '@slipway/server/postgres/database.ts'
 import { applyNews, findNews } from '@slipway/server/reconcile/host-reports.ts'
 import { putLocation } from '@slipway/server/store/fleet/locations.ts'
 
-/** What a start without a file and without an environment has. */
+/** The configuration of a start without a file and without environment variables. */
 export const defaultConfig = (...flags: string[]) =>
   loadConfig(flags, {}, () => {
     throw Object.assign(new Error('no file'), { code: 'ENOENT' })
   })
 
-/** A location of its own, so that the tests of a file do not meet. */
+/** Adds a separate location, so that the tests of a file do not affect each other. */
 export async function addLocation(database: Database, storage: 'shared' | 'local' = 'shared') {
   const name = `test-${uuid().slice(-12)}-a`
   await database.transaction((tx) =>
@@ -30,7 +30,7 @@ export const gpuReport = (index: number, more: Partial<GpuReport> = {}): GpuRepo
   ...more,
 })
 
-/** A host with cores and memory for all of its GPUs, on two NUMA nodes in turn. */
+/** A report of a host with cores and memory for all of its GPUs, which alternate between two NUMA nodes. */
 export const hostReport = (name: string, gpus: number | GpuReport[] = 8): HostReport => ({
   name,
   cpuCores: 192,
@@ -56,7 +56,7 @@ export async function reportHosts(
 export const reportHost = (database: Database, location: string, report: HostReport) =>
   reportHosts(database, location, [report])
 
-/** A VM that an engine has and no record knows. */
+/** Adds a VM that an engine has but that is not in the database. */
 export const addStrayVm = (database: Queryable, id: string) =>
   rows(
     database,

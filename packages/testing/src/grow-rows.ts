@@ -2,24 +2,24 @@ import { Database, type Tx } from '@slipway/server/postgres/database.ts'
 import { stampEvents } from '@slipway/server/store/events/events.ts'
 import { databaseUrlOf } from './launcher.ts'
 
-/** Opens the store of a running server for these rows. */
+/** Opens the database of a running server for these rows. */
 export const openStore = (dataDir: string): Database =>
   new Database({ url: databaseUrlOf(dataDir), poolSize: 2, onError: () => {} })
 
-/** How much there is to be at scale 1. */
+/** The number of rows at scale 1. */
 export const fullSize = { vms: 1_000_000, hosts: 20_000, operations: 10_000_000, events: 40_000_000 }
 
 export interface Growth {
   vms: number
-  /** What their numbers, names and MAC addresses begin after. */
+  /** The offset of their numbers, names and MAC addresses. */
   after: number
-  /** Finished ones, and stamped events: spread over the new VMs. */
+  /** Finished operations and stamped events, distributed over the new VMs. */
   operations: number
   events: number
   location: string
-  /** The projects that the VMs are in. Their subnets have room. */
+  /** The projects of the VMs. Their subnets have room. */
   projectIds: string[]
-  /** A running VM and one that is shut off, made by the service itself: the others are like them. */
+  /** A running VM and one that is shut off, created by the service itself, which are copied. */
   templates: { running: string; shutOff: string }
 }
 
@@ -27,13 +27,13 @@ export interface Growth {
 const claimedPerHost = 4
 
 /**
- * Adds VMs with what belongs to them (claims, engine objects, meters, quotas) and what they leave behind (operations,
- * events), as if the service had made them: every invariant of the store holds afterwards. All or nothing, by a
- * superuser. Rows are copies of the templates' rows with other keys, so that a new column needs no change here.
+ * Adds VMs with their dependent rows (claims, engine objects, meters, quotas) and their history (operations, events),
+ * as if the service had created them: every invariant of the database holds afterwards. It runs in one transaction, as
+ * a superuser. Rows are copies of the templates' rows with other keys, so that a new column needs no change here.
  */
 export async function growRows(database: Database, growth: Growth): Promise<void> {
   const { templates, location, projectIds } = growth
-  // The template's event is one that has its position.
+  // The template's event must already have its position.
   await stampEvents(database, true)
   await database.transaction(async (tx) => {
     const run = (text: string, values?: unknown[]) => tx.query({ text, ...(values && { values }) })
@@ -43,11 +43,12 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       'synchronous_commit = off',
       `work_mem = '256MB'`,
       `maintenance_work_mem = '1GB'`,
-      // The planner does not know how long a series is: a loop in a loop over a million rows would not end.
+      // The planner does not know the length of a series, and a nested loop over a million rows would not end.
       'enable_nestloop = off',
     ])
       await run(`SET LOCAL ${setting}`)
-    // Foreign keys and triggers are looked at row by row: what is copied here agrees with what is there.
+    // Foreign keys and triggers are checked row by row. They are disabled, because the copied rows are consistent with
+    // the existing ones.
     await run('SET LOCAL session_replication_role = replica')
     await run(plan, [projectIds, location, growth.vms, claimedPerHost, growth.after, templates.running])
     await run('CREATE INDEX ON grown_vms (n)')
@@ -70,8 +71,8 @@ export async function growRows(database: Database, growth: Growth): Promise<void
       bySeries(growth.operations),
       operationColumns(growth.operations),
     )
-    // The shortest one: into what each page has left over, later events of the service must not fit. Where a store has
-    // grown by itself, that is used up.
+    // Uses the shortest template, so that later events of the service do not fit into the free space of each page. In a
+    // database that has grown by itself, that space is used up.
     await copyRows(
       tx,
       'events',
@@ -81,7 +82,7 @@ export async function growRows(database: Database, growth: Growth): Promise<void
     )
     await restore()
     await run('UPDATE event_counter SET last_position = last_position + $1', [growth.events])
-    // What triggers count is left to them.
+    // The counts that triggers maintain are left to the triggers.
     await run('SET LOCAL session_replication_role = origin')
     await run(claims)
     const isMeter = `t.resource_id = '${templates.running}' AND upper_inf(t.period)`
@@ -91,7 +92,10 @@ export async function growRows(database: Database, growth: Growth): Promise<void
   })
 }
 
-/** An index that is made of all rows at once takes a fraction of the time. Returns what makes them again. */
+/**
+ * Building an index from all rows at once takes a fraction of the time. Returns the statements that recreate the
+ * indexes.
+ */
 async function dropIndexes(tx: Tx, tables: string[]): Promise<() => Promise<void>> {
   const { rows } = await tx.query({
     text: `SELECT i.indexrelid::regclass AS name, pg_get_indexdef(i.indexrelid) AS definition
@@ -106,8 +110,8 @@ async function dropIndexes(tx: Tx, tables: string[]): Promise<() => Promise<void
 }
 
 /**
- * The new VMs, one for each GPU that is to be claimed and the rest shut off, each in one of the subnets. Counts stand apart
- * from the rows that they count, so that a join is by hash.
+ * The new VMs, one for each GPU to be claimed and the rest shut off, each in one of the subnets. Counts are separate
+ * from the rows that they count, so that the join is a hash join.
  */
 const plan = `
   CREATE TEMP TABLE grown_vms ON COMMIT DROP AS
@@ -165,7 +169,7 @@ const engineColumns = {
   spec: `replace(t.spec::text, t.id::text, g.id::text)::jsonb`,
 }
 
-/** One a second up to a minute ago. */
+/** One per second until a minute ago. */
 const operationColumns = (count: number) => ({
   id: `uuidv7((g.i - ${count} - 60) * interval '1 second')`,
   project_id: 'g.project_id',
@@ -201,7 +205,7 @@ const quotas = `
                FROM grown_vms GROUP BY project_id) g
   WHERE t.id = $1 AND q.project_id = g.project_id AND q.name IN ('vms', t.family || '_gpus')`
 
-/** Copies the template's row for each row of the source, with these columns changed; generated ones make themselves. */
+/** Copies the template's row for each row of the source, with these columns changed. Generated columns are left out. */
 async function copyRows(
   tx: Tx,
   table: string,

@@ -17,8 +17,8 @@ export interface InProcessServer extends Credentials {
 }
 
 /**
- * The server with the demo in the process of the test, on a database of its own: for tests of its clients. It serves only
- * while the test does not block, so nothing that calls it may be run by `spawnSync`.
+ * Runs the server with the demo in the process of the test, on a separate database, for tests of its clients. It
+ * responds only while the test does not block, so nothing that calls it may be run by `spawnSync`.
  */
 export async function startInProcessServer(
   toml = twoLocations(),

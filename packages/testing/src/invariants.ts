@@ -13,8 +13,8 @@ interface Row {
 }
 
 /**
- * What must hold whenever nothing is under way: claims, quotas, meters, attachments and firewalls agree with the
- * records, and the engine has exactly what the records say.
+ * Invariants that hold whenever no operation is in progress: claims, quotas, meters, attachments and firewalls agree
+ * with the records, and the engine has exactly the recorded resources.
  */
 export async function checkInvariants(service: Pick<TestService, 'sql' | 'database'>): Promise<void> {
   expect(await brokenInvariants(service)).toEqual([])
@@ -74,7 +74,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     const engineVm = hasOsDisk ? engineVms.get(vm.id) : undefined
     check(settled.includes(vm.state), `${vm.id} rests in ${vm.state}`)
     check(
-      // A host that was forgotten took its GPUs along.
+      // A forgotten host was removed together with its GPUs.
       (claims.get(vm.id) ?? 0) === (holdsGpus && vm.host_id ? vmType(vm.type)!.gpuCount : 0),
       `${vm.id} (${vm.state}) holds ${claims.get(vm.id) ?? 0} GPUs`,
     )
@@ -257,7 +257,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   return [...problems, ...(await wrongVmRecords(service))]
 }
 
-/** Runs the reconcilers until nothing more is under way and no GPU waits for its reset. */
+/** Runs the reconcilers until no operation is in progress and no GPU waits for its reset. */
 export async function settle(service: TestService): Promise<void> {
   await service.server.reconciler.reports()
   await service.server.reconciler.firewalls()

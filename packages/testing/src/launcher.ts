@@ -10,7 +10,7 @@ import { root } from './root.ts'
 export const serverProgram = join(root, 'packages/server/dist/main.js')
 export const readyLine = /"msg":"ready"/
 
-/** What the demo leaves in its data directory. */
+/** The content of the credentials file that the demo writes to its data directory. */
 export interface Credentials {
   api_url: string
   console_url: string
@@ -28,7 +28,7 @@ export function credentialsOf(dataDir: string): Credentials {
   return JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8'))
 }
 
-/** Starts real programs, as their users do, and clears away whatever they leave. */
+/** Starts real programs, as users do, and removes everything they leave. */
 export class Launcher {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), 'slipway-programs-')))
   readonly #programs: Program[] = []
@@ -43,13 +43,13 @@ export class Launcher {
     return this.use(join(this.dir, name))
   }
 
-  /** Clears this data directory away as well, with its PostgreSQL. */
+  /** Also removes this data directory, with its PostgreSQL. */
   use(dataDir: string): string {
     this.#dataDirs.add(dataDir)
     return dataDir
   }
 
-  /** A server, by its built program. */
+  /** Starts a server with its built program. */
   start(args: string[], options: ProgramOptions = {}): Program {
     return this.run(process.execPath, [serverProgram, ...args], options)
   }
@@ -76,12 +76,12 @@ export class Launcher {
   }
 }
 
-/** A statement to the PostgreSQL that a data directory keeps. */
+/** Runs a statement on the PostgreSQL of a data directory. */
 export function queryDataDir<Row>(dataDir: string, text: string, values?: unknown[]): Promise<Row[]> {
   return query<Row>(databaseUrlOf(dataDir), text, values)
 }
 
-/** The address of that PostgreSQL for a superuser, who may look at everything. */
+/** The URL of that PostgreSQL for a superuser, who can read everything. */
 export function databaseUrlOf(dataDir: string): string {
   const password = readFileSync(join(dataDir, 'postgres-password'), 'utf8').trim()
   return `postgresql://slipway:${password}@${encodeURIComponent(socketDirOf(dataDir))}/slipway`

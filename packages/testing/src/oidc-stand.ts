@@ -10,21 +10,23 @@ export interface Account {
   groups?: string[]
 }
 
-/** A real OpenID provider on loopback, which signs every user in as `account` and lets a test spoil its tokens. */
+/**
+ * A real OpenID provider on loopback, which signs every user in as `account` and can be made to issue invalid tokens.
+ */
 export interface OidcStand {
   issuer: string
   account: Account
-  /** What the ID token says instead; signed by the provider's own key. */
+  /** Claims that replace those of the ID token, signed with the provider's own key. */
   claims: Record<string, unknown>
   /** True if a sign-in gets a refresh token besides the access token. */
   givesRefreshTokens: boolean
   /** How often a refresh token was used. */
   refreshes: number
-  /** The account was deleted: the provider confirms its tokens no longer. */
+  /** The account was deleted, so the provider no longer confirms its tokens. */
   isGone: boolean
   /** Every request fails, as if the provider were down. */
   isDown: boolean
-  /** Another key signs from now on, and the one before is no longer published. */
+  /** Signs with a new key from now on; the previous key is no longer published. */
   rotateKey(): Promise<void>
   close(): Promise<void>
 }
@@ -40,7 +42,7 @@ async function newKey(): Promise<JWK> {
 export async function startOidcStand(redirectUri: () => string): Promise<OidcStand> {
   let key = await newKey()
   let handle: ReturnType<Provider['callback']> | null = null
-  // It begins with the first visitor: by then the address to which it sends people back is known.
+  // The provider is created at the first visit, when the redirect address is known.
   const server: Server = createServer((request, response) => {
     if (stand.isDown) return void response.writeHead(503).end()
     handle ??= begin()

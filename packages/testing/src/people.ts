@@ -9,9 +9,9 @@ import { insertOrganization } from '@slipway/server/store/identity/organizations
 import { insertUser } from '@slipway/server/store/identity/users.ts'
 import type { TestService } from './service.ts'
 
-/** The password of every user that `addUser` makes. */
+/** The password of every user that `addUser` creates. */
 export const password = 'correct horse battery'
-/** Shared by all of them: a hash takes time to make. */
+/** Shared by all users, because hashing takes time. */
 let passwordHash: Promise<string> | undefined
 
 /** An e-mail address that is unique in the test file. */
@@ -24,7 +24,7 @@ export interface NewUser {
   memberOf?: Record<string, Role>
 }
 
-/** A user as one is after accepting an invitation. */
+/** Adds a user in the state after accepting an invitation. */
 export async function addUser(database: Database, user: NewUser = {}) {
   const { email = someEmail(), isOperator = false, memberOf = {} } = user
   passwordHash ??= hashPassword(password)
@@ -38,34 +38,34 @@ export async function addUser(database: Database, user: NewUser = {}) {
   return { id, email }
 }
 
-/** A session without the work of a password. */
+/** Creates a session without hashing a password. */
 export const tokenOf = async (database: Database, user: { id: string }): Promise<string> =>
   (await database.transaction((tx) => startSession(tx, user.id, { maxAgeS: 30 * 86_400 }))).access_token
 
-/** A session of a new user. */
+/** Creates a session of a new user. */
 export const tokenOfNew = async (database: Database, user: NewUser): Promise<string> =>
   tokenOf(database, await addUser(database, user))
 
-/** A session of the demo's owner. */
+/** Creates a session of the demo's owner. */
 export async function ownerToken({ database, credentials, sql }: TestService): Promise<string> {
   const [owner] = await sql<{ id: string }>('SELECT id FROM users WHERE email = $1', [credentials.email])
   return tokenOf(database, owner!)
 }
 
-/** Sessions outlive whatever the clock is turned by. What is over may be swept away at any moment, also for good. */
+/** Makes sessions outlast every move of the clock, because expired sessions may be deleted at any time. */
 export async function keepSessions({ sql }: Pick<TestService, 'sql'>): Promise<void> {
   for (const tokens of ['access_tokens', 'refresh_tokens', 'token_families'])
     await sql(`UPDATE ${tokens} SET expires_at = '2100-01-01'`)
 }
 
-/** An organization that pays. */
+/** Adds an organization with a payment method. */
 export async function addOrganization(database: Database, name = 'Harbour Labs'): Promise<string> {
   const { id } = await database.transaction((tx) => insertOrganization(tx, uuid(), name))
   await setPayment(database, id, 'active')
   return id
 }
 
-/** Does what the payment provider would bring about. */
+/** Sets the payment state, as the payment provider would. */
 export async function setPayment(
   database: Database,
   organizationId: string,

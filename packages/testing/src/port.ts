@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 /** Ports below the range that the kernel assigns, so that no other program gets one by chance. */
 const ports = { from: 12_000, to: 32_000 }
 
-/** Returns a free port of loopback. */
+/** Returns a free loopback port. */
 export async function freePort(): Promise<number> {
   const port = randomInt(ports.from, ports.to)
   const server = createServer()

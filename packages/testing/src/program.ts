@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
 export interface ProgramOptions {
-  /** All of it: nothing of the developer's own environment gets in. */
+  /** The complete environment; nothing of the developer's own environment is passed on. */
   env?: NodeJS.ProcessEnv
   cwd?: string
   uid?: number
   gid?: number
-  /** What it reads; without it there is nothing to read. */
+  /** The standard input; empty by default. */
   input?: string
 }
 
@@ -16,7 +16,7 @@ export interface Ended {
   errors: string
 }
 
-/** Starts a program in a process group of its own, as a shell does with what runs in the foreground. */
+/** Starts a program in its own process group, as a shell does for a foreground job. */
 export function startProgram(command: string, args: string[], options: ProgramOptions = {}): Program {
   const { input, env = {}, ...rest } = options
   const child = spawn(command, args, {
@@ -31,7 +31,7 @@ export function startProgram(command: string, args: string[], options: ProgramOp
   return new Program(child)
 }
 
-/** A real process: what it prints, and how it ends. */
+/** A real process, with its output and exit code. */
 export class Program {
   readonly #child: ChildProcess
   readonly #closed: Promise<number | null>
@@ -65,7 +65,7 @@ export class Program {
     return this.#child.pid!
   }
 
-  /** The whole lines of its standard output. */
+  /** The complete lines of its standard output. */
   get lines(): string[] {
     return this.#output.split('\n').slice(0, -1)
   }
@@ -74,7 +74,7 @@ export class Program {
     return this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
-  /** What it printed, once that contains what is looked for. */
+  /** Returns the output once it contains the text or pattern. */
   until(expected: RegExp): Promise<string> {
     return this.#wait(() => this.#output, expected)
   }
@@ -86,7 +86,7 @@ export class Program {
 
   async #wait(text: () => string, expected: RegExp): Promise<string> {
     while (!expected.test(text())) {
-      // A process is over before all that it printed has arrived.
+      // A process may end before all its output has arrived.
       if (this.#isClosed) throw new Error(`it ended early: ${this.#output}${this.#errors}`)
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
@@ -100,13 +100,13 @@ export class Program {
     return found.slice(word.length + 1)
   }
 
-  /** Closes the reader of its output: later writes fail. */
+  /** Closes the reader of its output, so that later writes fail. */
   stopReading(): void {
     this.#child.stdout!.destroy()
     this.#child.stderr!.destroy()
   }
 
-  /** Its output stays unread, so that the pipe to this process fills up. */
+  /** Stops reading its output, so that the pipe fills up. */
   pauseReading(): void {
     this.#child.stdout!.pause()
   }
@@ -125,13 +125,13 @@ export class Program {
     return this.#closed
   }
 
-  /** Like Ctrl-C, which reaches everyone in the foreground. */
+  /** Sends the signal to the whole foreground group, like Ctrl-C. */
   endGroup(signal: NodeJS.Signals): Promise<number | null> {
     process.kill(-this.pid, signal)
     return this.#closed
   }
 
-  /** Kills it with whatever it has started in its group. */
+  /** Kills the process and everything it has started in its group. */
   async kill(): Promise<void> {
     try {
       process.kill(-this.pid, 'SIGKILL')

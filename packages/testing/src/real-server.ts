@@ -6,23 +6,23 @@ import { freePort } from './port.ts'
 import type { Program } from './program.ts'
 
 export interface RealServerOptions {
-  /** Dropped when the server closes. Without one the server keeps a PostgreSQL of its own, as `npm start` does. */
+  /** Dropped when the server closes. Without a database, the server runs its own PostgreSQL, as `npm start` does. */
   database?: TestDatabase
   /** The text of its slipway.toml; by default two small locations without delays. */
   config?: string
-  /** Further variables of its environment, such as secrets that the config names. */
+  /** Further environment variables, such as secrets that the configuration names. */
   env?: Record<string, string>
 }
 
 interface RunningServer {
   url: string
   dataDir: string
-  /** What it printed until it was ready. */
+  /** The output until the server was ready. */
   said: string
-  /** After `stop`: the port stays the same from one start to the next. */
+  /** Starts again after `stop`; the port stays the same. */
   start(): Promise<void>
   stop(): Promise<void>
-  /** Looks at the database, or turns its clock. */
+  /** Runs a statement, for example to read rows or move the clock. */
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   close(): Promise<void>
 }
@@ -33,13 +33,13 @@ export interface EmptyServer extends RunningServer {
   setupCode: string
 }
 
-/** The real program in a process of its own, with the demo, whose people and keys the tests use. */
+/** The real program in a separate process, with the demo, whose users and keys the tests use. */
 export async function startRealServer(options: RealServerOptions = {}): Promise<RealServer> {
   const server = await launch(options, [])
   return Object.assign(server, credentialsOf(server.dataDir))
 }
 
-/** The real program without the demo: an empty store, and the code that makes the first operator. */
+/** The real program without the demo: an empty database, and the code that creates the first operator. */
 export async function startEmptyServer(options: RealServerOptions = {}): Promise<EmptyServer> {
   const server = await launch(options, ['--no-demo'])
   return Object.assign(server, { setupCode: /Set-up code[^:]*: (\S+)/.exec(server.said)![1]! })
@@ -90,7 +90,7 @@ export interface SimulatedLocation {
   publicIpv4: string
   bootMs?: [number, number]
   quarantineMs?: number
-  /** GPU models, each with this many hosts of eight GPUs. */
+  /** GPU models, each with this number of hosts with eight GPUs. */
   models?: string[]
   hostsPerModel?: number
 }

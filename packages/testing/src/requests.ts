@@ -10,14 +10,14 @@ export interface Exchange {
   text: string
 }
 
-/** One request and its answer, for less CPU than `fetch` takes: some suites make tens of thousands. */
+/** Sends one request with less CPU time than `fetch`, because some suites send tens of thousands. */
 export function exchange(
   method: string,
   url: string,
   headers: Record<string, string>,
   body?: string,
 ): Promise<Exchange> {
-  // Some methods have no body by default: Node would not tell its length, and the server not read it.
+  // Some methods have no body by default: Node would not send its length, and the server would not read it.
   const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, headers: { ...headers, ...length }, agent }, (incoming) => {
@@ -69,7 +69,10 @@ export async function send(
   return { status: response.status, headers: response.headers, body: answer }
 }
 
-/** Asks until the answer is 401, and holds that nothing asked a second after the revocation gets another. */
+/**
+ * Repeats the request until the response is 401, and checks that no request sent a second after the revocation gets
+ * another response.
+ */
 export async function refusedWithinASecond(revokedAt: number, ask: () => Promise<number>): Promise<void> {
   for (;;) {
     const isLate = performance.now() - revokedAt > 1_000
@@ -79,13 +82,15 @@ export async function refusedWithinASecond(revokedAt: number, ask: () => Promise
 }
 
 export interface RawResponse {
-  /** 0 when the server hung up without an answer. */
+  /** 0 if the server closed the connection without a response. */
   status: number
   headers: Headers
   text: string
 }
 
-/** Sends bytes as they are, and returns what came back once the server has hung up. It never hangs up by itself. */
+/**
+ * Sends raw bytes, and returns the received data once the server has closed the connection. The client never closes it.
+ */
 export function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

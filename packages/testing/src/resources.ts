@@ -19,7 +19,7 @@ export const vmBody = (changes: Record<string, unknown> = {}) => ({
 
 type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
-/** The everyday requests of a tenant, for tests that are about something else. */
+/** Common requests of a tenant, for tests of other features. */
 export function resourcesOf(service: TestService) {
   const location = 'us-east1-a'
   const networkId = async () => (await service.ok('networkList')).items[0]!.id
@@ -64,10 +64,10 @@ export function resourcesOf(service: TestService) {
       service.ok('firewallRuleUpdate', { params: { rule_id }, body }),
     removeRule: (rule_id: string) => service.ok('firewallRuleDelete', { params: { rule_id } }),
     stateOf: async (vm_id: string) => (await service.ok('vmGet', { params: { vm_id } })).state,
-    /** Everything that a test left, so that the next begins with an empty project. */
+    /** Deletes everything that a test left, so that the next test begins with an empty project. */
     async clear() {
       await service.simulator().clearFaults()
-      // What leaves by itself may be gone before its turn.
+      // A resource that is deleted automatically may already be gone.
       const remove = async (id: 'vmDelete' | 'diskDelete', params: Record<string, string>) =>
         expect([200, 404]).toContain((await service.call(id, { params })).status)
       for (const { id } of (await service.ok('vmList')).items) await remove('vmDelete', { vm_id: id })

@@ -2,7 +2,7 @@ import { buildOpenApi } from '@slipway/contract/openapi'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormatsModule from 'ajv-formats'
 
-/** Every answer that any test gets is held against the OpenAPI document. */
+/** Every response in any test is checked against the OpenAPI document. */
 const document = buildOpenApi({ version: '0.0.0' }) as {
   paths: Record<
     string,
@@ -10,10 +10,10 @@ const document = buildOpenApi({ version: '0.0.0' }) as {
   >
 }
 const ajv = (addFormatsModule as unknown as (a: Ajv2020) => Ajv2020)(
-  // Formats of our own are for requests, and for the server to check.
+  // Our own formats apply to requests, and the server checks them.
   new Ajv2020({ strict: false, allErrors: true, logger: false }),
 )
-// The document lets answers gain members; what the service sends today is all in it.
+// The document allows responses to gain fields, but all current fields must be in it.
 ajv.addSchema({ $id: 'openapi', ...(closed(document) as object) })
 
 const paths = Object.keys(document.paths)
@@ -66,7 +66,7 @@ export function validateResponse(
   )
 }
 
-/** Every object with known members has no others. */
+/** Makes every object with known fields reject others. */
 function closed(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(closed)
   if (typeof node !== 'object' || node === null) return node

@@ -20,20 +20,20 @@ export const answer =
 export const failure = (status: number, code: string, headers: Record<string, string> = {}): Reply =>
   answer(status, { code, message: `it is ${code}`, request_id: 'request-1' }, headers)
 
-/** The connection breaks before an answer. */
+/** The connection breaks before a response. */
 export const hangUp: Reply = (response) => response.destroy()
 
-/** The connection breaks in the middle of an answer. */
+/** The connection breaks in the middle of a response. */
 export const breakOff: Reply = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
   response.write('{"items": [')
   setImmediate(() => response.destroy())
 }
 
-/** Says nothing until the client gives up. */
+/** Sends nothing until the client gives up. */
 export const silence: Reply = () => {}
 
-/** A server that misbehaves by a script: one reply per request, the last one for ever. */
+/** A server that misbehaves according to a script: one reply per request, and the last one is repeated. */
 export async function scriptedServer(...replies: Reply[]) {
   const requests: SeenRequest[] = []
   const server = createServer(async (request, response) => {
@@ -62,7 +62,7 @@ async function read(request: IncomingMessage): Promise<SeenRequest | undefined> 
   return body === undefined ? undefined : { method, path, headers, body }
 }
 
-/** Undefined when the sender broke off. */
+/** Undefined if the sender disconnected early. */
 export async function wholeBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   try {

@@ -38,7 +38,7 @@ export interface CallOptions<Id extends RouteId> {
   headers?: Record<string, string>
 }
 
-/** A service with the demo's tenants, without delays, on a database of its own. */
+/** A service with the demo's tenants, without delays, on a separate database. */
 export interface TestService {
   server: Server
   database: Database
@@ -46,14 +46,17 @@ export interface TestService {
   databaseUrl: string
   config: Config
   dataDir: string
-  /** What the server logged, one JSON text a line. */
+  /** The log of the server, one JSON text per line. */
   logLines: string[]
   credentials: Credentials
-  /** Calls a route by its id, as the demo's write key unless told otherwise. The answer is checked against the contract. */
+  /**
+   * Calls a route by its id, with the demo's write key unless another token is given. The response is checked against
+   * the contract.
+   */
   call<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<ApiResponse<RouteResponse<Id>>>
-  /** The answer of a call that must succeed. */
+  /** Returns the response body of a call that must succeed. */
   ok<Id extends RouteId>(id: Id, options?: CallOptions<Id>): Promise<RouteResponse<Id>>
-  /** Any request; the answer is checked if it is JSON. */
+  /** Sends any request; the response is checked if it is JSON. */
   request(
     method: string,
     path: string,
@@ -61,7 +64,7 @@ export interface TestService {
   ): Promise<ApiResponse>
   /** Waits for an operation's end and returns the operation. */
   ended(operationId: string): Promise<RouteResponse<'operationGet'>>
-  /** Like `ended`, but turns the clock over the pauses between its attempts; never under a worker's lease. */
+  /** Like `ended`, but moves the clock past the pauses between attempts, never during a worker's lease. */
   endedSoon(operationId: string): Promise<RouteResponse<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
@@ -69,11 +72,11 @@ export interface TestService {
     advance(interval: string): Promise<void>
     /** Freezes the clock, at a time or where it is; then only the test moves it. */
     freeze(at?: string): Promise<void>
-    /** It goes on, as far ahead as it was turned. */
+    /** Lets the clock run again, as far ahead as it was moved. */
     thaw(): Promise<void>
     reset(): Promise<void>
   }
-  /** Another process's worth of server on the same database. */
+  /** Another server on the same database, like a second process. */
   another(changes?: ConfigChanges): Promise<Server>
   restart(): Promise<void>
   close(): Promise<void>
@@ -90,9 +93,9 @@ export const instantly: ConfigChanges = (config) => {
   config.limits.organizationStreams = 100_000
   config.limits.connectionsPerAddress = 100_000
   config.limits.unknownBearersPerSecond = 100_000
-  // All of a suite's people come from one address.
+  // All users of a suite share one client address.
   config.limits.passwordFailuresPerAddress = 100_000
-  // Suites make projects, keys and rules by the dozen in the demo's organization.
+  // Suites create dozens of projects, keys and rules in the demo's organization.
   for (const name of [...countedQuotaNames, 'firewall_rules'] as const) config.quotas[name] = 10_000
   for (const location of config.locations)
     if (location.engine === 'simulated') {
@@ -254,7 +257,7 @@ export async function startService(
   return service
 }
 
-/** A service that ends with the test. */
+/** A service that is closed at the end of the test. */
 export async function useService(change?: ConfigChanges): Promise<TestService> {
   const service = await startService(change)
   onTestFinished(() => service.close())

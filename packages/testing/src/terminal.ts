@@ -5,12 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 export interface TerminalOptions {
   folder: string
   env: Record<string, string>
-  /** What `run` puts before its words. */
+  /** The text that `run` puts before the arguments. */
   program: string
   columns?: number
 }
 
-/** A real terminal, by tmux: what is typed arrives as keys, what is shown is read from the screen. */
+/** A real terminal with tmux: input arrives as keys, and output is read from the screen. */
 export function openTerminal({ folder, env, program, columns = 100 }: TerminalOptions) {
   const socket = join(folder, `tmux-${columns}`)
   const tmux = (...words: string[]) => {
@@ -18,14 +18,14 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     if (status !== 0) throw new Error(`tmux ${words[0]}: ${stderr}`)
     return stdout
   }
-  // Without a history, which bash would still write while the test removes the folder.
+  // Without a history file, which bash would still write while the test removes the folder.
   const shell = `exec env HISTFILE= PS1='> ' bash --norc --noprofile`
   tmux('-f', '/dev/null', 'new-session', '-d', '-x', String(columns), '-y', '40', '-c', folder, shell)
 
   const screen = () => tmux('capture-pane', '-p')
   const colours = () => tmux('capture-pane', '-p', '-e')
 
-  /** The screen as soon as it shows what is waited for. */
+  /** Returns the screen as soon as it matches. */
   async function see(wanted: RegExp, limitMs = 120_000): Promise<string> {
     const giveUpAt = Date.now() + limitMs
     for (;;) {
@@ -40,9 +40,9 @@ export function openTerminal({ folder, env, program, columns = 100 }: TerminalOp
     screen,
     colours,
     see,
-    /** Begins a command on a clean screen. */
+    /** Starts a command on a clean screen. */
     run(words: string, environment = ''): void {
-      // Emptied here and now: what the last command showed must not be taken for this one's.
+      // The screen is cleared immediately, so that the output of the last command is not mistaken for that of this one.
       tmux('send-keys', '-R')
       tmux('send-keys', '-l', '--', `${environment} ${program} ${words}; echo "ended with $?"`)
       tmux('send-keys', 'Enter')

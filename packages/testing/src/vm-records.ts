@@ -20,7 +20,7 @@ interface Joined {
   contract_end: string | null
 }
 
-/** Everything in one statement: the cost of a running VM grows with the time. */
+/** Everything is read in one statement, because the cost of a running VM grows with time. */
 const joined = `
   SELECT ${vmRecord} AS record, to_json(v) AS vm, p.usd::text AS price,
          (SELECT ${monthsOf('r')} FROM reservations r WHERE r.id = v.reservation_id) AS months,
@@ -31,7 +31,7 @@ const joined = `
           FROM usage_intervals WHERE resource_id = v.id)::text AS cost
   FROM vms v ${billing}`
 
-/** Says which VMs are read otherwise than their row, disks, meters and prices say. */
+/** Returns the VMs whose record differs from their row, disks, meters and prices. */
 export async function wrongVmRecords({ sql }: Pick<TestService, 'sql'>): Promise<string[]> {
   const rows = await sql<Joined>(joined)
   return rows.flatMap((row) => {

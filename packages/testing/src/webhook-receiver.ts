@@ -15,7 +15,7 @@ interface Received {
 export interface Receiver {
   url: string
   received: Received[]
-  /** What it answers; by default 204. */
+  /** The status of its responses; 204 by default. */
   answer: (received: Received) => number | Promise<number>
   close(): Promise<void>
 }
@@ -24,7 +24,7 @@ export interface Receiver {
 export async function startReceiver(): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     const text = await wholeBody(request)
-    // A sender that was killed in the middle of it delivers once more.
+    // A sender that was killed during a delivery sends it again.
     if (text === undefined) return
     const received = { path: request.url!, headers: request.headers, text, body: JSON.parse(text) }
     receiver.received.push(received)
@@ -45,6 +45,6 @@ export async function startReceiver(): Promise<Receiver> {
   return receiver
 }
 
-/** Throws unless the secret's owner signed it. */
+/** Throws unless the delivery is signed with the secret. */
 export const verify = (secret: string, { text, headers }: Received): unknown =>
   new Webhook(secret).verify(text, headers as Record<string, string>)

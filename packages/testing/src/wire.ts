@@ -8,7 +8,7 @@ interface Cut {
   isDone: boolean
 }
 
-/** The way to a database by TCP, which can be cut, stalled and restored. */
+/** A TCP proxy to a database, which can be cut, stalled and restored. */
 export class Wire {
   readonly #databaseUrl: URL
   readonly #sockets = new Set<Socket>()
@@ -22,7 +22,7 @@ export class Wire {
     this.#databaseUrl = new URL(databaseUrl)
   }
 
-  /** URL of the database through this wire; it does not change when the wire is restored. */
+  /** URL of the database through this proxy; it does not change when the proxy is restored. */
   get url(): string {
     const { username, password, pathname } = this.#databaseUrl
     return `postgresql://${username}:${password}@127.0.0.1:${this.#port}${pathname}`
@@ -43,14 +43,14 @@ export class Wire {
     return closed
   }
 
-  /** Ends every connection; new ones are welcome. */
+  /** Ends every connection; new ones are accepted. */
   drop(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 
   /**
-   * The connection that sends the text ends at its next commit: before the database hears of it, or when it is done and
-   * only the answer is missing.
+   * Ends the connection that sends the text at its next commit: before the commit reaches the database, or after it
+   * succeeded and only the response is missing.
    */
   cutAtCommitOf(marker: string, isDone: boolean): void {
     this.#cut = { marker, isDone }
@@ -62,7 +62,7 @@ export class Wire {
     for (const socket of this.#sockets) socket.pause()
   }
 
-  /** The existing connections stay open but never carry anything again, as if their peer had lost power. New ones work. */
+  /** The existing connections stay open but never carry data again, as if their peer had lost power. New ones work. */
   silence(): void {
     this.#isStalled = false
     for (const socket of this.#sockets) {
@@ -72,7 +72,7 @@ export class Wire {
     }
   }
 
-  /** What was held back arrives now, except on connections that were silenced. */
+  /** Delivers the held data, except on connections that were silenced. */
   flow(): void {
     this.#isStalled = false
     for (const socket of this.#sockets) if (!this.#silent.has(socket)) socket.resume()

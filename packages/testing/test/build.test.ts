@@ -15,7 +15,7 @@ import { eventually } from '../src/eventually.ts'
 import { startProgram } from '../src/program.ts'
 import { root } from '../src/root.ts'
 
-/** A checkout that has scripts and a CLI of its own and shares the rest, so that its build does not affect other tests. */
+/** A checkout that has its own scripts and CLI and shares the rest, so that its build does not affect other tests. */
 const checkout = mkdtempSync(join(tmpdir(), 'slipway-build-'))
 afterAll(() => rmSync(checkout, { recursive: true }))
 cpSync(join(root, 'scripts'), join(checkout, 'scripts'), { recursive: true })
@@ -34,7 +34,7 @@ const programs = ['packages/server/dist/main.js', 'packages/cli/dist/slipway.js'
   join(checkout, name),
 )
 
-/** Builds as `npm start` does, until what that started has ended; returns when each program was made. */
+/** Builds as `npm start` does, and waits until its child processes have ended. Returns when each program was built. */
 async function build(): Promise<number[]> {
   const script = `await (await import('./scripts/build.mjs')).build(); console.log('built'); setInterval(() => {}, 1000)`
   const builder = startProgram(process.execPath, ['--input-type=module', '-e', script], { cwd: checkout })
@@ -46,7 +46,7 @@ async function build(): Promise<number[]> {
 }
 
 test.skipIf(process.platform !== 'linux')(
-  'a build leaves no process behind, and the next makes nothing unless a source has changed',
+  'a build leaves no process behind, and the next one builds nothing unless a source has changed',
   async () => {
     const made = await build()
     expect(await build()).toEqual(made)

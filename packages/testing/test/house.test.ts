@@ -7,7 +7,7 @@ const server = 'packages/server/src/'
 
 interface Import {
   from: string
-  /** A file of ours from the root, or the name of a package. */
+  /** A source file, relative to the root, or the name of a package. */
   to: string
   isTypeOnly: boolean
 }
@@ -39,7 +39,7 @@ const suites = packages.flatMap((name) =>
 )
 const imports = sources.flatMap(importsOf)
 
-/** Rules, the database, tables and statements; then what stands on all of them, from the ground up. */
+/** The domain, the database, tables and statements; then the parts that use them, from the bottom up. */
 const ground = ['@slipway/contract', `${server}domain/`, `${server}config/`, `${server}package-root.ts`]
 const postgres = [...ground, `${server}postgres/`]
 const store = [...postgres, `${server}store/`]
@@ -48,7 +48,7 @@ const services = [...store, port, `${server}services.ts`]
 const runner = [...services, `${server}views/`, `${server}runner/`]
 const operations = [...runner, `${server}operations/`]
 
-/** What each part may use besides itself and npm packages; the longest prefix that fits a file counts. */
+/** The parts that each part may use besides itself and npm packages. The longest matching prefix of a file counts. */
 const mayUse: Record<string, string[]> = {
   'packages/contract/': [],
   [`${server}package-root.ts`]: [],
@@ -69,7 +69,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}mail/`]: operations,
   [`${server}accounts/`]: [...operations, `${server}mail/`],
   [`${server}setup/`]: [...operations, `${server}accounts/`, `${server}mail/`],
-  // An engine knows the port alone; the simulated one keeps its state in the same database.
+  // An engine uses only the port; the simulated one keeps its state in the same database.
   [`${server}engines/`]: [...ground, port],
   [`${server}engines/simulated/`]: [...postgres, port, `${server}store/simulated/`],
   [`${server}engines/engines.ts`]: [...services, `${server}engines/`],
@@ -80,7 +80,7 @@ const mayUse: Record<string, string[]> = {
     ),
     `${server}log.ts`,
   ],
-  // The levers of a local service act on every part.
+  // The levers of a local service affect every part.
   [`${server}dev/`]: ['@slipway/contract', server],
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
@@ -121,13 +121,13 @@ const partOf = (file: string) =>
 
 const isOurs = (to: string) => /^packages\/.*\.tsx?$/.test(to) || to.startsWith('@slipway/')
 
-test('the rooms cover every source file', () => {
+test('every source file belongs to a part', () => {
   expect(sources.length).toBeGreaterThan(400)
   expect(imports.length).toBeGreaterThan(1500)
   expect(sources.filter((file) => !partOf(file))).toEqual([])
 })
 
-test('a room builds on those below it and on nothing else', () => {
+test('a part imports only the parts below it', () => {
   const wrong = imports.filter(({ from, to }) => {
     const part = partOf(from)
     if (!isOurs(to) || !part) return false
@@ -136,7 +136,7 @@ test('a room builds on those below it and on nothing else', () => {
   expect(wrong).toEqual([])
 })
 
-test('no package has a circle of imports, those of types and late ones included', () => {
+test('no package has circular imports, including type and dynamic imports', () => {
   const next = new Map<string, string[]>()
   for (const { from, to } of imports) next.set(from, [...(next.get(from) ?? []), to])
   const finished = new Set<string>()
@@ -151,7 +151,7 @@ test('no package has a circle of imports, those of types and late ones included'
   expect(circles).toEqual([])
 })
 
-test('no folder has more than 25 files, and none lies beside a file of its name', () => {
+test('no folder has more than 25 files, and no folder is beside a file of the same name', () => {
   const files = [...sources, ...suites.flatMap(sourcesOf)]
   const count = new Map<string, number>()
   for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)
@@ -161,7 +161,7 @@ test('no folder has more than 25 files, and none lies beside a file of its name'
   expect(count.get(`${server}store`)).toBeUndefined()
 })
 
-test('a package reaches another by its name alone, in its tests too', () => {
+test('a package imports another only by its name, also in tests', () => {
   const packageOf = (path: string) => path.split('/')[1]
   const wrong = [...imports, ...suites.flatMap(sourcesOf).flatMap(importsOf)].filter(
     ({ from, to }) => to.startsWith('packages/') && packageOf(from) !== packageOf(to),
@@ -188,16 +188,16 @@ test('the domain has no input, output or clock', () => {
   const isDomain = (file: string) => file.startsWith(`${server}domain/`)
   const outside = /^(pg|fastify|undici|node:(fs|http|https|child_process|os|dgram|tls|timers).*)$/
   expect(imports.filter(({ from, to }) => isDomain(from) && outside.test(to))).toEqual([])
-  // node:net also knows the shapes of addresses, which opens nothing.
+  // node:net also checks the format of addresses, which opens no connection.
   const connection = /\bcreateServer\(|\bcreateConnection\(|\bconnect\(|\bnew Socket\(/
   expect(ofServer.filter((file) => isDomain(file) && connection.test(contentOf(file)))).toEqual([])
   const clock = /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(/
   expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
 })
 
-test('a command of the command line uses the streams and the environment that it is given', () => {
+test('a CLI command uses the streams and the environment that it is given', () => {
   const ofProcess = /\bprocess\.(stdin|stdout|stderr|env|cwd|exit|exitCode|argv)\b|\bconsole\./
-  // The library that knows proxies reads the environment of the process itself.
+  // The proxy library reads the environment of the process itself.
   const mayUseProcess = ['main.ts', 'core/fetch.ts'].map((name) => `packages/cli/src/${name}`)
   const files = sources.filter(
     (file) => file.startsWith('packages/cli/src/') && !mayUseProcess.includes(file),
@@ -205,7 +205,7 @@ test('a command of the command line uses the streams and the environment that it
   expect(files.filter((file) => ofProcess.test(contentOf(file)))).toEqual([])
 })
 
-test('only the edge knows HTTP', () => {
+test('only the HTTP layer imports Fastify', () => {
   const mayServe = [`${server}http/`, `${server}server.ts`]
   const wrong = imports.filter(
     ({ from, to, isTypeOnly }) =>
@@ -217,7 +217,7 @@ test('only the edge knows HTTP', () => {
   expect(wrong).toEqual([])
 })
 
-test('no failure tells a caller the words of an SQL or Node error', () => {
+test('no failure contains the message of an SQL or Node error', () => {
   const careless = /new Failure\([^)]*(error|cause)\.(message|stack)/
   expect(ofServer.filter((file) => careless.test(contentOf(file)))).toEqual([])
 })

@@ -49,7 +49,7 @@ test('every installed dependency supports this version of Node', () => {
   expect(outside.installWarnings).not.toContain('EBADENGINE')
 })
 
-test('npx @slipway/server says its version, and serves the API and the console', async () => {
+test('npx @slipway/server prints its version, and serves the API and the console', async () => {
   const said = await outside.run('npx', ['@slipway/server', '--version'], { cwd: folders.server })
   expect(said).toMatchObject({ code: 0, output: `${version}\n` })
   const look = `
@@ -63,7 +63,7 @@ test('npx @slipway/server says its version, and serves the API and the console',
   expect(JSON.parse(output)).toEqual([json, html, html, json])
 })
 
-test('a release that is only tried packs everything, names what is in the way and publishes nothing', async () => {
+test('a dry run of a release packs everything, lists what blocks it and publishes nothing', async () => {
   const way = { HOME: outside.home }
   const trial = startProgram('npm', ['run', 'release', '--', '--dry-run'], { cwd: root, env: way })
   const { code, output } = await trial.ended()
@@ -74,9 +74,9 @@ test('a release that is only tried packs everything, names what is in the way an
 })
 
 test.each([
-  ['the platform of the web', ['ES2022', 'DOM'], []],
-  ['Node alone', ['ES2023'], ['node']],
-])('a program with the SDK compiles strictly, on the types of %s', async (_, lib, types) => {
+  ['the web platform', ['ES2022', 'DOM'], []],
+  ['Node only', ['ES2023'], ['node']],
+])('a program with the SDK compiles strictly with the types of %s', async (_, lib, types) => {
   const compilerOptions = { strict: true, module: 'nodenext', target: 'es2022', noEmit: true, lib, types }
   const source =
     "import { createClient } from '@slipway/sdk'\nexport const client = createClient({ baseUrl: '' })\n"
@@ -128,13 +128,13 @@ describe.each([
   }
   const json = async (...words: string[]) => JSON.parse(await done(...words, '-o', 'json'))
 
-  test('it tells its version, helps, and completes words', async () => {
+  test('prints its version and help, and completes words', async () => {
     expect(await done('--version')).toBe(`${version}\n`)
     expect(await done('--help')).toContain('vm create')
     expect(await done('completion', 'bash')).toContain('slipway')
   })
 
-  test('from the login to a VM with a disk, and nothing left', async () => {
+  test('leads from the login to a VM with a disk, and leaves nothing', async () => {
     const key = join(outside.dir, 'key.pub')
     writeFileSync(key, `${sshKey}\n`)
     await done('login', '--credentials', join(dataDir(), 'credentials.json'))

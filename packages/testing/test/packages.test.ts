@@ -30,7 +30,7 @@ const filesOf = ({ directory }: Staged) =>
     .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1))
 const named = (name: string) => staged.find((each) => each.name === name)!
 
-test('every package says what it is, and has its licence and a page to read', () => {
+test('every package has a description, its licence and a README', () => {
   expect(staged.map(({ name }) => name)).toEqual(['@slipway/sdk', 'slipway', '@slipway/server'])
   for (const each of staged) {
     const { version, repository } = workspace
@@ -41,7 +41,7 @@ test('every package says what it is, and has its licence and a page to read', ()
   }
 })
 
-test('no package has tests, sources or maps in it, and each has what its manifest names', () => {
+test('no package contains tests, sources or maps, and each contains the files that its manifest names', () => {
   for (const each of staged) {
     const files = filesOf(each)
     expect(files.filter((file) => /(^|\/)(test|src|bench)\/|\.test\.|\.map$|^\.|\/\./.test(file))).toEqual([])
@@ -54,13 +54,13 @@ test('no package has tests, sources or maps in it, and each has what its manifes
   }
 })
 
-test('the server has what its operators copy', () => {
+test('the server package contains the files that operators copy', () => {
   expect(filesOf(named('@slipway/server'))).toEqual(
     expect.arrayContaining(['slipway.example.toml', 'slipway-agent.service', 'slipway.service']),
   )
 })
 
-test('the client and the command line stand by themselves', () => {
+test('the client and the command line have no dependencies on other packages', () => {
   for (const name of ['@slipway/sdk', 'slipway']) expect(named(name).manifest.dependencies).toBeUndefined()
   const sdk = named('@slipway/sdk').directory
   const importedBy = (files: string[]) =>
@@ -70,7 +70,7 @@ test('the client and the command line stand by themselves', () => {
       .filter((path) => !/^\.\/[\w-]+\.js$/.test(path))
   const files = readdirSync(join(sdk, 'dist'))
   expect(importedBy(files.filter((file) => file !== 'testing.js'))).toEqual([])
-  // The part for tests is for Node, and no other part loads it.
+  // The part for tests needs Node, and no other part loads it.
   expect(importedBy(['testing.js']).filter((path) => !path.startsWith('node:'))).toEqual([])
   expect(readFileSync(join(sdk, 'dist/index.js'), 'utf8')).not.toContain('testing.js')
   const cli = readFileSync(join(named('slipway').directory, 'dist/slipway.js'), 'utf8')
@@ -78,7 +78,7 @@ test('the client and the command line stand by themselves', () => {
   expect(outside.filter((path) => !path.startsWith('node:'))).toEqual([])
 })
 
-test('the server has everything that it does not load from the registry', () => {
+test('the server package contains everything that it does not load from the registry', () => {
   const { directory, manifest } = named('@slipway/server')
   const files = filesOf(named('@slipway/server'))
   expect(files).toEqual(expect.arrayContaining(['dist/qemu-forwarder.js', 'dist/console/index.html']))
@@ -98,7 +98,7 @@ test('the server has everything that it does not load from the registry', () => 
   expect(Object.keys(manifest.dependencies as object)).toEqual(expect.arrayContaining([...new Set(packages)]))
 })
 
-test('there is one version, which the change log knows', () => {
+test('all packages have one version, which is in the change log', () => {
   const { version, workspaces } = workspace
   const lock = readJson(join(root, 'package-lock.json')).packages
   for (const path of workspaces as string[]) {
@@ -113,7 +113,7 @@ test('there is one version, which the change log knows', () => {
   expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toMatch(new RegExp(`^## ${version}$`, 'm'))
 })
 
-test('the types of the client say of every route and lever what the contract says', () => {
+test('the client types of every route and lever match the contract', () => {
   const types = {
     Route: ['RouteParams', 'RouteQuery', 'RouteBody', 'RouteResponse'],
     DevRoute: ['DevQuery', 'DevBody', 'DevResponse'],

@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { root } from '../src/root.ts'
 
-/** What `npm start` installs: every package of the lock that is not for development alone, and that fits this machine. */
+/**
+ * The packages that `npm start` installs: every package of the lock file that is not only for development, and that
+ * fits this machine.
+ */
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
   packages: Record<string, { dev?: boolean; link?: boolean }>
 }
@@ -12,7 +15,7 @@ const installed = Object.entries(packages)
   .map(([path]) => path)
   .filter((path) => existsSync(join(root, path)))
 
-/** Without the packages inside the folder, which the lock lists themselves. */
+/** Without nested packages, which the lock file lists separately. */
 function bytesIn(folder: string): number {
   return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
     const path = join(folder, entry.name)
@@ -22,7 +25,7 @@ function bytesIn(folder: string): number {
 }
 
 // 210 MB of files take less than 250 MB on a disk with blocks of 4 KiB.
-test('npm start installs at most 175 packages of 210 MB together', () => {
+test('npm start installs at most 175 packages with 210 MB together', () => {
   expect(installed.length).toBeLessThanOrEqual(175)
   const bytes = installed.reduce((sum, path) => sum + bytesIn(join(root, path)), 0)
   expect(bytes / 1e6).toBeLessThanOrEqual(210)

@@ -20,7 +20,7 @@ export interface RunOptions {
   cwd?: string
 }
 
-/** A home of its own for each test file: no context, no key and no environment of the developer gets in. */
+/** Each test file has its own home, so that no context, key or environment of the developer is used. */
 export function freshHome() {
   const home = mkdtempSync(join(tmpdir(), 'slipway-cli-'))
   const base = {
@@ -31,7 +31,7 @@ export function freshHome() {
     LANG: 'C.UTF-8',
   }
 
-  /** Runs a command line in this process, with streams and an environment of its own. */
+  /** Runs a command line in this process, with its own streams and environment. */
   async function slipway(words: string[], options: RunOptions = {}): Promise<Run> {
     const [stdout, stderr] = [new Written(), new Written()]
     const code = await runProgram(words, {
@@ -44,7 +44,7 @@ export function freshHome() {
     return { code, stdout: stdout.text, stderr: stderr.text }
   }
 
-  /** Runs the real executable to its end: for what belongs to the process, such as signals and child processes. */
+  /** Runs the real executable to its end, for behaviour of the process such as signals and child processes. */
   async function executable(words: string[], options: RunOptions = {}): Promise<Run> {
     const program = startProgram(process.execPath, [binary, ...words], {
       cwd: options.cwd ?? home,
@@ -58,7 +58,7 @@ export function freshHome() {
   return { home, base, slipway, executable, remove: () => rmSync(home, { recursive: true, force: true }) }
 }
 
-/** Keeps what is written to it. */
+/** Keeps the written text. */
 class Written extends Writable {
   text = ''
 

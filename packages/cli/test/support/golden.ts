@@ -3,7 +3,9 @@ import type { Run } from './cli.ts'
 
 export const goldenFile = (name: string) => fileURLToPath(new URL(`../golden/${name}`, import.meta.url))
 
-/** What differs from run to run is replaced by what it is; widths are kept, since they are part of the look. */
+/**
+ * Replaces values that differ between runs by placeholders of the same width, because widths are part of the layout.
+ */
 export function steady(text: string): string {
   return text
     .replaceAll(
@@ -24,7 +26,7 @@ export function steady(text: string): string {
     .replaceAll(/slp_[A-Za-z0-9]{8}(_[A-Za-z0-9]{43})?/g, (match) => 'slp_'.padEnd(match.length, 'x'))
 }
 
-/** A run as one text: what it wrote where, and how it ended. */
+/** Returns a run as one text: its output streams and exit code. */
 export function transcript(words: string[], { code, stdout, stderr }: Run): string {
   const parts = [
     `$ slipway ${words.map((word) => (/[^\w.:=,/@-]/.test(word) ? `'${word}'` : word)).join(' ')}`,

@@ -10,7 +10,7 @@ export function isMissing(program: string): boolean {
   return true
 }
 
-/** Puts a shell script in place of a program of the system, for a PATH that begins with this folder. */
+/** Writes a shell script that replaces a system program, for a PATH that begins with this folder. */
 export function placeProgram(folder: string, name: string, lines: string): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, name), `#!/bin/sh\n${lines}\n`)

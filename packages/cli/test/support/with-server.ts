@@ -5,7 +5,7 @@ import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { freshHome } from './cli.ts'
 
-/** A home, a server for the tests of a file, and the environment that reaches it; `toml` is the server's configuration. */
+/** A home, a server for the tests of a file, and the environment to reach it; `toml` is the server's configuration. */
 export function cliWithServer(toml?: string, flags?: string[]) {
   const { home, base, slipway: runAs, executable, remove } = freshHome()
   const publicKey = join(home, 'key.pub')
@@ -34,7 +34,7 @@ export function cliWithServer(toml?: string, flags?: string[]) {
     runAs,
     executable,
     slipway,
-    /** What a command prints for programs; it must succeed. */
+    /** Returns the JSON output of a command, which must succeed. */
     async json(...words: string[]) {
       const run = await slipway(...words, '-o', 'json')
       expect(run).toMatchObject({ code: 0, stderr: '' })

@@ -73,7 +73,7 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     await dialog().getByText('a40.4x, 3.60 USD/h').waitFor()
   })
 
-  test('a deletion that failed 21 times is an alert with the name of the VM', async () => {
+  test('a deletion that failed 21 times raises an alert with the name of the VM', async () => {
     const { service } = scene
     const project_id = takeProject(service)
     await service.sql(

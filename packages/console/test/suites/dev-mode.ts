@@ -34,7 +34,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
   }
   const nowMs = async () => Date.parse((await levers.clock.get()).now)
 
-  test('an operator moves, freezes and resets the clock, and sees how many faults are in force', async () => {
+  test('an operator moves, freezes and resets the clock, and sees how many faults are active', async () => {
     await levers.faults.create({ on: 'vm-create', effect: 'fail' })
     const { page, bar } = await open(server.operator_email, server.operator_password)
     await bar.getByText('1 fault in force').waitFor()
@@ -64,7 +64,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
     await page.context().close()
   })
 
-  test('others only read that the service is in dev mode', async () => {
+  test('other users only see that the service is in dev mode', async () => {
     const { page, bar } = await open(server.email, server.password)
     await bar.getByText('Local service in dev mode').waitFor()
     expect(await bar.getByRole('button').count()).toBe(0)
@@ -72,7 +72,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
     await page.context().close()
   })
 
-  test('an ordinary service has no bar, and is not asked for one', async () => {
+  test('an ordinary service has no dev mode bar, and the console does not request one', async () => {
     const { page } = scene
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))

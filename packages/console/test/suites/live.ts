@@ -145,7 +145,7 @@ describe.skipIf(isBrowserMissing)('live updates of the console', () => {
     await diskRow(page, 'second-name').waitFor()
   })
 
-  test('a row is current if an earlier read of it is answered last', async () => {
+  test('a row is current if an earlier read of it gets its response last', async () => {
     const { service, page } = scene
     const project_id = takeProject(service)
     const { operation } = await createDisk(project_id, 'first-name')

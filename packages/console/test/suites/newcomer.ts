@@ -101,7 +101,7 @@ describe.skipIf(isBrowserMissing)('a new user of the console', () => {
     await page.getByLabel('Password').waitFor()
   })
 
-  test('two-factor authentication is turned on, refuses a wrong code, and is turned off', async () => {
+  test('two-factor authentication can be turned on, rejects a wrong code, and can be turned off', async () => {
     const { service } = scene
     const organization_id = await newOrganization('Harbour Watch')
     const email = 'watch@newcomer.example'

@@ -77,7 +77,7 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await question.waitFor({ state: 'detached' })
   }
 
-  test('sign-in refuses a wrong password and accepts the right one', async () => {
+  test('sign-in rejects a wrong password and accepts the right one', async () => {
     const { service } = scene
     await page.goto(`${service.url}/`)
     await page.getByLabel('E-mail').fill(service.email)
@@ -142,13 +142,13 @@ describe.skipIf(isBrowserMissing)('a session of the console', () => {
     await bell.waitFor()
     await visit(tab, `/projects/${tenant.project_id}`)
     await bell.waitFor()
-    // The project that was open last comes first from now on.
+    // The project that was opened last comes first from now on.
     await tab.goto(`${tenant.url}/`)
     await heading('default').waitFor()
     await tab.context().close()
   })
 
-  test('unknown pages, projects of others and the fleet keep the frame and say why', async () => {
+  test('unknown pages, projects of other users and the fleet keep the page frame and say why', async () => {
     const { service } = scene
     await signIn(page, service)
     const main = page.getByRole('main')

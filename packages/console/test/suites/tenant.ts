@@ -244,7 +244,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await row('train-7').waitFor()
   })
 
-  test('a failed stop says so until it is tried again and succeeds', async () => {
+  test('a failed stop is shown until it is tried again and succeeds', async () => {
     await openVm('stubborn', 'a40.1x')
     const unavailable = {
       status: 503,
@@ -340,7 +340,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await result('Stopped batch-2').waitFor()
   })
 
-  test('a failed creation stays visible with its reason, and is created again with the same values', async () => {
+  test('a failed creation stays visible with its reason, and can be repeated with the same values', async () => {
     await service.sql(
       `INSERT INTO simulated_faults (method, kind, delay_ms, remaining) VALUES ('ensureVm', 'reject', 0, 1)`,
     )

@@ -40,7 +40,7 @@ export async function startService() {
   }
 }
 
-/** Starts a service with an empty store and a setup code. */
+/** Starts a service with an empty database and a setup code. */
 export const startEmptyService = async () => startEmptyServer({ database: await createDatabase(), config })
 
 type RunningService = Awaited<ReturnType<typeof startService>>
@@ -108,11 +108,11 @@ export async function removeVms({ operator, sql }: RunningService): Promise<void
   const listVms = () => operator.collect('adminVmList', {})
   for (const { id } of await listVms())
     await operator.adminVmDelete({ vm_id: id }).catch((error) => {
-      // Its test may have deleted it, and that has ended since.
+      // A test may have started its deletion, which has finished by now.
       if (error.code !== 'not_found') throw error
     })
   await eventually(async () => (await listVms()).length === 0)
-  // The engine resets a GPU, and an inspection finds that, before the next VM gets it.
+  // The engine resets a GPU, and an inspection must find it clean before the next VM gets it.
   const uncleaned = `SELECT FROM gpus WHERE state = 'quarantined' AND NOT is_held_back LIMIT 1`
   await eventually(async () => (await sql(uncleaned)).length === 0)
 }

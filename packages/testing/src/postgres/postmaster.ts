@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../eventually.ts'
 
-/** Where a data directory keeps its PostgreSQL; undefined before its first start. */
+/** The folder of the PostgreSQL of a data directory; undefined before its first start. */
 export function homeOf(dataDir: string): string | undefined {
   try {
     const note = readFileSync(join(dataDir, 'postgres-home'), 'utf8').trim()
@@ -20,7 +20,7 @@ export function pidFileOf(dataDir: string): string {
   return join(homeOf(dataDir)!, 'data/postmaster.pid')
 }
 
-/** Undefined unless it runs; a zombie does not. */
+/** The pid, or undefined if PostgreSQL does not run; a zombie does not count. */
 export function postmasterPid(dataDir: string): number | undefined {
   try {
     const pid = Number(readFileSync(pidFileOf(dataDir), 'utf8').split('\n')[0])
@@ -30,7 +30,7 @@ export function postmasterPid(dataDir: string): number | undefined {
   }
 }
 
-/** The letter by which the kernel names the state of a process; undefined when there is none. */
+/** The kernel's letter for the state of a process; undefined if there is no process. */
 export function stateOf(pid: number): string | undefined {
   try {
     return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]

@@ -33,7 +33,7 @@ const indexLines = `
   SELECT array_agg(pg_get_indexdef(i.indexrelid, 0, true) || ';' ORDER BY i.indexrelid) FROM pg_index i
   WHERE i.indrelid = o.oid AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.contype IN ('p', 'u', 'x'))`
 
-/** Each statement returns objects of one kind; they are listed by `place`, which is the order of creation. */
+/** Each statement returns objects of one kind, sorted by `place`, which is the order of creation. */
 const statements = {
   tables: `SELECT o.oid::bigint AS place, o.relname AS name, obj_description(o.oid) AS comment, array_to_string(o.reloptions, ', ') AS options,
                   (${columnLines}) AS columns, (${columnComments}) AS comments, (${constraintLines}) AS constraints, (${indexLines}) AS indexes
@@ -44,7 +44,7 @@ const statements = {
   functions: `SELECT o.oid::bigint AS place, obj_description(o.oid) AS comment,
                      replace(rtrim(pg_get_functiondef(o.oid), E'\\n'), 'CREATE OR REPLACE FUNCTION public.', 'CREATE FUNCTION ') || ';' AS text
               FROM pg_proc o WHERE o.prokind = 'f' AND ${isOurs('pronamespace')}`,
-  // Beside the table or the function, whichever was created later.
+  // Listed after the table or the function, whichever was created later.
   triggers: `SELECT greatest(o.tgrelid, o.tgfoid)::bigint + 0.5 AS place, NULL AS comment, pg_get_triggerdef(o.oid, true) || ';' AS text
              FROM pg_trigger o WHERE NOT o.tgisinternal ORDER BY o.oid`,
   others: `SELECT o.relname AS name FROM pg_class o WHERE o.relkind NOT IN ('r', 'v', 'i', 'S', 't') AND ${isOurs('relnamespace')}

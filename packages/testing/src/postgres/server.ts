@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import { type Embedded, openEmbedded } from '@slipway/server/postgres/embedded/index.ts'
 import { root } from '../root.ts'
 
-/** The PostgreSQL of this checkout's tests: started by the first process that opens it, stopped by the last. */
+/** The PostgreSQL of this checkout's tests. The first process that opens it starts it, and the last one stops it. */
 export const openTestPostgres = (): Promise<Embedded> =>
   openEmbedded({
     dataDir: join(root, '.cache/test-postgres'),
     log: () => {},
-    // Tests kill servers, not PostgreSQL: nothing here has to survive a power cut.
+    // Tests kill servers, not PostgreSQL, so its data need not survive a power cut.
     settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '400' },
   })

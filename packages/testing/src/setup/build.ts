@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from '../root.ts'
 
-/** Builds what the suites start as processes, once and before any of them: never under a process that is starting. */
+/** Builds the programs that the suites start as processes, once and before any of them starts. */
 export default async function setup() {
   const { build } = await import(pathToFileURL(join(root, 'scripts/build.mjs')).href)
   await build()

@@ -1,4 +1,4 @@
-/** How many random cases a suite makes: in `npm test`, and in `npm run test:long`. */
+/** The number of random cases of a suite: in `npm test`, and in `npm run test:long`. */
 const cases = {
   modelBatches: [6, 25],
   fuzzBatches: [160, 630],

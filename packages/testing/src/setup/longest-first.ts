@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The files that take longest, longest first. */
+/** The slowest test files, slowest first. */
 const longest = [
   'console/test/console.test.ts',
   'server/test/operations/model.test.ts',
@@ -20,7 +20,7 @@ const longest = [
   'server/test/operations/races.test.ts',
 ]
 
-/** Begins the long files early, so that a run does not end with one of them alone. */
+/** Starts the slow files early, so that a run does not end with one of them alone. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {

@@ -1,4 +1,4 @@
 import fc from 'fast-check'
 
-// `vitest.config.ts` says which. A test may still name a seed of its own.
+// `vitest.config.ts` sets the seed. A test may still use a seed of its own.
 fc.configureGlobal({ seed: Number(process.env.SLIPWAY_SEED) })

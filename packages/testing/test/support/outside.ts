@@ -4,18 +4,18 @@ import { join } from 'node:path'
 import { Launcher } from '../../src/launcher.ts'
 import type { Ended, Program, ProgramOptions } from '../../src/program.ts'
 
-/** What a way to the registry may need; nothing else of the developer's environment gets outside. */
+/** Variables that access to the registry may need; nothing else of the developer's environment is passed on. */
 const wayToRegistry = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS', 'npm_config_registry']
 
 /**
- * A place outside of the checkout with an empty home. npm reaches its registry; programs run without any network but
- * their own loopback, where we may make one (as root, on Linux).
+ * A folder outside of the checkout with an empty home. npm can reach its registry. Programs run with only a private
+ * loopback network, if we can create one (as root, on Linux).
  */
 export class Outside {
   readonly #launcher = new Launcher()
   readonly dir = this.#launcher.dir
   readonly home = join(this.dir, 'home')
-  /** What npm wrote to standard error while it installed. */
+  /** The standard error of npm during the installation. */
   installWarnings = ''
   #loopback: string[] = []
 
@@ -53,7 +53,7 @@ export class Outside {
     return this.start(command, args, options).ended()
   }
 
-  /** Stops what still runs, the PostgreSQL of `dataDir` too, and removes everything. */
+  /** Stops what still runs, including the PostgreSQL of `dataDir`, and removes everything. */
   async close(dataDir: string): Promise<void> {
     this.#launcher.use(dataDir)
     await this.#launcher.clear()
