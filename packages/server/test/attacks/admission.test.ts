@@ -67,13 +67,13 @@ async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () =>
       })
       const held = create(first)
       while ((await isReached(`wait_event_type = 'Lock' AND datname = current_database()`))[0]!.n === 0);
-      const answers = requests()
+      const responses = requests()
       await meanwhile()
-      return { held, answers }
+      return { held, responses }
     })
-    .then(async ({ held, answers }) => {
+    .then(async ({ held, responses }) => {
       expect(await held).toBe('admitted')
-      return Promise.all(answers)
+      return Promise.all(responses)
     })
 }
 
@@ -87,8 +87,8 @@ test('the last GPU goes to a request that may have it if another request of the 
   })
   const type = 'a40.1x'
   const refused = () => create(poor, { type })
-  const answers = await gathered(() => [refused(), refused(), create(good, { type }), refused(), refused()])
-  expect(answers.map((answer) => answer === 'admitted')).toEqual([false, false, true, false, false])
+  const responses = await gathered(() => [refused(), refused(), create(good, { type }), refused(), refused()])
+  expect(responses.map((response) => response === 'admitted')).toEqual([false, false, true, false, false])
   const params = { project_id: good.project_id }
   const [vm] = (await service.ok('vmList', { token: good.token, params })).items
   await service.ok('vmDelete', { token: good.token, params: { ...params, vm_id: vm!.id } })
@@ -116,7 +116,7 @@ test('concurrent creations are each refused for their own reason, and the others
   await resources.newVm({ name, disks: [{ disk_id, mode: 'read-write' }] })
   await resources.newVm({ type: 'a40.1x' })
 
-  const answers = await gathered(() => [
+  const responses = await gathered(() => [
     create(good),
     create(poor, { type: 'a100.4x' }),
     create(demo(), { name }),
@@ -133,7 +133,7 @@ test('concurrent creations are each refused for their own reason, and the others
     create(poor),
   ])
   // The order of concurrent requests from one caller is not defined.
-  expect([...answers.slice(0, -3), ...answers.slice(-3).sort()]).toEqual([
+  expect([...responses.slice(0, -3), ...responses.slice(-3).sort()]).toEqual([
     'admitted',
     'quota_exceeded',
     'already_exists',
@@ -170,7 +170,7 @@ test('a caller who loses access while a batch forms is refused, and the other re
     params: { project_id: revoked.project_id },
     body: { name: 'ci', role: 'write' },
   })
-  const answers = await gathered(
+  const responses = await gathered(
     () => [
       create(good),
       create(suspended),
@@ -193,7 +193,13 @@ test('a caller who loses access while a batch forms is refused, and the other re
       await service.sql('UPDATE access_keys SET revoked_at = slipway_now() WHERE id = $1', [key.id])
     },
   )
-  expect(answers).toEqual(['admitted', 'suspended', 'payment_method_required', 'unauthenticated', 'admitted'])
+  expect(responses).toEqual([
+    'admitted',
+    'suspended',
+    'payment_method_required',
+    'unauthenticated',
+    'admitted',
+  ])
 })
 
 test('concurrent deletions have independent results, including those of VMs that do not exist', async () => {
@@ -207,7 +213,7 @@ test('concurrent deletions have independent results, including those of VMs that
   }
   // No deletion can finish before the last one has arrived.
   await service.simulator().addFault({ method: 'removeVm', kind: 'fail', times: 1000 })
-  const answers = await Promise.all([
+  const responses = await Promise.all([
     remove(one, first),
     remove(one, second),
     remove(two, second),
@@ -216,7 +222,7 @@ test('concurrent deletions have independent results, including those of VMs that
     remove(two, one.project_id),
   ])
   await service.simulator().clearFaults()
-  expect(answers.map((answer) => answer.length === 36)).toEqual([true, false, true, true, false, false])
-  expect(answers[0]).toBe(answers[3])
-  expect(answers.filter((answer) => answer === 'not_found')).toHaveLength(3)
+  expect(responses.map((response) => response.length === 36)).toEqual([true, false, true, true, false, false])
+  expect(responses[0]).toBe(responses[3])
+  expect(responses.filter((response) => response === 'not_found')).toHaveLength(3)
 })

@@ -25,8 +25,8 @@ const signIn = (email: string, word: string) =>
 async function workOf(request: () => Promise<{ status: number; body: unknown }>) {
   hashings.mockClear()
   const { status, body } = await request()
-  const { request_id: _, ...answer } = body as { request_id?: string }
-  return { status, answer, hashings: hashings.mock.calls.length }
+  const { request_id: _, ...response } = body as { request_id?: string }
+  return { status, response, hashings: hashings.mock.calls.length }
 }
 
 test('a wrong password costs one hash and gets the same response, whether or not the e-mail address has an account', async () => {

@@ -247,8 +247,8 @@ test('an invitation link reveals only for the invited address whether it has an 
   })
   const accept = async (email?: string) => {
     const body = { code: codeOf(invite_url), password, ...(email && { email }) }
-    const { status, body: answer } = await service.call('authAccept', { token: null, body })
-    return [status, (answer as { code?: string }).code]
+    const { status, body: response } = await service.call('authAccept', { token: null, body })
+    return [status, (response as { code?: string }).code]
   }
   expect(await accept()).toEqual([409, 'already_exists'])
   expect(await accept(invited.email.toUpperCase())).toEqual([409, 'already_exists'])

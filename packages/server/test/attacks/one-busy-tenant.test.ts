@@ -116,13 +116,13 @@ test('all keys of an organization share one rate limit, and the keys of other or
   })
   const secrets = await addSecrets(service, 3)
   const tenant = await addTenant(service)
-  const answers = []
-  for (let i = 0; i < 9; i++) answers.push(await service.call('vmList', { token: secrets[i % 3]! }))
-  expect(answers.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
-  expect(answers.map(({ status }) => status).slice(5)).toEqual([429, 429, 429, 429])
-  expect(answers[5]!.body).toMatchObject({ message: expect.stringContaining('of the organization') })
-  expect(Number(answers[5]!.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
-  expect(answers[5]!.headers.get('ratelimit-remaining')).toBe('0')
+  const responses = []
+  for (let i = 0; i < 9; i++) responses.push(await service.call('vmList', { token: secrets[i % 3]! }))
+  expect(responses.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  expect(responses.map(({ status }) => status).slice(5)).toEqual([429, 429, 429, 429])
+  expect(responses[5]!.body).toMatchObject({ message: expect.stringContaining('of the organization') })
+  expect(Number(responses[5]!.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(responses[5]!.headers.get('ratelimit-remaining')).toBe('0')
   // A request that is refused for another reason counts too.
   expect((await service.request('GET', '/v0.1/admin/hosts', { token: secrets[0]! })).status).toBe(429)
   expect((await service.call('vmList', tenant)).status).toBe(200)

@@ -51,7 +51,7 @@ test('an organization key gives access to every project of the organization, wit
   const statuses = async (role: Role) => {
     const { secret: token } = await keyOf(owner, role)
     const body = { name: `of-${role}`, organization_id }
-    const answers = [
+    const responses = [
       await service.call('vmList', { token }),
       await service.call('projectGet', { token, params: { project_id } }),
       await service.call('accessKeyCreate', { token, body: { name: 'k', role: 'read' } }),
@@ -59,7 +59,7 @@ test('an organization key gives access to every project of the organization, wit
       await service.call('memberCreate', { token, body: { email: `${role}@example.com`, role: 'viewer' } }),
       await service.call('organizationBilling', { token }),
     ]
-    return answers.map(({ status }) => status)
+    return responses.map(({ status }) => status)
   }
   expect(await statuses('viewer')).toEqual([200, 200, 403, 403, 403, 403])
   expect(await statuses('member')).toEqual([200, 200, 403, 403, 403, 403])
@@ -100,9 +100,9 @@ test('removing a member revokes the member’s organization keys and lists the p
   const ofOrganization = await keyOf(other.token, 'viewer')
   const left = await addKey(service, other.token, service.credentials.project_id, 'read')
   const params = { user_id: other.id }
-  const answer = await service.ok('memberDelete', { token: owner, params })
-  expect(answer.access_keys).toMatchObject([{ id: left.id, created_by: other.id }])
-  expect(JSON.stringify(answer)).not.toContain(left.secret)
+  const response = await service.ok('memberDelete', { token: owner, params })
+  expect(response.access_keys).toMatchObject([{ id: left.id, created_by: other.id }])
+  expect(JSON.stringify(response)).not.toContain(left.secret)
   expect([await works(ofOrganization.secret), await works(left.secret)]).toEqual([false, true])
 
   const third = await member('admin')

@@ -48,8 +48,8 @@ test('the API rejects images with a path, an unregistered file or an invalid sou
     {},
   ]
   for (const source of sources) {
-    const answer = await create({ name: 'evil:latest', locations: ['us-west1-a'], source })
-    expect([answer.status, JSON.stringify(source)]).toEqual([400, JSON.stringify(source)])
+    const response = await create({ name: 'evil:latest', locations: ['us-west1-a'], source })
+    expect([response.status, JSON.stringify(source)]).toEqual([400, JSON.stringify(source)])
   }
 })
 

@@ -59,10 +59,10 @@ test('concurrent project creations stop at the organization quota, and work agai
   await limit({ projects: 5 })
   const create = (index: number) =>
     service.call('projectCreate', { token: owner, body: { name: `more-${index}`, organization_id } })
-  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => create(index)))
-  expect(answers.map(codeOf).toSorted()).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
-  expect(answers.find(({ status }) => status === 403)!.body).toEqual(refusal('projects'))
-  const made = answers.find(({ status }) => status === 200)!
+  const responses = await Promise.all(Array.from({ length: 8 }, (_, index) => create(index)))
+  expect(responses.map(codeOf).toSorted()).toEqual(['ok', 'ok', ...Array(6).fill('quota_exceeded')])
+  expect(responses.find(({ status }) => status === 403)!.body).toEqual(refusal('projects'))
+  const made = responses.find(({ status }) => status === 200)!
   await service.ok('projectDelete', { token: owner, params: { project_id: made.body.id } })
   expect((await create(9)).status).toBe(200)
 })
@@ -74,8 +74,8 @@ test('the networks, subnets and rules that come with a project count towards the
     expect(used).toBeGreaterThan(0)
     await limit({ [name]: used })
     const body = { name: `no-${name}`, organization_id }
-    const answer = await service.call('projectCreate', { token: owner, body })
-    expect(answer).toMatchObject({ status: 403, body: refusal(name) })
+    const response = await service.call('projectCreate', { token: owner, body })
+    expect(response).toMatchObject({ status: 403, body: refusal(name) })
     await limit({ [name]: max })
   }
 })
@@ -158,9 +158,9 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
     const name = maker.split(',')[0]!
     const { used } = (await quota(name))!
     await limit({ [name]: used + 1 })
-    const answers = await Promise.all([make(), make(), make()])
-    expect(answers.map(codeOf).toSorted(), name).toEqual(['ok', 'quota_exceeded', 'quota_exceeded'])
-    expect(answers.find(({ status }) => status === 403)!.body).toEqual(refusal(name))
+    const responses = await Promise.all([make(), make(), make()])
+    expect(responses.map(codeOf).toSorted(), name).toEqual(['ok', 'quota_exceeded', 'quota_exceeded'])
+    expect(responses.find(({ status }) => status === 403)!.body).toEqual(refusal(name))
     expect(await quota(name)).toMatchObject({ used: used + 1, available: 0 })
   }
 })

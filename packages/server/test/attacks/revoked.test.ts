@@ -64,7 +64,7 @@ test('a key that is revoked while its request body is being sent changes nothing
 test('a key that is revoked during a long poll gets no data', async () => {
   const { secret, revoke } = await newKey()
   const { operation } = await resources.createDisk()
-  const answer = service.call('operationGet', {
+  const response = service.call('operationGet', {
     token: secret,
     params: { operation_id: operation.operation_id },
     query: { wait: 60 },
@@ -75,7 +75,7 @@ test('a key that is revoked during a long poll gets no data', async () => {
   await service.another((config) => {
     config.server.role = 'worker'
   })
-  const { status, body } = await answer
+  const { status, body } = await response
   expect(status).toBe(401)
   expect(body).toMatchObject({ code: 'unauthenticated' })
 })

@@ -75,8 +75,8 @@ test('one code completes only one of several concurrent sign-ins', async () => {
   const person = await newPerson()
   const { uri } = await enrol(person)
   const totp_code = await codeAt(uri)
-  const answers = await Promise.all(Array.from({ length: 4 }, () => signIn(person.email, { totp_code })))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
+  const responses = await Promise.all(Array.from({ length: 4 }, () => signIn(person.email, { totp_code })))
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
 })
 
 test('each recovery code replaces a second-factor code once, in any spelling', async () => {

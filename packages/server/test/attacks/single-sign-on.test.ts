@@ -48,10 +48,10 @@ async function visit(start: string, jar: Jar = new Map()): Promise<{ path: strin
     if (url.origin === service.url && !url.pathname.startsWith('/v0.1/'))
       return { path: url.pathname + url.search, jar }
     const cookie = [...jar.values()].join('; ')
-    const answer = await fetch(url, { redirect: 'manual', headers: { cookie } })
-    keepCookies(jar, answer)
-    const location = answer.headers.get('location')
-    if (!location) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    keepCookies(jar, response)
+    const location = response.headers.get('location')
+    if (!location) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
     url = new URL(location, url)
   }
   throw new Error('too many redirects')
@@ -59,8 +59,8 @@ async function visit(start: string, jar: Jar = new Map()): Promise<{ path: strin
 
 const begin = () => `${service.url}/v0.1/auth/oidc/company`
 
-const keepCookies = (jar: Jar, answer: Response) => {
-  for (const line of answer.headers.getSetCookie()) {
+const keepCookies = (jar: Jar, response: Response) => {
+  for (const line of response.headers.getSetCookie()) {
     const pair = line.split(';')[0]!
     jar.set(pair.split('=')[0]!, pair)
   }
@@ -68,13 +68,13 @@ const keepCookies = (jar: Jar, answer: Response) => {
 
 /** Refreshes the console session of a visit, as each page does. */
 async function refreshIn(jar: Jar): Promise<{ status: number; token: string }> {
-  const answer = await fetch(`${service.url}/_console/session`, {
+  const response = await fetch(`${service.url}/_console/session`, {
     method: 'POST',
     headers: { cookie: [...jar.values()].join('; '), origin: service.url },
   })
-  keepCookies(jar, answer)
-  const { access_token = '' } = (await answer.json()) as { access_token?: string }
-  return { status: answer.status, token: access_token }
+  keepCookies(jar, response)
+  const { access_token = '' } = (await response.json()) as { access_token?: string }
+  return { status: response.status, token: access_token }
 }
 
 async function signIn() {
@@ -111,9 +111,9 @@ test('single sign-on never links an account by its e-mail address', async () => 
 })
 
 const link = async (token: string) => {
-  const answer = await service.call('authOidcLink', { token, params: { provider: 'company' } })
-  const [pair] = answer.headers.getSetCookie()[0]!.split(';')
-  return visit(answer.body.url, new Map([['slipway_oidc', pair!]]))
+  const response = await service.call('authOidcLink', { token, params: { provider: 'company' } })
+  const [pair] = response.headers.getSetCookie()[0]!.split(';')
+  return visit(response.body.url, new Map([['slipway_oidc', pair!]]))
 }
 const unlink = (token: string, provider = 'company') =>
   service.call('authOidcUnlink', { token, params: { provider } })

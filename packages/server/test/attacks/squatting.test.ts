@@ -82,21 +82,21 @@ test('an owner who renews an operator’s invitation gets a link to the membersh
   const { items } = (await call('GET', members, { token: squatter })).body
   const seen = items.find((item: { email: string }) => item.email === email)
   const renewed = await call('POST', `${members}/${seen.user_id}/invite`, { token: squatter })
-  const shownBy = async (answer: typeof both) =>
-    (await call('POST', '/auth/invitation', { body: { code: codeOf(answer) } })).body
+  const shownBy = async (response: typeof both) =>
+    (await call('POST', '/auth/invitation', { body: { code: codeOf(response) } })).body
   expect(await shownBy(renewed)).toMatchObject({ organization_name: 'Squatters', is_operator: false })
   expect(await shownBy(both)).toMatchObject({ organization_name: '', role: '', is_operator: true })
 })
 
 test('an invitation does not reveal whether an address has an account', async () => {
   const known = await addUser(service.database)
-  const answers = [
+  const responses = [
     await inviteTo(squatterOrganization, squatter, known.email),
     await inviteTo(squatterOrganization, squatter, someEmail('unknown')),
   ]
-  const shapes = answers.map(({ status, body }) => [status, body.state, Object.keys(body)])
+  const shapes = responses.map(({ status, body }) => [status, body.state, Object.keys(body)])
   expect(shapes[0]).toEqual(shapes[1])
-  expect(answers[0]!.body.user_id).not.toBe(known.id)
+  expect(responses[0]!.body.user_id).not.toBe(known.id)
 })
 
 test('a link never sets the password of an existing account, and such attempts count as failed sign-ins', async () => {
@@ -120,10 +120,10 @@ test('a link never sets the password of an existing account, and such attempts c
 test('if many users redeem one link at once, exactly one joins', async () => {
   const code = codeOf(await inviteTo(victimOrganization, victimOwner, someEmail('race')))
   const tokens = await Promise.all(Array.from({ length: 8 }, () => tokenOfNew(service.database, {})))
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     tokens.map((token) => call('POST', '/auth/accept', { token, body: { code } })),
   )
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(400)])
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(400)])
 })
 
 test('a key or an invalid token cannot accept an invitation', async () => {

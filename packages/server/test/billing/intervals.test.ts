@@ -24,8 +24,8 @@ const intervals = (resourceId: string) =>
      FROM usage_intervals WHERE resource_id = $1 ORDER BY period`,
     [resourceId],
   )
-const ended = async (answer: { operation: { operation_id: string } }) =>
-  service.ended(answer.operation.operation_id)
+const ended = async (response: { operation: { operation_id: string } }) =>
+  service.ended(response.operation.operation_id)
 const createVm = async (changes = {}) => {
   const operation = await ended(await service.ok('vmCreate', { body: vmBody(changes) }))
   expect(operation.state).toBe('SUCCEEDED')

@@ -73,8 +73,8 @@ test('usage is written for whole UTC days after the time of the roll-up, and not
   expect((await service.ok('projectUsage')).items).toEqual([])
   await service.clock.freeze('2026-03-08T00:05:00Z')
   await service.server.billing.once()
-  const answer = await service.ok('projectUsage')
-  expect(answer).toEqual({
+  const response = await service.ok('projectUsage')
+  expect(response).toEqual({
     items: [
       {
         date: '2026-03-07',

@@ -143,7 +143,7 @@ test('placement splits no VM over NUMA nodes while another host has room for it 
   expect(ours.reduce((sum, { needlessSplits }) => sum + needlessSplits, 0)).toBe(0)
 })
 
-test('choosing the emptiest host first would place clearly less', () => {
+test('choosing the emptiest host first would fill clearly fewer GPUs', () => {
   const emptiest: ChooseHost = (candidates, count) =>
     candidates.filter((host) => host.freeGpus >= count).sort((a, b) => b.freeGpus - a.freeGpus)[0] ?? null
   expect(shareOf(runs.map(([life, hostCount]) => live(life, hostCount, emptiest)))).toBeLessThan(0.95)

@@ -35,8 +35,8 @@ test('500 concurrent streams are served, and each event is read from the table o
   )
   expect(new Set(ended.map(({ position }) => position)).size).toBe(1)
   expect(new Set(clients.map(({ ids }) => ids.join())).size).toBe(1)
-  const answers = await Promise.all(reads.mock.results.map(({ value }) => value))
-  const read = answers.flatMap(({ rows }) => rows as Partial<EventRow>[])
+  const responses = await Promise.all(reads.mock.results.map(({ value }) => value))
+  const read = responses.flatMap(({ rows }) => rows as Partial<EventRow>[])
   const positions = read.filter(({ type, position }) => type && position).map(({ position }) => position)
   expect(positions).toEqual(clients[0]!.events.map(({ position }) => position))
 

@@ -4,7 +4,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { useService } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 
-test('a VM shows its price, its cost so far, and since when it has run', async () => {
+test('a VM shows its price, its cost so far, and when it started running', async () => {
   const service = await useService()
   const resources = resourcesOf(service)
   await service.clock.freeze('2026-11-10T00:00:00Z')

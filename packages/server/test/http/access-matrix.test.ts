@@ -126,13 +126,13 @@ test.each(routeIds)('%s admits exactly the callers that its access level allows'
   const route: Route = routeOf(id)
   const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
   expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     everybody.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
   )
-  expect(Object.fromEntries(answers.map(({ name, status }) => [name, status]))).toEqual(
+  expect(Object.fromEntries(responses.map(({ name, status }) => [name, status]))).toEqual(
     Object.fromEntries(everybody.map(([name, kind]) => [name, expectedStatus(route, kind)])),
   )
-  for (const { status, body, headers } of answers) {
+  for (const { status, body, headers } of responses) {
     if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })
     if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
   }

@@ -352,8 +352,8 @@ test.each([
   ['a disk that is too large', { disk: { ...disk, size: '11TiB' } }, '/disk/size'],
   ['a disk without a location', { disk: { ...disk, location: 'mars-a' } }, '/disk/location'],
 ])('a cost estimate is refused for %s', async (_, body, field) => {
-  const answer = await call('POST', '/estimates', body)
-  expect(answer.status).toBe(400)
-  expect(answer.body.code).toBe('invalid_argument')
-  expect(answer.body.details?.[0].field ?? '').toBe(field)
+  const response = await call('POST', '/estimates', body)
+  expect(response.status).toBe(400)
+  expect(response.body.code).toBe('invalid_argument')
+  expect(response.body.details?.[0].field ?? '').toBe(field)
 })

@@ -51,7 +51,7 @@ afterAll(async () => {
 })
 
 async function ask(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
-  const answer = await fetch(`${server.url}${path}`, {
+  const response = await fetch(`${server.url}${path}`, {
     method,
     headers: {
       authorization: `Bearer ${owner}`,
@@ -60,11 +60,11 @@ async function ask(method: string, path: string, body?: unknown, headers: Record
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
-  const text = await answer.text()
-  const type = answer.headers.get('content-type') ?? ''
+  const text = await response.text()
+  const type = response.headers.get('content-type') ?? ''
   const parsed = type.startsWith('application/json') ? JSON.parse(text) : text
-  validateResponse(method, path, answer.status, type, parsed)
-  return { status: answer.status, headers: answer.headers, body: parsed }
+  validateResponse(method, path, response.status, type, parsed)
+  return { status: response.status, headers: response.headers, body: parsed }
 }
 
 const endOf = (operationId: string) =>
@@ -89,10 +89,10 @@ test('requests get 503 while the database is unavailable, and everything resumes
       ['POST', '/v0.1/auth/token', { grant_type: 'password', email: 'a@b.example', password: 'guess' }],
       ['GET', '/readyz', undefined],
     ] as const) {
-      const answer = await ask(method, path, body)
-      expect(answer, path).toMatchObject(unavailable)
-      expect(answer.headers.get('retry-after'), path).toBe('1')
-      expect(JSON.stringify(answer.body)).not.toMatch(/127\.0\.0\.1|ECONN|pg|postgres/i)
+      const response = await ask(method, path, body)
+      expect(response, path).toMatchObject(unavailable)
+      expect(response.headers.get('retry-after'), path).toBe('1')
+      expect(JSON.stringify(response.body)).not.toMatch(/127\.0\.0\.1|ECONN|pg|postgres/i)
     }
   expect((await ask('GET', '/healthz')).status).toBe(200)
   expect((await ask('GET', '/metrics')).status).toBe(200)
@@ -188,10 +188,10 @@ test('a creation whose commit did not reach the database fails with 503, and suc
   expect(await vmsCalled(body.name)).toBe(0)
   // The first request is in progress until PostgreSQL notices that the client has disconnected.
   const again = await eventually(async () => {
-    const answer = await ask('POST', inProject('/vms'), body, headers)
+    const response = await ask('POST', inProject('/vms'), body, headers)
     // Any other conflict would mean that part of the request was written.
-    if (answer.status === 409) expect(answer.body.message).toContain('is still in progress')
-    return answer.status !== 409 && answer
+    if (response.status === 409) expect(response.body.message).toContain('is still in progress')
+    return response.status !== 409 && response
   })
   expect(again.status).toBe(200)
   expect(await vmsCalled(body.name)).toBe(1)

@@ -8,9 +8,9 @@ const limiter = new RateLimiter({ requestsPerSecond: 1_000, burst: 1_000 })
 mountDocs(app, { version: '1.2.3', serverUrl: () => 'http://127.0.0.1:4321' }, limiter)
 
 test('the OpenAPI document contains the running version and its URL', async () => {
-  const answer = await app.inject('/openapi.json')
-  expect(answer.headers['content-type']).toMatch(/^application\/json/)
-  expect(answer.json()).toMatchObject({
+  const response = await app.inject('/openapi.json')
+  expect(response.headers['content-type']).toMatch(/^application\/json/)
+  expect(response.json()).toMatchObject({
     openapi: '3.1.0',
     info: { version: '1.2.3' },
     servers: [{ url: 'http://127.0.0.1:4321' }],

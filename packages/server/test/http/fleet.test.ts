@@ -91,9 +91,9 @@ test.each([
     '/gpus/model',
   ],
 ])('a host cannot be registered with %s', async (_, body, field) => {
-  const answer = await call('POST', '/hosts', body)
-  expect(answer.status).toBe(400)
-  expect(answer.body.details[0].field).toBe(field)
+  const response = await call('POST', '/hosts', body)
+  expect(response.status).toBe(400)
+  expect(response.body.details[0].field).toBe(field)
 })
 
 test('hosts are listed in pages, newest first, and can be filtered by location and state', async () => {
@@ -198,9 +198,9 @@ test('a GPU stays with the VM that uses it', async () => {
   const { location, gpus } = await addHost(1)
   const vmId = await addVm(location)
   for (const state of ['free', 'quarantined']) {
-    const answer = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state })
-    expect([answer.status, answer.body.code]).toEqual([409, 'conflict'])
-    expect(answer.body.message).toContain(vmId)
+    const response = await call('PATCH', `/gpus/${gpus[0]!.id}`, { state })
+    expect([response.status, response.body.code]).toEqual([409, 'conflict'])
+    expect(response.body.message).toContain(vmId)
   }
   expect((await call('PATCH', `/gpus/${uuid()}`, { state: 'free' })).status).toBe(404)
 })
@@ -290,17 +290,17 @@ test.each([
   ['the wrong unit', { product_name: 'persistent-ssd', unit: 'vm_hour', usd: 1 }, '/items/0/unit'],
   ['a negative price', { product_name: 'a40.1x', unit: 'vm_hour', usd: -1 }, '/items/0/usd'],
 ])('prices are rejected for %s', async (_, item, field) => {
-  const answer = await call('PUT', '/prices', { items: [item] })
-  expect(answer.status).toBe(400)
-  expect(answer.body.details[0].field).toBe(field)
+  const response = await call('PUT', '/prices', { items: [item] })
+  expect(response.status).toBe(400)
+  expect(response.body.details[0].field).toBe(field)
 })
 
 test('operators set quotas, and current usage is kept', async () => {
   const { project_id } = service.credentials
   const items = [{ name: 'a40_gpus', max: 3 }]
-  const answer = await call('PUT', '/quotas', { project_id, items })
-  expect(answer.body.items[0]).toEqual({ name: 'a40_gpus', max: 3, used: 0, available: 3 })
-  expect((await call('GET', `/quotas?project_id=${project_id}`)).body).toEqual(answer.body)
+  const response = await call('PUT', '/quotas', { project_id, items })
+  expect(response.body.items[0]).toEqual({ name: 'a40_gpus', max: 3, used: 0, available: 3 })
+  expect((await call('GET', `/quotas?project_id=${project_id}`)).body).toEqual(response.body)
   expect((await call('PUT', '/quotas', { project_id: uuid(), items })).status).toBe(404)
   expect((await call('GET', `/quotas?project_id=${uuid()}`)).status).toBe(404)
 })
@@ -314,10 +314,10 @@ test('operators set organization quotas, and a project limit can be removed agai
     { name: 'a40_gpus', max: 7 },
     { name: 'members', max: 5 },
   ]
-  const answer = await call('PUT', path, { items })
-  expect(answer.body.items).toContainEqual({ name: 'a40_gpus', max: 7, used: 0, available: 7 })
-  expect(answer.body.items).toContainEqual({ name: 'members', max: 5, used: 1, available: 4 })
-  expect((await call('GET', path)).body).toEqual(answer.body)
+  const response = await call('PUT', path, { items })
+  expect(response.body.items).toContainEqual({ name: 'a40_gpus', max: 7, used: 0, available: 7 })
+  expect(response.body.items).toContainEqual({ name: 'members', max: 5, used: 1, available: 4 })
+  expect((await call('GET', path)).body).toEqual(response.body)
   const own = { project_id, items: [{ name: 'a40_gpus', max: null }] }
   expect((await call('PUT', '/quotas', own)).body.items[0]).toMatchObject({ name: 'a40_gpus', max: 7 })
   for (const wrong of [

@@ -96,12 +96,12 @@ test('invalid requests always get a response of the contract, never a 5xx or dat
         requests.map(async ({ sent: { method, path, ...rest }, token }) => {
           const { status, body } = await service.request(method, path, { token, ...rest })
           statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          const answer = JSON.stringify(body)
-          const story = `${method} ${path} ${rest.body ?? ''} ${answer}`
+          const response = JSON.stringify(body)
+          const story = `${method} ${path} ${rest.body ?? ''} ${response}`
           expect(status, story).toBeLessThan(500)
           if (isOperator(token)) return
-          expect(answer.includes(bystander.mark), story).toBe(false)
-          for (const id of bystander.hiddenIds) expect(answer.includes(id), story).toBe(false)
+          expect(response.includes(bystander.mark), story).toBe(false)
+          for (const id of bystander.hiddenIds) expect(response.includes(id), story).toBe(false)
         }),
       )
     }),

@@ -51,12 +51,12 @@ test('403 comes before 402 and 400, and 402 before 400', async () => {
   await payment('declined')
   // A process that has not read this project before sees the change immediately.
   const ask = async (token: string) => {
-    const answer = await fetch(`${other.url}${projectPath('/vms')}`, {
+    const response = await fetch(`${other.url}${projectPath('/vms')}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: badBody.body,
     })
-    return answer.status
+    return response.status
   }
   expect([await ask(readKey), await ask(service.credentials.access_key)]).toEqual([403, 402])
   await payment('active')
@@ -239,7 +239,7 @@ describe('a page token', () => {
     token = (await service.ok('diskList', { query: { limit: 1 } })).next_page_token
   })
 
-  test('a page token leads through the whole list, newest first, without a gap', async () => {
+  test('page tokens lead through the whole list, newest first, without gaps', async () => {
     const whole = (await service.ok('diskList')).items.map(({ id }) => id)
     const walked: string[] = []
     let next = ''
@@ -318,8 +318,8 @@ test.each(['OPTIONS', 'PROPFIND'])('the method %s gets 405', async (method) => {
 test('a page of another origin gets no CORS header', async () => {
   const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
   for (const method of ['GET', 'OPTIONS']) {
-    const answer = await service.request(method, projectPath('/vms'), { headers })
-    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+    const response = await service.request(method, projectPath('/vms'), { headers })
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
   }
 })
 

@@ -42,12 +42,12 @@ test('a repeated Idempotency-Key returns the first response, marked as a replay'
 test('fifty identical concurrent requests with one Idempotency-Key create one project', async () => {
   const key = newKey()
   const body = newProject()
-  const answers = await Promise.all(Array.from({ length: 50 }, () => createProject(key, body)))
-  const done = answers.filter(({ status }) => status === 200)
-  const early = answers.filter(({ status }) => status === 409)
+  const responses = await Promise.all(Array.from({ length: 50 }, () => createProject(key, body)))
+  const done = responses.filter(({ status }) => status === 200)
+  const early = responses.filter(({ status }) => status === 409)
   expect(done.length + early.length).toBe(50)
   expect(done.filter(({ headers }) => !headers.get('idempotency-replayed'))).toHaveLength(1)
-  expect(new Set(done.map((answer) => answer.body.id)).size).toBe(1)
+  expect(new Set(done.map((response) => response.body.id)).size).toBe(1)
   for (const { headers, body } of early) {
     expect(headers.get('retry-after')).toBe('1')
     expect(body).toMatchObject({ code: 'conflict' })

@@ -122,8 +122,8 @@ test('an access key with one wrong character is unknown', async () => {
 test('a project access key cannot create other keys', async () => {
   const { secret: token } = (await createKey()).body
   const path = `/projects/${projectId}/access-keys`
-  const answer = await call('POST', path, { token, body: { name: 'more', role: 'read' } })
-  expect([answer.status, answer.body.code]).toEqual([403, 'permission_denied'])
+  const response = await call('POST', path, { token, body: { name: 'more', role: 'read' } })
+  expect([response.status, response.body.code]).toEqual([403, 'permission_denied'])
 })
 
 test('access keys are listed in pages whose tokens work in no other list', async () => {

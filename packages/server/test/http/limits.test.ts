@@ -21,12 +21,12 @@ const ask = (service: TestService, token: string | null, headers: Record<string,
 test('the rate limit allows a burst, then returns 429 with the time to retry', async () => {
   const service = await useService(few)
   const { access_key, operator_key } = service.credentials
-  const answers = []
-  for (let i = 0; i < 8; i++) answers.push(await ask(service, access_key))
-  const refused = answers.filter(({ status }) => status === 429)
-  expect(answers.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
-  expect(answers[0]!.headers.get('ratelimit-limit')).toBe('5')
-  expect(answers[0]!.headers.get('ratelimit-remaining')).toBe('4')
+  const responses = []
+  for (let i = 0; i < 8; i++) responses.push(await ask(service, access_key))
+  const refused = responses.filter(({ status }) => status === 429)
+  expect(responses.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+  expect(responses[0]!.headers.get('ratelimit-limit')).toBe('5')
+  expect(responses[0]!.headers.get('ratelimit-remaining')).toBe('4')
   expect(refused.length).toBeGreaterThan(0)
   for (const { headers, body } of refused) {
     expect(body).toMatchObject({ code: 'rate_limited' })

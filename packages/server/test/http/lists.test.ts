@@ -23,12 +23,12 @@ afterAll(() => service.close())
 async function all<Item>(id: RouteId, query: Record<string, string | boolean>, token?: string) {
   const items: Item[] = []
   for (let page_token = ''; ; ) {
-    const answer = (await service.ok(id, {
+    const response = (await service.ok(id, {
       query: { ...query, limit: 2, ...(page_token && { page_token }) },
       ...(token && { token }),
     })) as { items: Item[]; next_page_token: string }
-    items.push(...answer.items)
-    page_token = answer.next_page_token
+    items.push(...response.items)
+    page_token = response.next_page_token
     if (page_token === '') return items
   }
 }

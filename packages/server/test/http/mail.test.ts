@@ -85,8 +85,8 @@ test('an invitation is mailed with its link, and the mail is stored encrypted', 
 test('a forgotten password is reset by mail, and the response is the same for every address', async () => {
   const user = await addUser(service.database)
   const forgot = (email: string) => service.call('authForgot', { token: null, body: { email } })
-  const answers = [await forgot(user.email.toUpperCase()), await forgot(someEmail('nobody'))]
-  expect(answers.map(({ status, body }) => [status, body])).toEqual([
+  const responses = [await forgot(user.email.toUpperCase()), await forgot(someEmail('nobody'))]
+  expect(responses.map(({ status, body }) => [status, body])).toEqual([
     [200, {}],
     [200, {}],
   ])
@@ -162,8 +162,10 @@ test('a commonly guessed password is rejected in any spelling', async () => {
   const body = { email: someEmail('weak'), role: 'viewer' as const }
   const code = (await service.ok('memberCreate', { token, body })).invite_url.split('#code=')[1]!
   for (const weak of ['Password123', '12345678', 'iloveyou']) {
-    const answer = await service.call('authAccept', { token: null, body: { code, password: weak } })
-    expect(answer.status, weak).toBe(400)
-    expect((answer.body as unknown as { details: unknown[] }).details).toMatchObject([{ field: '/password' }])
+    const response = await service.call('authAccept', { token: null, body: { code, password: weak } })
+    expect(response.status, weak).toBe(400)
+    expect((response.body as unknown as { details: unknown[] }).details).toMatchObject([
+      { field: '/password' },
+    ])
   }
 })

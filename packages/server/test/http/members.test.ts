@@ -28,8 +28,8 @@ async function member(role: 'viewer' | 'member' | 'admin' | 'owner') {
 }
 const invite = (body: { email: string; role: string }, token = owner.token, on = path) =>
   call('POST', on, { token, body })
-const codeIn = (answer: { body: { invite_url: string } }) =>
-  new URLSearchParams(new URL(answer.body.invite_url).hash.slice(1)).get('code')
+const codeIn = (response: { body: { invite_url: string } }) =>
+  new URLSearchParams(new URL(response.body.invite_url).hash.slice(1)).get('code')
 const accept = (code: string | null) => call('POST', '/auth/accept', { body: { code, password } })
 const events = async (type: string) =>
   (
@@ -155,8 +155,8 @@ test('the last owner can neither leave nor be demoted', async () => {
 test('if eight owners leave at the same time, one stays', async () => {
   const owners = [owner, ...(await Promise.all(Array.from({ length: 7 }, () => member('owner'))))]
   const leave = ({ id, token }: typeof owner) => call('DELETE', `${path}/${id}`, { token })
-  const answers = await Promise.all(owners.map(leave))
-  expect(answers.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 409])
+  const responses = await Promise.all(owners.map(leave))
+  expect(responses.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 409])
 })
 
 test('a user who is not a member of the organization in the path is not found', async () => {

@@ -101,12 +101,12 @@ test('creating a project needs a name that is free in the organization, and an a
 
 test('50 identical concurrent requests create one project', async () => {
   const headers = { 'idempotency-key': uuid() }
-  const answers = await Promise.all(Array.from({ length: 50 }, () => create('once', headers)))
-  const made = answers.filter(({ status }) => status === 200)
-  const others = answers.filter(({ status }) => status !== 200)
+  const responses = await Promise.all(Array.from({ length: 50 }, () => create('once', headers)))
+  const made = responses.filter(({ status }) => status === 200)
+  const others = responses.filter(({ status }) => status !== 200)
   expect(made.length).toBeGreaterThan(0)
-  expect(made.filter((answer) => answer.headers.get('idempotency-replayed') !== 'true')).toHaveLength(1)
-  for (const answer of made) expect(answer.body).toEqual(made[0]?.body)
+  expect(made.filter((response) => response.headers.get('idempotency-replayed') !== 'true')).toHaveLength(1)
+  for (const response of made) expect(response.body).toEqual(made[0]?.body)
   for (const { status, headers, body } of others)
     expect([status, body.code, headers.get('retry-after')]).toEqual([409, 'conflict', '1'])
   expect(await namesIn()).toEqual(['once'])

@@ -58,10 +58,10 @@ for (const { name, binary, configure } of proxies)
         ...(body && { 'content-type': 'application/json' }),
         ...options.headers,
       }
-      const answer = await open(path, { ...options, headers }, body && JSON.stringify(body))
+      const response = await open(path, { ...options, headers }, body && JSON.stringify(body))
       let text = ''
-      for await (const chunk of answer) text += chunk
-      return { status: answer.statusCode, text }
+      for await (const chunk of response) text += chunk
+      return { status: response.statusCode, text }
     }
 
     const project = () => `/v0.1/projects/${service.credentials.project_id}`
@@ -107,8 +107,8 @@ for (const { name, binary, configure } of proxies)
       // The service responds before it has read the whole body, so a proxy that is still sending may find the
       // connection closed.
       const { status, text } = await eventually(async () => {
-        const answer = await ask(`${project()}/access-keys`, { method: 'POST' }, body).catch(() => null)
-        return answer && (answer.status ?? 500) < 500 && answer
+        const response = await ask(`${project()}/access-keys`, { method: 'POST' }, body).catch(() => null)
+        return response && (response.status ?? 500) < 500 && response
       })
       expect([status, JSON.parse(text).code]).toEqual([413, 'request_too_large'])
     })

@@ -48,14 +48,14 @@ describe('a refusal', () => {
       firewallRuleCreate: await resources.ruleBody(),
       networkCreate: { name: freshName('net'), cidr: '10.20.0.0/16' },
     }[id]
-    const answer = await service.call(id, { body: { ...whole, ...changes } })
-    expect(answer).toMatchObject(refused(field, words))
-    expect(isInWords((answer.body as unknown as { message: string }).message)).toBe(true)
+    const response = await service.call(id, { body: { ...whole, ...changes } })
+    expect(response).toMatchObject(refused(field, words))
+    expect(isInWords((response.body as unknown as { message: string }).message)).toBe(true)
   })
   test('of an update without a change lists everything that can be changed', async () => {
     const update = async (body: unknown) => {
-      const answer = await service.call('vmUpdate', { params: { vm_id: vmId }, body })
-      return [answer.status, (answer.body as unknown as { message: string }).message]
+      const response = await service.call('vmUpdate', { params: { vm_id: vmId }, body })
+      return [response.status, (response.body as unknown as { message: string }).message]
     }
     const choice =
       'exactly one of action, type, ttl_seconds, or any of name, labels, description, deletion_protection.'
@@ -92,8 +92,8 @@ describe('a refusal', () => {
 describe('the order of checks', () => {
   const nowhere = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'
   const codeOf = async (id: RouteId, params: Record<string, string>, body: unknown) => {
-    const answer = await service.call(id, { params, body })
-    return [answer.status, (answer.body as { code?: string }).code]
+    const response = await service.call(id, { params, body })
+    return [response.status, (response.body as { code?: string }).code]
   }
   const attachment = { disk_id: nowhere, attachment_type: 'data', mode: 'read-write' }
 

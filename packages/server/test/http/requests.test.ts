@@ -98,10 +98,10 @@ describe('ids in upper case', () => {
     const rule = await service.ok('firewallRuleGet', { params: { rule_id } })
     expect(rule.destinations).toEqual([{ resource_id: vmId, cidr: '' }])
     const packet = { direction: 'ingress', protocol: 'tcp', source: '203.0.113.9', destination_port: 8888 }
-    const answer = await service.ok('firewallRuleTest', {
+    const response = await service.ok('firewallRuleTest', {
       body: { ...packet, destination: vmId.toUpperCase() },
     })
-    expect(answer.allowed).toBe(true)
+    expect(response.allowed).toBe(true)
     await resources.succeeded(await resources.removeRule(rule_id))
   })
   test('identify the same organization', async () => {
@@ -217,8 +217,8 @@ describe('a filter', () => {
   })
   test('of hosts by an unknown location is rejected with the supported values', async () => {
     const token = service.credentials.operator_key
-    const answer = await service.call('adminHostList', { token, query: { location: 'mars-a' } })
-    expect(answer).toMatchObject(refused('location', /us-east1-a/))
+    const response = await service.call('adminHostList', { token, query: { location: 'mars-a' } })
+    expect(response).toMatchObject(refused('location', /us-east1-a/))
   })
 })
 

@@ -67,7 +67,7 @@ test('neither tokens nor passwords are stored in plain text', async () => {
   const user = await addUser(service.database)
   const { body } = await signIn(user.email)
   const next = (await refresh(body.refresh_token)).body
-  const secrets = [body, next].flatMap((answer) => [answer.access_token, answer.refresh_token])
+  const secrets = [body, next].flatMap((response) => [response.access_token, response.refresh_token])
   for (const table of ['users', 'token_families', 'access_tokens', 'refresh_tokens', 'events']) {
     const { rows } = await service.database.query({
       text: `SELECT t::text AS row FROM ${table} t`,
@@ -168,11 +168,11 @@ test('concurrent failed sign-ins are limited like sequential ones', async () => 
   const user = await addUser(service.database)
   const second = await service.another()
   try {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 12 }, (_, i) => wrong(i % 2 ? service.server : second, user.email)),
     )
-    expect(answers.filter(({ status }) => status === 400)).toHaveLength(mostFailures)
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(12 - mostFailures)
+    expect(responses.filter(({ status }) => status === 400)).toHaveLength(mostFailures)
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(12 - mostFailures)
   } finally {
     await second.close()
   }
@@ -196,8 +196,8 @@ test('failed sign-ins are reset by a success, and many concurrent correct sign-i
   for (let i = 0; i < mostFailures - 1; i++)
     expect((await wrong(service.server, user.email)).status).toBe(400)
   expect((await signIn(user.email)).status).toBe(200)
-  const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(user.email)))
-  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  const responses = await Promise.all(Array.from({ length: 8 }, () => signIn(user.email)))
+  expect(responses.map(({ status }) => status)).toEqual(Array(8).fill(200))
 })
 
 const session = async () => (await signIn((await addUser(service.database)).email)).body
@@ -244,8 +244,8 @@ test('reusing a refresh token after its successor was used ends its session', as
 
 test('concurrent uses of a refresh token give one successor', async () => {
   const { refresh_token } = await session()
-  const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)))
-  expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+  const responses = await Promise.all(Array.from({ length: 10 }, () => refresh(refresh_token)))
+  expect(new Set(responses.map(({ body }) => body.refresh_token)).size).toBe(1)
 })
 
 test('a refresh token works for 30 days and no longer', async () => {
@@ -313,10 +313,10 @@ test('a password change needs the current password', async () => {
 test('the set-up code creates one operator', async () => {
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
-  const answers = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400])
-  expect(answers.find(({ status }) => status === 400)?.body.code).toBe('invalid_grant')
-  const token = answers.find(({ status }) => status === 200)?.body.access_token
+  const responses = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, 400, 400])
+  expect(responses.find(({ status }) => status === 400)?.body.code).toBe('invalid_grant')
+  const token = responses.find(({ status }) => status === 200)?.body.access_token
   expect((await call('GET', '', { token })).body.caller.is_operator).toBe(true)
   expect((await call('GET', '/admin/users', { token })).status).toBe(200)
 })

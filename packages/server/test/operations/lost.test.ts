@@ -145,7 +145,7 @@ const untilOpen = (hostId: string, expected: object) =>
     return isDeepStrictEqual({ ...now, ...expected }, now)
   })
 
-test('a host that its engine reports as offline takes no VMs immediately, and its VMs have a grace period', async () => {
+test('a host that its engine reports as offline gets no new VMs, and its VMs have a grace period', async () => {
   const id = await resources.newVm()
   const { id: hostId, name } = await hostOf(id)
   const isHost = (report: HostReport) => report.name === name

@@ -84,8 +84,8 @@ test.each([
   [{ description: 'two\nlines' }, /without line breaks/],
   [{ deletion_protection: 'yes' }, /true or false/],
 ])('a disk update such as %j is rejected', async (body, message) => {
-  const answer = await change(await resources.newDisk(), body)
-  expect(answer).toMatchObject({ status: 400, body: { message: expect.stringMatching(message) } })
+  const response = await change(await resources.newDisk(), body)
+  expect(response).toMatchObject({ status: 400, body: { message: expect.stringMatching(message) } })
 })
 
 test('only growing a disk needs a working payment method, changing its description does not', async () => {

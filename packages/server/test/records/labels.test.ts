@@ -61,8 +61,8 @@ const kinds: Record<string, Labelled> = {
 const tokenFor = (kind: Labelled) => (kind.list === 'projectList' ? { token: owner } : {})
 
 async function namesWith(kind: Labelled, label_selector: string): Promise<string[]> {
-  const answer = await service.ok(kind.list, { query: { label_selector }, ...tokenFor(kind) })
-  const items = (Array.isArray(answer) ? answer : (answer as { items: unknown[] }).items) as {
+  const response = await service.ok(kind.list, { query: { label_selector }, ...tokenFor(kind) })
+  const items = (Array.isArray(response) ? response : (response as { items: unknown[] }).items) as {
     name: string
   }[]
   return items.map(({ name }) => name).sort()
@@ -114,17 +114,19 @@ test.each([
   [['team=ml'], '/labels', /an object/],
 ])('labels such as %j are rejected with their position', async (given, field, message) => {
   const body = { name: freshName('disk'), size: '1GiB', location: 'us-east1-a', labels: given }
-  const answer = await service.call('diskCreate', { body })
-  expect(answer).toMatchObject({ status: 400, body: { details: [{ field }] } })
-  expect((answer.body as unknown as { details: { message: string }[] }).details[0]!.message).toMatch(message)
+  const response = await service.call('diskCreate', { body })
+  expect(response).toMatchObject({ status: 400, body: { details: [{ field }] } })
+  expect((response.body as unknown as { details: { message: string }[] }).details[0]!.message).toMatch(
+    message,
+  )
 })
 
 test.each(['team=', '=ml', 'a=b=c', '!a=b', 'Team', 'a,,b', 'team in (ml)', '!'])(
   'the selector %j is either applied completely or rejected',
   async (label_selector) => {
-    const answer = await service.call('diskList', { query: { label_selector } })
-    if (label_selector === 'team=') expect(answer.status).toBe(200)
-    else expect(answer).toMatchObject({ status: 400, body: { details: [{ field: 'label_selector' }] } })
+    const response = await service.call('diskList', { query: { label_selector } })
+    if (label_selector === 'team=') expect(response.status).toBe(200)
+    else expect(response).toMatchObject({ status: 400, body: { details: [{ field: 'label_selector' }] } })
   },
 )
 

@@ -50,13 +50,13 @@ test('the name of an SSH key is unique in the project, and free again when the k
 
 test('an SSH key has at most 4,096 characters including its comment', async () => {
   expect((await register('longest', sshKey.padEnd(4_096, 'x'))).status).toBe(200)
-  const answer = await register('longer', sshKey.padEnd(4_097, 'x'))
-  expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
+  const response = await register('longer', sshKey.padEnd(4_097, 'x'))
+  expect(response).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
 })
 
 test('an invalid SSH key is rejected', async () => {
-  const answer = await register('broken', 'ssh-ed25519 AAAA')
-  expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
+  const response = await register('broken', 'ssh-ed25519 AAAA')
+  expect(response).toMatchObject({ status: 400, body: { details: [{ field: '/public_key' }] } })
 })
 
 test('SSH keys can be registered without a payment method, and are deleted with their project', async () => {

@@ -54,21 +54,21 @@ test('usage is kept by resource with its labels at the end of the day, including
 })
 
 test('usage by resource is also available as CSV', async () => {
-  const answer = await service.request(
+  const response = await service.request(
     'GET',
     `/v0.1/projects/${service.credentials.project_id}/usage?group_by=resource&start_date=2026-03-01`,
     {
       headers: { accept: 'text/csv' },
     },
   )
-  const [head, first] = String(answer.body).split('\r\n')
+  const [head, first] = String(response.body).split('\r\n')
   expect(head).toMatch(/,usd,resource_id,resource_name,labels$/)
   expect(first).toMatch(/,brief,team=data$/)
 })
 
 test.each(['label:', 'label:Team', 'team', 'resources'])('grouping by %j is rejected', async (group_by) => {
-  const answer = await service.call('projectUsage', { query: { group_by } })
-  expect(answer).toMatchObject({ status: 400, body: { details: [{ field: 'group_by' }] } })
+  const response = await service.call('projectUsage', { query: { group_by } })
+  expect(response).toMatchObject({ status: 400, body: { details: [{ field: 'group_by' }] } })
 })
 
 test('usage by resource can be read for at most one month at a time', async () => {

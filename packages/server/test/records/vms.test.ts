@@ -132,9 +132,9 @@ test('a protected VM is deleted neither by its tenant nor when its TTL expires',
 
 test('a refused deletion does not affect concurrent deletions', async () => {
   const ids = [await resources.newVm({ deletion_protection: true }), await resources.newVm()]
-  const answers = await Promise.all(ids.map(remove))
-  expect(answers.map(({ status }) => status)).toEqual([409, 200])
-  await resources.succeeded(answers[1]!.body)
+  const responses = await Promise.all(ids.map(remove))
+  expect(responses.map(({ status }) => status)).toEqual([409, 200])
+  await resources.succeeded(responses[1]!.body)
   await change(ids[0]!, { deletion_protection: false })
   await resources.succeeded((await remove(ids[0]!)).body)
 })

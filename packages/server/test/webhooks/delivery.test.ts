@@ -199,7 +199,7 @@ test('a webhook is paused after three days without success, reports it, and cont
   expect(await webhook()).toMatchObject({ state: 'active', failing_since: '', next_attempt_at: '' })
 })
 
-test('redirects and broken connections count as failures, and the webhook shows since when it has failed', async () => {
+test('redirects and broken connections count as failures, and the webhook shows when they started', async () => {
   const receiver = await startReceiver()
   const { id: webhook_id, failing_since, next_attempt_at } = await create(receiver, ['gpu.*'])
   expect([failing_since, next_attempt_at]).toEqual(['', ''])

@@ -102,8 +102,8 @@ test('a webhook with a private or invalid URL can be neither created nor updated
     'javascript:alert(1)',
     'nonsense',
   ]) {
-    const answer = await service.call('webhookCreate', { token, body: { url } })
-    expect([url, answer.status]).toEqual([url, 400])
+    const response = await service.call('webhookCreate', { token, body: { url } })
+    expect([url, response.status]).toEqual([url, 400])
   }
   const webhook = await service.ok('webhookCreate', { token, body: { url: 'https://1.1.1.1/hook' } })
   expect(webhook).toMatchObject({ url: 'https://1.1.1.1/hook', event_types: [], state: 'active' })

@@ -62,12 +62,12 @@ export async function recordRefusals(
 export async function recordMalformedRequests({ service, recording, defaults }: Recorder) {
   const path = `/v0.1/projects/${defaults.params.project_id}/vms`
   const send = async (method: string, headers: Record<string, string>, body?: string) => {
-    const answer = await service.request(method, path, {
+    const response = await service.request(method, path, {
       token: defaults.token,
       headers: { 'x-request-id': 'req-5f0c2d', ...headers },
       ...(body !== undefined && { body }),
     })
-    const refusal = answer.body as { code: keyof typeof recording.errors }
+    const refusal = response.body as { code: keyof typeof recording.errors }
     recording.errors[refusal.code] ??= refusal
   }
   await send('PUT', {}, '{}')
@@ -83,8 +83,10 @@ export async function recordRateLimit({ service, recording, defaults }: Recorder
   })
   const headers = { authorization: `Bearer ${defaults.token}`, 'x-request-id': 'req-5f0c2d' }
   recording.errors.rate_limited = await eventually(async () => {
-    const answer = await fetch(`${limited.url}/v0.1/projects/${defaults.params.project_id}/vms`, { headers })
-    return answer.status === 429 && answer.json()
+    const response = await fetch(`${limited.url}/v0.1/projects/${defaults.params.project_id}/vms`, {
+      headers,
+    })
+    return response.status === 429 && response.json()
   })
 }
 
