@@ -34,7 +34,7 @@ afterAll(async () => {
 const dataDir = launcher.newDataDir()
 let first: Credentials
 
-test('the demo starts with npm and prints its URL and credentials', async () => {
+test('the demo starts with npm and prints its URL, project and access key', async () => {
   const server = launcher.npmStart(['--port', '0', '--data-dir', dataDir])
   const text = await server.until(readyLine)
   first = credentialsOf(dataDir)

@@ -195,7 +195,7 @@ test('an unverified address or one of another domain is refused if allowed domai
   await refused()
 })
 
-test('a key that the provider has just rotated is accepted immediately', async () => {
+test('a new signing key of the provider is accepted immediately after a rotation', async () => {
   const before = await signIn()
   await stand.rotateKey()
   expect((await signIn()).caller.id).toBe(before.caller.id)

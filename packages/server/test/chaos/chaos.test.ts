@@ -93,7 +93,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   }
 }
 
-/** Also returns where its events begin. */
+/** Creates a webhook, and returns its secret and the position where its events begin. */
 async function createWebhook(
   cluster: Cluster,
   url: string,

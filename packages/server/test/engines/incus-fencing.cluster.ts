@@ -43,7 +43,7 @@ const becomes = (spec: VmSpec, power: VmStatus['power']) =>
   eventually(async () => (await engine.inspectVm(spec, signal))?.power === power, within.timeout)
 const startByHand = (id: string) => cli('start', `vm-${id}`)
 
-test('a late start of a stopped VM gets no network access and no GPUs', within, async () => {
+test('the closed gate of a stopped VM blocks a late start, and its GPUs are released', within, async () => {
   const spec = newSpec()
   await engine.ensureVm(spec, wanted('off'), at(1))
   await expect(startByHand(spec.id)).rejects.toThrow()
@@ -54,7 +54,7 @@ test('a late start of a stopped VM gets no network access and no GPUs', within, 
   await engine.removeVm(spec, at(4))
 })
 
-test('a guest that shuts down counts as off only when its network access is closed', within, async () => {
+test('a guest that shuts down counts as off only when its gate is closed', within, async () => {
   const spec = newSpec()
   await engine.ensureVm(spec, wanted('on'), at(1))
   await engine.powerVm(spec, 'shutdown', at(2))

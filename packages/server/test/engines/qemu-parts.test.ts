@@ -124,7 +124,7 @@ describe('a QMP connection', () => {
     })
   })
 
-  test('handles a connection that breaks in the middle', async () => {
+  test('fails as unavailable if the connection breaks', async () => {
     server = createServer((socket) => {
       socket.write('{"QMP":{"version":{}}}\n')
       socket.once('data', () => socket.destroy())

@@ -93,7 +93,7 @@ test('while all connections are silent, readiness fails in time, and afterwards 
   })
 })
 
-test('a read-only database is reported as such, and the service switches to one that accepts writes', async () => {
+test('a read-only database is reported as such, and new connections are opened until one accepts writes', async () => {
   await createVm()
   const name = new URL(database.url).pathname.slice(1)
   await sql(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)

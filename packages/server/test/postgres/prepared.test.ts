@@ -167,7 +167,7 @@ test('the stack trace of a statement error contains the caller', async () => {
   expect(error.stack).toContain('prepared.test.ts')
 })
 
-test('writes of one event loop turn are sent as one packet', async () => {
+test('socket writes of one event loop turn are sent together', async () => {
   const server = createServer()
   onTestFinished(() => void server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')

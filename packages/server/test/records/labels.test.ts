@@ -112,7 +112,7 @@ test.each([
   [{ team: null }, '/labels/team', /must be a string/],
   [Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`k${n}`, ''])), '/labels', /at most 32/],
   [['team=ml'], '/labels', /an object/],
-])('labels such as %j are rejected with their position', async (given, field, message) => {
+])('labels such as %j are rejected, and the error names the field', async (given, field, message) => {
   const body = { name: freshName('disk'), size: '1GiB', location: 'us-east1-a', labels: given }
   const response = await service.call('diskCreate', { body })
   expect(response).toMatchObject({ status: 400, body: { details: [{ field }] } })
