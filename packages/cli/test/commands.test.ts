@@ -222,7 +222,7 @@ test('vm delete needs --yes without a terminal, and then deletes the VM', async 
   expect(unsure).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'slipway: This needs confirmation. Add --yes.\n',
+    stderr: 'slipway: This command asks for confirmation. Add --yes.\n',
   })
   const sure = await slipway('vm', 'delete', 'train-7', '--yes', '--quiet')
   expect(sure).toEqual({ code: 0, stdout: '', stderr: '' })

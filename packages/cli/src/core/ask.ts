@@ -60,7 +60,7 @@ export async function askYes(cli: Cli, message: string, initial = false): Promis
 /** Asks before something is lost. Without a terminal only `--yes` confirms. */
 export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
   if (isSure) return
-  if (!cli.isInteractive) throw new UsageError('This needs confirmation. Add --yes.')
+  if (!cli.isInteractive) throw new UsageError('This command asks for confirmation. Add --yes.')
   if (!(await askYes(cli, question))) throw new Interrupted()
 }
 

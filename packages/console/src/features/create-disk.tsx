@@ -13,8 +13,8 @@ import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
 const uses: Record<DiskType, string> = {
-  'persistent-ssd': 'One VM, or many read-only.',
-  'shared-volume': 'Many whole-host VMs, read and write.',
+  'persistent-ssd': 'Can be attached read-write to one VM, or read-only to many.',
+  'shared-volume': 'Can be attached read-write to many VMs whose type uses a whole host.',
 }
 
 interface CreateDiskProps {

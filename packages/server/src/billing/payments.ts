@@ -63,7 +63,7 @@ export async function requireNothingRuns(tx: Tx, organizationId: string): Promis
   if (vms + disks > 0)
     throw new Failure(
       'conflict',
-      `The last payment method cannot be removed while ${vms} VMs are not stopped and ${disks} disks exist.`,
+      `The last payment method cannot be removed while VMs are running or disks exist (VMs not stopped: ${vms}, disks: ${disks}). Stop the VMs and delete the disks first.`,
     )
 }
 

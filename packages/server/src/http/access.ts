@@ -255,8 +255,8 @@ export function requireRole(
     throw new Failure(
       'permission_denied',
       role
-        ? `This needs the role ${route.access}. Your role is ${role}.`
-        : `This needs the role ${route.access} in the organization. A project’s access key has no role there.`,
+        ? `This request requires the ${route.access} role. Your role is ${role}.`
+        : `This request requires the ${route.access} role in the organization. A project’s access key has no role there.`,
     )
 }
 

@@ -116,6 +116,6 @@ export function requireUser(context: Context): Extract<Caller, { kind: 'user' }>
 }
 
 export function requireCaller(context: Context): NonNullable<Context['caller']> {
-  if (!context.caller) throw new Failure('unauthenticated', 'This needs an access key or token.')
+  if (!context.caller) throw new Failure('unauthenticated', 'This request requires an access key or token.')
   return context.caller
 }

@@ -103,7 +103,10 @@ class Prepared {
   handleDataRow({ fields }: { fields: (string | null)[] }): void {
     try {
       const { names, parsers, empty } = this.#shape!
-      if (fields.length !== names.length) throw new Error(`rows of ${this.name} are not as described`)
+      if (fields.length !== names.length)
+        throw new Error(
+          `statement ${this.name} returned a row with ${fields.length} columns, expected ${names.length}`,
+        )
       const row = { ...empty }
       for (let i = 0; i < fields.length; i++) {
         const text = fields[i]!

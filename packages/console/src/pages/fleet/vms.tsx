@@ -211,10 +211,11 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
     showsErrors: true,
   })
   const submit = submitProps(act, undefined, onClose)
+  const tenant = tenantOf(vm)
   if (what === 'stop')
     return (
       <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
-        <p>The VM belongs to {tenantOf(vm)}. Its GPUs are released. Data on its local disk is lost.</p>
+        <p>The VM belongs to {tenant}. Its GPUs will be released. Data on its local disk will be lost.</p>
       </Confirm>
     )
   return (
@@ -226,7 +227,7 @@ function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onC
       nameToType={vm.name}
       {...submit}
     >
-      <p>The VM belongs to {tenantOf(vm)}. Its OS disk is permanently deleted. Data disks are kept.</p>
+      <p>The VM belongs to {tenant}. Its OS disk will be permanently deleted. Data disks will be kept.</p>
     </Confirm>
   )
 }

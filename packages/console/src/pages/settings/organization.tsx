@@ -73,7 +73,7 @@ function RequireTwoFactor({ organizationId }: { organizationId: string }) {
             : 'Optional. Members can sign in with only a password.'}
         </span>
         <Button reason={reason} isBusy={update.isPending} onClick={() => update.mutate(!isRequired)}>
-          {isRequired ? 'Make it optional' : 'Require two-factor authentication'}
+          {isRequired ? 'Make two-factor authentication optional' : 'Require two-factor authentication'}
         </Button>
       </div>
     </Section>

@@ -40,7 +40,7 @@ export class Images {
   async publish(file: string, sha256: string, name: string): Promise<IncusImageSource> {
     const { instanceType } = this.#ctx.config
     if (instanceType === 'container')
-      throw new EngineError('rejected', 'this location runs containers, which have no disk images')
+      throw new EngineError('rejected', 'this location runs containers, which cannot use disk images')
     const { format } = await checkImage(file, sha256, name)
     if (format === 'qcow2') return this.#publishDisk(file, sha256, name)
     // Incus accepts no other format.

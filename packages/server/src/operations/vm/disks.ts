@@ -39,7 +39,10 @@ export async function detachAll(work: Work): Promise<void> {
     await engine.detachDisk(refOf(vm), { id, host: vm.host ?? '' }, callOf(work))
   const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
   if (attached.some((id) => diskIdsOf(work).includes(id)))
-    throw new EngineError('unavailable', 'the engine still reports the disks after their detachment')
+    throw new EngineError(
+      'unavailable',
+      'the engine still reports the disks as attached after detaching them',
+    )
 }
 
 export async function detachRows(work: Work, tx: Tx): Promise<void> {
