@@ -23,6 +23,8 @@ const headings: [heading: string, nouns: string[]][] = [
     [
       'offers',
       'vm',
+      'queue',
+      'reservation',
       'template',
       'group',
       'disk',
@@ -34,7 +36,7 @@ const headings: [heading: string, nouns: string[]][] = [
       'location',
     ],
   ],
-  ['Work and money:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
+  ['Operations and billing:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
   ['Other:', ['export', 'mcp', 'admin', 'dev']],
 ]
@@ -65,7 +67,7 @@ function addSpec(parent: Command, spec: CommandNode, run: Run): void {
   if (isGroup(spec)) {
     const group = parent.command(spec.name).description(sentence(spec.summary)).summary(spec.summary)
     group.helpCommand(false).configureHelp({ showGlobalOptions: false }).exitOverride()
-    group.addHelpText('after', '\n`slipway --help` shows the options that work everywhere.\n')
+    group.addHelpText('after', '\n`slipway --help` shows the global options.\n')
     for (const inner of spec.commands) addSpec(group, inner, run)
     return
   }
@@ -188,7 +190,7 @@ function usageErrorOf(error: CommanderError): UsageError {
     .filter(Boolean)
   return new UsageError(sentence(first.replace(/\.$/, '')), [
     ...suggestion,
-    '`--help` after any command shows how it is used.',
+    'Add `--help` to any command to see its usage.',
   ])
 }
 

@@ -47,7 +47,7 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
   const text = [
     '# The command line',
     'Every command takes `--help`, and `slipway help vm create` is the same. Flags win over the environment, that over the current context. `ls`, `get`, `rm` and `logs` stand for `list`, `show`, `delete` and `log`.',
-    '## Options that work everywhere',
+    '## Global options',
     optionTable(globalOptions),
     '## Exit codes',
     [

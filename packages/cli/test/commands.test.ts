@@ -77,7 +77,7 @@ test('vm create says that a simulated VM cannot be reached, and prints a line fo
   expect(stderr).toMatch(/^(Creating train-7: [a-z ]+ done\n)+$/)
   expect(stderr).toContain('Creating train-7: boot done\n')
   expect(stdout).toMatch(
-    /^\S+ is running\. It is simulated: no machine is behind it, so SSH does not connect\.\n$/,
+    /^\S+ is running\. It is simulated: there is no machine behind it, so SSH does not connect\.\n$/,
   )
 })
 

@@ -36,7 +36,7 @@ test('a private key is rejected locally, and the public key beside it is used', 
   expect(dry).toMatchObject({ code: 0 })
   expect(dry.stdout).not.toContain('PRIVATE KEY')
   expect(dry.stdout).toContain('"ssh_public_key": "ssh-ed25519 ')
-  expect(dry.stderr).toBe(`${path} is a private key and stays here; using ${path}.pub.\n`)
+  expect(dry.stderr).toBe(`${path} is a private key and stays on this computer; using ${path}.pub.\n`)
 })
 
 test.each([

@@ -92,7 +92,7 @@ describe('with the login of an owner', () => {
     expect((await asOwner('key', 'list', ...columns)).stdout).toContain(`robot-child   ${parent.id}`)
     expect((await asOwner('key', 'delete', 'robot-second', '--yes', '--keep-descendants')).code).toBe(0)
     const deleted = await asOwner('org', 'key', 'delete', 'robot', '--yes')
-    expect(deleted.stderr).toContain(`Also revoked the keys that it created: ${child.id}.`)
+    expect(deleted.stderr).toContain(`Also revoked the keys that this key created: ${child.id}.`)
     expect(deleted.stderr).not.toContain(second.id)
   })
 

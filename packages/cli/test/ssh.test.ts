@@ -105,7 +105,7 @@ test('a simulated or stopped VM is reported as such immediately', async () => {
   const there = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey, '--quiet']
   const { stdout } = await slipway('vm', 'create', 'pretended', ...there)
   expect(stdout).toBe(
-    'pretended is running. It is simulated: no machine is behind it, so SSH does not connect.\n',
+    'pretended is running. It is simulated: there is no machine behind it, so SSH does not connect.\n',
   )
   for (const verb of [
     ['ssh', 'pretended'],
@@ -114,7 +114,7 @@ test('a simulated or stopped VM is reported as such immediately', async () => {
   ]) {
     const { code, stderr } = await run('vm', ...verb)
     expect(code).toBe(4)
-    expect(stderr).toMatch(/^slipway: pretended is simulated: no machine is behind 198\.18\./)
+    expect(stderr).toMatch(/^slipway: pretended is simulated: there is no machine behind 198\.18\./)
   }
   await slipway('vm', 'stop', 'pretended', '--quiet')
   expect((await run('vm', 'ssh', 'pretended')).stderr).toContain('it is shutoff')

@@ -59,7 +59,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     const end = await terminal.see(/ended with 0/)
     expect(end).toMatch(/✓ Creating train-7 \d+s\n {2}✓ admit/)
     expect(end).toContain(
-      'train-7 is running. It is simulated: no machine is behind it, so SSH does not connect.',
+      'train-7 is running. It is simulated: there is no machine behind it, so SSH does not connect.',
     )
   })
 
@@ -70,12 +70,12 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     terminals.push(fresh)
     const words = 'vm create keyless --type a40.1x --location us-east1-a --dry-run'
     fresh.run(words)
-    await fresh.see(/There is no SSH key in ~\/\.ssh\. Make ~\/\.ssh\/id_ed25519\?/)
+    await fresh.see(/There is no SSH key in ~\/\.ssh\. Create ~\/\.ssh\/id_ed25519\?/)
     fresh.press('C-c')
     await fresh.see(/ended with 130/)
     expect(existsSync(join(newHome, '.ssh'))).toBe(false)
     fresh.run(words)
-    await fresh.see(/Make ~\/\.ssh\/id_ed25519\?/)
+    await fresh.see(/Create ~\/\.ssh\/id_ed25519\?/)
     fresh.press('Enter')
     await fresh.see(/ended with 0/)
     expect(statSync(join(newHome, '.ssh')).mode & 0o777).toBe(0o700)
@@ -87,7 +87,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
 
   test('vm delete asks for confirmation; an answer of no or Ctrl-C cancels', async () => {
     terminal.run('vm delete train-7')
-    await terminal.see(/Delete train-7\? Its OS disk goes with it; data disks stay\./)
+    await terminal.see(/Delete train-7\? Its OS disk will also be deleted; data disks will be kept\./)
     terminal.press('Enter')
     await terminal.see(/Cancelled\.\nended with 130/)
     terminal.run('vm delete train-7')

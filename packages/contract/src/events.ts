@@ -209,7 +209,7 @@ export const eventRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret',
     tag: 'Events',
-    summary: 'Rotate the secret; the old one also signs for one more day',
+    summary: 'Rotate the secret; deliveries are also signed with the old secret for one more day',
     isDestructive: true,
     access: 'admin',
     answer: WebhookWithSecret,

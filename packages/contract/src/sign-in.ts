@@ -14,7 +14,7 @@ export const Session = record('Session', {
   last_used_at: Timestamp,
   expires_at: Type.String({
     ...Timestamp,
-    description: 'When it ends, however often it is refreshed.',
+    description: 'When the session ends, even if it is refreshed.',
   }),
 })
 export type Session = Static<typeof Session>
@@ -45,7 +45,7 @@ export const signInRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/auth/reset',
     summary: 'Set a new password with a reset code',
-    description: 'Ends all sessions of the user. The second factor stays set up.',
+    description: 'Ends all sessions of the user. The second factor is kept.',
     access: 'public',
     body: body('ResetRequest', { code, password: Password }),
     answer: Empty,
@@ -84,7 +84,8 @@ export const signInRoutes = defineRoutes({
     method: 'POST',
     path: '/v0.1/auth/totp/confirm',
     summary: 'Confirm the second factor',
-    description: 'Only this response shows the recovery codes. Each code can replace the second factor once.',
+    description:
+      'Only this response shows the recovery codes. Each code can be used once instead of the second factor.',
     access: 'user',
     body: body('TotpConfirmation', { code: totpCode }),
     answer: record('RecoveryCodes', { recovery_codes: Type.Array(Type.String()) }),
@@ -117,7 +118,7 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'POST',
     path: '/v0.1/auth/oidc/{provider}/link',
-    summary: 'Link an identity at a provider to your account',
+    summary: 'Link a single sign-on identity to your account',
     description:
       'Open `url` in the browser that sent this request, because the response sets a cookie that the sign-in needs.',
     access: 'user',
@@ -128,7 +129,7 @@ export const signInRoutes = defineRoutes({
     ...common,
     method: 'DELETE',
     path: '/v0.1/auth/oidc/{provider}/link',
-    summary: 'Unlink an identity at a provider from your account',
+    summary: 'Unlink a single sign-on identity from your account',
     description:
       'Ends the memberships that came from the claims of this identity. Returns 409 if the account has no password and this is its last identity, because the user could no longer sign in.',
     access: 'user',

@@ -98,7 +98,7 @@ async function inEveryIncus(
     const source = await withImages(incusConfigOf(config, location.name), work)
     if (found && found.fingerprint !== source.fingerprint)
       throw new ConfigError(
-        `${name} is another image in ${location.name} than in the locations before it: use another name`,
+        `${name} is a different image in ${location.name} than in the previous locations: use another name`,
       )
     found = source
   }
@@ -109,7 +109,7 @@ function incusConfigOf({ locations }: Config, name: string): IncusConfig {
   const location = locations.find((one) => one.name === name)
   if (location?.engine !== 'incus')
     throw new ConfigError(
-      `the configuration has no incus location ${name}: name the right file with --config`,
+      `the configuration has no incus location ${name}: specify the right file with --config`,
     )
   return location.incus
 }

@@ -59,7 +59,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
       if (address === '') throw new ConfigError(usage)
       // The location only holds the defaults and the socket of this machine.
       const [location] = locationsOf(blockOf({ ...values, address: '' }))
-      if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
+      if (location?.engine !== 'incus') throw new ConfigError('the location uses another engine')
       const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
       await join(location.incus, { readToken, address, storageSource, say })
       return say(

@@ -23,7 +23,7 @@ export const logCounts = { dropped: 0 }
  */
 export function openLog(level: LogLevel): Logger {
   const output = new LogOutput((lines) =>
-    log.warn({ lines }, 'log lines were dropped because standard output did not take them'),
+    log.warn({ lines }, 'log lines were dropped because standard output did not accept them'),
   )
   process.on('exit', () => output.finish())
   const log = pino(

@@ -137,7 +137,7 @@ function requireLocal({ server, database }: Config): void {
       `--dev uses the embedded database only: unset ${database.urlEnv}, or start without --dev`,
     )
   if (server.role !== 'all')
-    throw new ConfigError('--dev needs a process that is API and worker: use --role all')
+    throw new ConfigError('--dev needs a process that is both API and worker: use --role all')
 }
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host)
@@ -170,7 +170,7 @@ function warnIfExposed({ server }: Config, host: string, log: FastifyBaseLogger)
   if (isLoopback(host) || server.trustedProxies.length > 0) return
   log.warn(
     { host },
-    'listening on a network address without TLS: credentials can be read in transit. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and name it in trusted_proxies (docs/operate/internet.md)',
+    'listening on a network address without TLS: credentials can be read in transit. Set [server] tls_cert_file and tls_key_file, or put a proxy in front and list it in trusted_proxies (docs/operate/internet.md)',
   )
 }
 

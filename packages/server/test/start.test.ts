@@ -183,7 +183,7 @@ test.each([
     made: 'before the first release',
     change:
       'TRUNCATE schema_versions; INSERT INTO schema_versions (version, min_compatible_version) VALUES (43, 20)',
-    line: /^slipway: This data directory was made before 0\.1\.0\. Use another one or delete it\.\n$/m,
+    line: /^slipway: This data directory was created by a version before 0\.1\.0\. Use another data directory, or delete this one\.\n$/m,
   },
 ])('data created $made is rejected with a one-line error', async ({ change, line }) => {
   const dataDir = launcher.newDataDir()

@@ -54,7 +54,7 @@ export const login = command<LoginInput>({
     file.current = input.name
     writeContexts(cli.env, file)
     cli.say(`Logged in to ${context.api_url} as ${identity.join('\n')}`)
-    cli.say(`The context ${input.name} is kept in ${contextFilePath(cli.env)}.`)
+    cli.say(`The context ${input.name} is stored in ${contextFilePath(cli.env)}.`)
   },
 })
 

@@ -55,7 +55,7 @@ export function renameCommand<T extends object>(kind: Annotated<T>): AnyCommand 
     examples: [`slipway ${noun} rename ${example} ${example}-old`],
     async run(cli, { ref, name }) {
       await apply(cli, kind, await idOf(cli, kind.resource, ref), { name })
-      cli.note(`${ref} is called ${name} from here on.`)
+      cli.note(`Renamed ${ref} to ${name}.`)
     },
   })
 }

@@ -58,5 +58,5 @@ export function useWhyNot(role: Role): string | undefined {
   const { organization_id } = useProject()
   const mine = useRole(organization_id)
   if (mine === '' || roles.indexOf(mine) >= roles.indexOf(role)) return undefined
-  return `This requires the role ${role}. Your role is ${mine}.`
+  return `This requires the ${role} role. Your role is ${mine}.`
 }

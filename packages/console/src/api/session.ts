@@ -93,7 +93,7 @@ async function send(method: string, body?: SignIn): Promise<Response> {
   } catch (cause) {
     throw new ApiError({
       code: 'connection_failed',
-      message: 'Slipway does not respond. It may be restarting. Try again in a moment.',
+      message: 'Slipway is not responding. It may be restarting. Try again in a moment.',
       cause,
     })
   }

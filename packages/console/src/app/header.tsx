@@ -110,7 +110,7 @@ const marks = {
   reconnecting: [
     'Reconnecting',
     'bg-blue pulsing',
-    'Slipway does not respond. Showing the last known data. The page retries automatically.',
+    'Slipway is not responding. Showing the last known data. The page retries automatically.',
   ],
 } as const
 

@@ -21,8 +21,8 @@ function ConnectionBanner() {
   return (
     <p role="alert" className="border-b border-line bg-amber-soft px-4 py-2 text-amber-text">
       {isOffline
-        ? 'You are offline. Showing last known data. Changes that you make now are not sent.'
-        : 'Slipway does not respond. The page that you chose opens when the connection is back.'}
+        ? 'You are offline. Showing last known data. Changes that you make now will not be saved.'
+        : 'Slipway is not responding. The page that you chose will open when the connection is restored.'}
     </p>
   )
 }

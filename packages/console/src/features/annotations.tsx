@@ -127,7 +127,7 @@ export function AnnotationDialog({
       <LabelsField value={text} onChange={setText} problem={problem} />
       <CheckField
         label="Deletion protection"
-        hint="It cannot be deleted while this is on."
+        hint="Prevents deletion while it is on."
         isChecked={isProtected}
         onChange={setProtected}
       />

@@ -47,7 +47,7 @@ function Controls() {
         </Button>
         <Button
           {...button}
-          title="To the first of the next month, 01:00 UTC, when the invoices exist"
+          title="To the first of the next month, 01:00 UTC, when the invoices have been issued"
           onClick={() => lever.mutate(() => levers.clock.advance({ to: nextMonth(now) }))}
         >
           End of month
@@ -98,8 +98,8 @@ function ResetDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
       error={reset.error}
       onSubmit={() => reset.mutate(levers.reset, { onSuccess: onClose })}
     >
-      Everything but the demo and its credentials is deleted, with all other organizations and users. All
-      faults end, and the clock shows the real time again.
+      Everything except the demo and its credentials will be deleted, including all other organizations and
+      users. All faults will end, and the clock will show the real time again.
     </Confirm>
   )
 }

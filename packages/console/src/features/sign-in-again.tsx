@@ -53,7 +53,7 @@ function Form({ onDone }: { onDone: () => void }) {
         Sign in
       </Button>
       <a href="/sign-in" className="link text-center text-sm">
-        Use another sign-in method or account (unsaved input is lost)
+        Use another sign-in method or account (unsaved input will be lost)
       </a>
     </form>
   )

@@ -23,24 +23,24 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
   const sum = usd(priced.reduce((sum, vm) => sum + (usdPerHour(vm.type) ?? vm.usd_per_hour ?? 0), 0))
   const isOne = vms.length === 1
   const scratch = vms.filter((vm) => vm.scratch_gb > 0)
-  if (action === 'RESET') return <p>Hard reset: unsaved data is lost. The VM keeps its GPUs.</p>
+  if (action === 'RESET') return <p>Hard reset: unsaved data will be lost. The VM will keep its GPUs.</p>
   if (action === 'START')
     return (
       <p>
-        {isOne ? 'The VM takes GPUs' : 'The VMs take GPUs'} again and {isOne ? 'costs' : 'cost'}{' '}
+        {isOne ? 'The VM' : 'The VMs'} will use GPUs again and cost{' '}
         <b className="figures font-medium text-ink">{sum}/h</b>.
       </p>
     )
   return (
     <>
       <p>
-        {isOne ? 'Its GPUs are released and the VM is' : 'GPUs are released and the VMs are'} no longer
-        billed: this saves <b className="figures font-medium text-ink">{sum}/h</b>. Disks and addresses are
-        kept.
+        {isOne ? 'Its GPUs will be released and the VM' : 'GPUs will be released and the VMs'} will no longer
+        be billed: this saves <b className="figures font-medium text-ink">{sum}/h</b>. Disks and addresses
+        will be kept.
       </p>
       {scratch.length > 0 && (
         <p className="mt-2">
-          <b className="font-medium text-ink">Local scratch data is lost</b>
+          <b className="font-medium text-ink">Local scratch data will be lost</b>
           {isOne
             ? '.'
             : ` on ${plural(scratch.length, 'VM')}: ${scratch.map(({ name }) => name).join(', ')}.`}

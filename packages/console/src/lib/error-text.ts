@@ -9,7 +9,7 @@ const advice: Partial<Record<ApiErrorCode, string>> = {
   payment_method_required: 'Ask an owner to add one in billing, then try again.',
   rate_limited: 'Wait a moment, then try again.',
   internal_error: 'Try again. If it still fails, send the request ID to the operator.',
-  unexpected_answer: 'A proxy may have answered, or the server has another version.',
+  unexpected_answer: 'A proxy may have responded, or the server may run a different version.',
 }
 
 /** The page repeats a failed read by itself, but never a change. */

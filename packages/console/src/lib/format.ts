@@ -109,14 +109,14 @@ export const changeText = (operationName: string, resourceType: string): string 
 /** Event types whose words do not follow from their name. */
 const eventTexts: Record<string, string> = {
   'operator.read': 'Viewed by operator',
-  'user.reset_mailed': 'Password reset link mailed',
+  'user.reset_mailed': 'Password reset link sent',
   'user.reset_offered': 'Password reset link created',
   'user.setup': 'First operator created',
   'user.totp_enabled': 'Two-factor authentication turned on',
   'user.totp_removed': 'Two-factor authentication turned off',
-  'vm.host_draining': 'Host of the VM will be taken out of service',
-  'vm.maintenance_cancelled': 'Maintenance of the host was cancelled',
-  'vm.maintenance_scheduled': 'Maintenance of the host is announced',
+  'vm.host_draining': 'Host will be taken out of service',
+  'vm.maintenance_cancelled': 'Host maintenance was cancelled',
+  'vm.maintenance_scheduled': 'Host maintenance was announced',
   'vm.shutoff': 'VM stopped',
   'vm.unreachable': 'VM unreachable: its host does not respond',
 }

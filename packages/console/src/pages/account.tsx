@@ -55,7 +55,7 @@ export function Account() {
             autoComplete="new-password"
             value={next}
             onChange={setNext}
-            hint="At least 8 characters. All other sessions are signed out."
+            hint="At least 8 characters. All other sessions will be signed out."
           />
           {change.error && <ErrorNote error={change.error} />}
           <div>

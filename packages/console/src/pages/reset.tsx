@@ -25,7 +25,7 @@ export function Reset() {
         code && !isTooShort(password) ? undefined : 'Open the link from the e-mail and enter a new password'
       }
       onSubmit={() => reset.mutate(undefined, { onSuccess: () => void navigate({ to: '/sign-in' }) })}
-      footer="All sessions are signed out. Two-factor authentication stays on."
+      footer="All sessions will be signed out. Two-factor authentication will stay on."
     >
       <NewPassword value={password} onChange={setPassword} />
     </EntryForm>

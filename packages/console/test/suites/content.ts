@@ -307,7 +307,7 @@ describe.skipIf(isBrowserMissing)('the content of the console', () => {
     await box.fill('stop near')
     await page.getByRole('option', { name: /Stop near-by/ }).waitFor()
     await box.press('Enter')
-    await dialog().getByText('Its GPUs are released').waitFor()
+    await dialog().getByText('Its GPUs will be released').waitFor()
     await dialog().getByRole('button', { name: 'Cancel' }).click()
     await dialog().waitFor({ state: 'detached' })
   })

@@ -320,7 +320,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const create = viewer.page.getByRole('button', { name: 'Create disk', disabled: true })
     await create.waitFor()
     await create.hover()
-    await viewer.page.getByText('This requires the role member. Your role is viewer.').waitFor()
+    await viewer.page.getByText('This requires the member role. Your role is viewer.').waitFor()
     await viewer.page.context().close()
   })
 })

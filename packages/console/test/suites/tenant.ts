@@ -283,7 +283,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     await dialog()
       .getByText(`this saves ${(kept.usd_per_hour! + other.usd_per_hour!).toFixed(2)} USD/h`)
       .waitFor()
-    await dialog().getByText('Local scratch data is lost on 1 VM: with-scratch.').waitFor()
+    await dialog().getByText('Local scratch data will be lost on 1 VM: with-scratch.').waitFor()
     const isFirst = `**/vms/${kept.id}`
     const conflict = { status: 409, json: { code: 'conflict', message: 'Another operation is in progress.' } }
     await page.route(isFirst, (route) =>
@@ -314,7 +314,7 @@ describe.skipIf(isBrowserMissing)('a tenant in the console', () => {
     }
     await act(
       'Start',
-      () => dialog().getByText('The VMs take GPUs again and cost 1.80 USD/h.').waitFor(),
+      () => dialog().getByText('The VMs will use GPUs again and cost 1.80 USD/h.').waitFor(),
       'Start 2',
     )
     await result('Started 2 VMs').waitFor()

@@ -270,7 +270,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.'),
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
   'ssh_key.created': sshKey('A public key was registered.'),
-  'ssh_key.deleted': sshKey('A registered key was removed; VMs that have it keep it.'),
+  'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have it keep it.'),
   'subnet.created': subnet('A subnet was created.', {
     cidr: '10.20.16.0/20',
     vpc_network_id: id('c01'),

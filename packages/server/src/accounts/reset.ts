@@ -41,7 +41,7 @@ export async function createResetCode(
 /** Mails a code if the address has an account, after the response, which is the same and takes the same time for all. */
 export async function forgotPassword(services: Services, visitor: Visitor, given: string): Promise<void> {
   if (!services.config.mail)
-    throw new Failure('conflict', 'This service does not send mail. Ask an operator for a reset link.')
+    throw new Failure('conflict', 'This service does not send e-mail. Ask an operator for a reset link.')
   const email = given.toLowerCase()
   await countAttempt(services, email, visitor.address)
   void services.database
@@ -58,7 +58,7 @@ export async function forgotPassword(services: Services, visitor: Visitor, given
         text: `A new password was requested for your account. Set it here within an hour:\n\n${resetUrl(services, code)}\n\nIf you did not request this, ignore this message.`,
       })
     })
-    .catch((err) => services.log.warn({ err }, 'password reset not mailed'))
+    .catch((err) => services.log.warn({ err }, 'password reset not sent'))
 }
 
 /** Browsers do not send what follows `#`, so no log has the code. */

@@ -140,11 +140,7 @@ const portText: Check<number> = (value, key) =>
 function readServer(value: unknown, flags: Flags, env: Environment): Config['server'] {
   const server = readSection(serverSection, value, 'server')
   if ((server.tlsCertFile === '') !== (server.tlsKeyFile === ''))
-    refuse(
-      'server.tls_cert_file',
-      server.tlsCertFile,
-      'requires tls_key_file, and tls_key_file requires tls_cert_file',
-    )
+    refuse('server.tls_cert_file', server.tlsCertFile, 'set both tls_cert_file and tls_key_file, or neither')
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
   return {

@@ -45,7 +45,8 @@ export async function changeClock(
   { mode, now, rate }: DevBody<'clockSet'>,
 ): Promise<DevClock> {
   if (mode === 'scaled' && rate === undefined) throw invalidField('rate', 'is required to scale the clock')
-  if (mode !== 'scaled' && rate !== undefined) throw invalidField('rate', 'is only for the mode scaled')
+  if (mode !== 'scaled' && rate !== undefined)
+    throw invalidField('rate', 'is allowed only with the mode scaled')
   if (now !== undefined) await advanceClock(workers, { to: now })
   const current = await findClock(workers.services.database)
   await setClock(workers.services.database, { mode, now: current.now, rate: rate ?? 1 })
@@ -120,4 +121,7 @@ async function waitForOperations({ services: { database } }: Workers, limit: num
 }
 
 const unsettled = (left: string[]) =>
-  new Failure('conflict', `The clock was moved, but this has not settled within 30 s: ${left.join(', ')}.`)
+  new Failure(
+    'conflict',
+    `The clock was moved, but the following did not finish within 30 s: ${left.join(', ')}.`,
+  )

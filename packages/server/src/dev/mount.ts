@@ -91,7 +91,7 @@ function requireLocal(request: FastifyRequest, { services }: Workers): void {
     !isLocalName ||
     (request.headers.origin !== undefined && !isOwnOrigin(request, services))
   )
-    throw new Failure('permission_denied', 'Only programs and pages of this machine may use /_dev.')
+    throw new Failure('permission_denied', 'Only programs and pages on this machine may use /_dev.')
 }
 
 function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevHandlers {

@@ -52,7 +52,10 @@ export async function changeImageLocations(
 export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<void> {
   const users = await countImageUsers(tx, id)
   if (users > 0)
-    throw new Failure('conflict', `${users} VMs use this image. Remove its locations to prevent new ones.`)
+    throw new Failure(
+      'conflict',
+      `${users} VMs use this image. Remove its locations to prevent new VMs from using it.`,
+    )
   const image = await removeImage(tx, id)
   if (!image) throw notFound('image')
   await emitImage(tx, by, 'image.deleted', image)

@@ -87,7 +87,7 @@ export function keepSession(
 /** SameSite protects against other sites; this check also protects against other origins of the same site. */
 function requireOwnOrigin(request: FastifyRequest, services: Services): void {
   if (!isOwnOrigin(request, services))
-    throw new Failure('permission_denied', 'Only the page of the console may call this.')
+    throw new Failure('permission_denied', 'Only the console may call this endpoint.')
 }
 
 /** Cookies ignore the port, so two services on one host name need different cookie names. */

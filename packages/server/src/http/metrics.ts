@@ -51,7 +51,7 @@ export class Metrics {
     count('commits', 'Transactions, single statements included.', () => traffic.commits)
     this.#counter(
       'slipway_log_dropped_lines_total',
-      'Log lines dropped because standard output did not take them.',
+      'Log lines dropped because standard output did not accept them.',
       () => logCounts.dropped,
     )
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)

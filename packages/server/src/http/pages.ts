@@ -116,7 +116,11 @@ function readPageToken(list: string, token: string | undefined): string | null {
   return cursor
 }
 
-const wrongPageToken = () => invalidParameter('page_token', 'is not a token of this list')
+const wrongPageToken = () =>
+  invalidParameter(
+    'page_token',
+    'is not a page token of this list; use the next_page_token of the previous response',
+  )
 
 const pageToken = (list: string, cursor: string) =>
   Buffer.from(`${digestOf(list, cursor)} ${cursor}`).toString('base64url')

@@ -112,7 +112,7 @@ export async function waitForCancelled({ operation, services }: Work): Promise<O
 export const quotaExceeded = ({ name, holder, available, requested }: QuotaShortage) =>
   new Failure(
     'quota_exceeded',
-    `quota exceeded: ${name} of the ${holder} has ${available} left and this needs ${requested}. Ask an operator for more, or delete something.`,
+    `quota exceeded: ${name} of the ${holder} has ${available} left, but this request needs ${requested}. Ask an operator for a higher quota, or delete resources.`,
   )
 
 /** Takes the amounts or throws the 403. Called last, so that the quota rows are locked for the shortest time. */
@@ -134,6 +134,6 @@ export async function requireOrganizationQuota(
   if (full)
     throw new Failure(
       'quota_exceeded',
-      `quota exceeded: ${full.name} of the organization are limited to ${full.max}. Ask an operator for more, or delete something.`,
+      `quota exceeded: ${full.name} of the organization are limited to ${full.max}. Ask an operator for a higher quota, or delete resources.`,
     )
 }

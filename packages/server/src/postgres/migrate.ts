@@ -55,7 +55,9 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
         `this data was written by a newer version of Slipway (schema ${current.version}, this version knows ${newest}): start that version, or use another data directory`,
       )
     if (current.version > 0 && current.version < firstVersion)
-      throw new OlderSchemaError('This data directory was made before 0.1.0. Use another one or delete it.')
+      throw new OlderSchemaError(
+        'This data directory was created by a version before 0.1.0. Use another data directory, or delete this one.',
+      )
     // A migration may take longer than any other statement. Keep-alive finds a peer that is gone.
     watch.remove(client)
     for (const { version, text } of known.filter((migration) => migration.version > current.version)) {

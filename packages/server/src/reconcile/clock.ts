@@ -25,10 +25,10 @@ export class ClockGuard {
     const longestMs = performance.now() - (this.#earlier?.askedAt ?? Number.NEGATIVE_INFINITY)
     const wentForwardMs = ms - (this.#earlier?.ms ?? ms) - longestMs
     this.#earlier = { ms, askedAt }
-    if (wentBackMs > 0) log.error({ ms: wentBackMs }, "PostgreSQL's clock went back")
+    if (wentBackMs > 0) log.error({ ms: wentBackMs }, "PostgreSQL's clock jumped back")
     const isForwardStep = wentForwardMs >= alertMs
     if (isForwardStep && (await recordForwardStep(database, wentForwardMs)))
-      log.error({ ms: wentForwardMs }, "PostgreSQL's clock went forward")
+      log.error({ ms: wentForwardMs }, "PostgreSQL's clock jumped forward")
     return !isForwardStep && wentBackMs === 0 && (sinceStepMs === null || sinceStepMs > holdMs)
   }
 }

@@ -63,7 +63,7 @@ export class Orphans {
     this.#seenSince.set(unknown.id, now)
     log.warn(
       unknown,
-      `unknown object: no VM or disk has this id; it is ${restored ? 'kept' : 'removed in an hour'}`,
+      `unknown object: no VM or disk has this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
     )
     return true
   }

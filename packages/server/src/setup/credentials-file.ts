@@ -36,7 +36,7 @@ export async function readCredentials(dataDir: string): Promise<Credentials | nu
   if (missing.length === 0) return content as Credentials
   const problem = content ? `it lacks ${missing.join(', ')}` : 'it is not a JSON object'
   throw new ConfigError(
-    `${path} is damaged: ${problem}. Restore it from a backup, or delete it: the next start then makes new passwords and keys for the demo and revokes the old ones`,
+    `${path} is damaged: ${problem}. Restore it from a backup, or delete it: at its next start, the server then creates new passwords and keys for the demo and revokes the old ones`,
   )
 }
 

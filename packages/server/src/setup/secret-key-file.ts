@@ -72,7 +72,7 @@ export async function loadSecretKey(
   const isMissing = !secretKeyFile && !(await fs.stat(path).catch(() => null))
   if (isMissing && neededKeyId !== undefined)
     throw new ConfigError(
-      `${path} does not exist, but the secrets of this database are encrypted with the secret key ${neededKeyId}. Restore the file from a backup, or copy it from another process of this database, or name it with SLIPWAY_SECRET_KEY_FILE`,
+      `${path} does not exist, but the secrets of this database are encrypted with the secret key ${neededKeyId}. Restore the file from a backup, or copy it from another process of this database, or set SLIPWAY_SECRET_KEY_FILE to its path`,
     )
   if (isMissing) await makeSecretKey(path)
   return new SecretKeyFile(path)

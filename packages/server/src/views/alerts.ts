@@ -40,7 +40,7 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   unreachable: ({ name }) =>
     `${name} is unreachable because its host does not report. It is not billed until the host is back.`,
   creation_failed: ({ name, detail }) =>
-    `${name} could not be created: ${sentence(detail.reason)} Nothing of it is left or billed. Create it again.`,
+    `${name} could not be created: ${sentence(detail.reason)} It left nothing behind, and nothing is billed. Create it again.`,
   maintenance: ({ name, detail }) =>
     `The host of ${name} in ${detail.location} has maintenance ${detail.has_begun ? 'since' : 'at'} ${minuteOf(detail.at)}${detail.note ? ` (${detail.note})` : ''}. ${howToLeave(detail)}`,
   draining: ({ name, detail }) =>
@@ -57,13 +57,13 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
     `Project "${name}" is at ${detail.percent}% of its monthly budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD.${detail.is_hard_stop ? ' At 100%, nothing new can be created or started.' : ''}`,
   clock: ({ detail }) =>
     Number(detail.seconds) > 0
-      ? `The clock of PostgreSQL went forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that: extend the TTL of those that must stay, and check the clock.`
-      : `The clock of PostgreSQL went back by ${duration(detail.seconds)}. The time of the service is ${duration(detail.ahead_seconds)} ahead of it and runs slower until both agree: check the clock.`,
+      ? `PostgreSQL's clock jumped forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that: extend the TTL of VMs that must stay, and check the clock.`
+      : `PostgreSQL's clock jumped back by ${duration(detail.seconds)}. The service's time is ${duration(detail.ahead_seconds)} ahead of it and runs slower until both agree: check the clock.`,
   location_unread: ({ name, detail }) =>
     `The engine of ${name} cannot be read: ${sentence(detail.problem)} VMs keep running; run slipway-server doctor.`,
   host_problem: ({ name, detail }) => `${name} in ${detail.location}: ${sentence(detail.problem)}`,
   host_lost: ({ name, detail }) =>
-    `${name} in ${detail.location} does not report. Repair it, or forget it if it is lost permanently.`,
+    `${name} in ${detail.location} does not report. Repair the host, or forget it if it is permanently lost.`,
   gpu_fault: ({ name, detail }) =>
     detail.state === 'gone'
       ? `${detail.model} at ${name} in ${detail.location} is missing from its host’s reports.`

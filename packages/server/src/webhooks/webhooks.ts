@@ -126,7 +126,7 @@ async function limitDirectDeliveries(tx: Tx, webhookId: string): Promise<void> {
   const retryAfterSeconds = Math.max(1, Math.ceil(60 - agoS))
   throw new Failure(
     'rate_limited',
-    `Limit: ${mostPerMinute} tests and replays per minute and webhook. Try again in ${retryAfterSeconds} s.`,
+    `Limit: ${mostPerMinute} tests and replays per minute for each webhook. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   )
 }

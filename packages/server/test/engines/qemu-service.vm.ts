@@ -40,7 +40,7 @@ test(
     expect(state).toBe('FAILED')
     expect(result).toMatchObject({ code: 'boot_failed' })
     expect((result as { message: string }).message).toMatch(
-      /SSH did not answer within 4 s.*console ends with/s,
+      /SSH did not respond within 4 s.*console ends with/s,
     )
     expect((await request('GET', `/vms/${operation.metadata.id}`)).status).toBe(404)
     expect(await qemuPids()).toEqual([])

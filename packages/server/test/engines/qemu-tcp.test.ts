@@ -104,7 +104,7 @@ test('a TCP connection to a guest that never responds is given up', async () => 
     () => {},
   )
   await vi.advanceTimersByTimeAsync(130_000)
-  expect(host.errored).toMatchObject({ message: 'the guest does not answer' })
+  expect(host.errored).toMatchObject({ message: 'the guest does not respond' })
 })
 
 /** Reads to the end without an iterator, which would destroy the connection while its other half may be in use. */

@@ -189,7 +189,7 @@ test('a failed VM creation raises an alert with its reason for a day, or until i
       resource_id,
       name,
       message: expect.stringMatching(
-        new RegExp(`^${name} could not be created: .+\\. Nothing of it is left or billed`),
+        new RegExp(`^${name} could not be created: .+\\. It left nothing behind, and nothing is billed`),
       ),
     })
   expect(await ofProject()).toEqual([alertOf(late, 'late'), alertOf(repeated, 'repeated')])

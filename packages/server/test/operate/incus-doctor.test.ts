@@ -45,11 +45,11 @@ test.concurrent.each([
   ['incus without a subcommand', ['incus'], /Usage: slipway-server incus init/, 2],
   ['join without an address', ['incus', 'join'], /Usage: slipway-server incus init/, 2],
   ['an address without a port', ['incus', 'init', '--address', '10.0.0.1'], /host and a port/, 2],
-  ['init without a daemon', ['incus', 'init', '--socket', '/nowhere/unix.socket'], /does not answer/, 1],
+  ['init without a daemon', ['incus', 'init', '--socket', '/nowhere/unix.socket'], /does not respond/, 1],
   [
     'join without a daemon',
     ['incus', 'join', '--address', '10.0.0.2:8443', '--socket', '/nowhere/unix.socket'],
-    /does not answer/,
+    /does not respond/,
     1,
   ],
 ])('%s fails with its reason', async (_name, args, reason, expected) => {

@@ -36,7 +36,7 @@ test('a VM is not pinned if it has more cores than the nodes of its GPUs, or if 
 test('the definition of an instance sets the nodes of its cores, and clears the previous ones', () => {
   const toml = '[[location]]\nname = "gpu-a"\nengine = "incus"\n'
   const [location] = loadConfig(['--config', 'slipway.toml'], {}, () => toml).locations
-  if (location?.engine !== 'incus') throw new Error('the location has another engine')
+  if (location?.engine !== 'incus') throw new Error('the location uses another engine')
   const ctx = { config: location.incus } as Parameters<typeof definitionOf>[0]
   const spec = {
     ...{ id: 'x', name: 'x', projectId: 'p', cpuCores: 12, memoryGb: 120, osDiskGib: 128, disks: [] },

@@ -32,7 +32,7 @@ test('a clock that jumps forward alerts operators before a VM expires because of
   expect(await clockAlerts()).toEqual([])
   await setAhead('1 hour')
   await service.server.reconciler.expiry()
-  expect(await clockAlerts()).toEqual([expect.stringMatching(/went forward by 3,\d{3} s/)])
+  expect(await clockAlerts()).toEqual([expect.stringMatching(/jumped forward by 3,\d{3} s/)])
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
   await service.sql(`UPDATE clock SET stepped_at = stepped_at - interval '16 minutes'`)
   await eventually(async () => (await service.call('vmGet', { params: { vm_id: id } })).status === 404)
@@ -53,7 +53,7 @@ test('a clock that jumps back does not move the time back, loses no usage, and a
   })
   await setAhead('0')
   expect(await now()).toBeGreaterThanOrEqual(before)
-  await eventually(async () => /went back by 3,\d{3} s/.test((await clockAlerts()).join()))
+  await eventually(async () => /jumped back by 3,\d{3} s/.test((await clockAlerts()).join()))
 
   await act(running, 'STOP')
   await act(stopped, 'START')

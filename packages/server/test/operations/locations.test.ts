@@ -164,6 +164,6 @@ test('the out_of_stock message says whether the location has such GPUs at all, a
   )
   await resources.newVm({ type: 'a40.4x', location: 'us-west1-a' })
   expect((await refusal('a40.1x')).message).toBe(
-    'a40.1x is out of stock in us-east1-a. Try again later in us-east1-a, us-west1-a.',
+    'a40.1x is out of stock in us-east1-a. Try again later in us-east1-a or us-west1-a.',
   )
 })

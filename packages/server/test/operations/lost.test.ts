@@ -339,7 +339,7 @@ test('a forgotten host releases everything, and does not count until it is regis
   const refused = await service.call('diskDelete', { params: { disk_id: disk } })
   expect(refused.body).toMatchObject({
     code: 'conflict',
-    message: expect.stringContaining('forgets the host'),
+    message: expect.stringContaining('declares the host lost'),
   })
   expect(await gpuStates(host.id)).toEqual(expect.arrayContaining(['claimed', 'quarantined']))
 

@@ -94,6 +94,8 @@ test('a schema from before the first release is refused in one line and not chan
   const [content, versions] = [await contentOf(query), await versionsOf(query)]
   const refusal = await migrate(url).catch((error) => error)
   expect(refusal).toBeInstanceOf(OlderSchemaError)
-  expect(refusal.message).toBe('This data directory was made before 0.1.0. Use another one or delete it.')
+  expect(refusal.message).toBe(
+    'This data directory was created by a version before 0.1.0. Use another data directory, or delete this one.',
+  )
   expect([await contentOf(query), await versionsOf(query)]).toEqual([content, versions])
 })

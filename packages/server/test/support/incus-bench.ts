@@ -370,7 +370,7 @@ export function incusConfig(incus: Record<string, unknown>): IncusConfig {
   const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\n`
   const config = loadConfig(['--config', 'slipway.toml'], {}, () => toml)
   const [location] = config.locations
-  if (location?.engine !== 'incus') throw new Error('the location has another engine')
+  if (location?.engine !== 'incus') throw new Error('the location uses another engine')
   return location.incus
 }
 

@@ -97,7 +97,7 @@ const members: (keyof DevFault)[] = [
 
 const list = command({
   name: 'list',
-  summary: 'list the faults in force, with how often they matched and acted',
+  summary: 'list the active faults, with how often they matched and acted',
   columns,
   examples: ['slipway dev fault list', 'slipway dev fault list -o json'],
   async run(cli) {

@@ -10,7 +10,7 @@ export const devReset = command<{ yes?: boolean }>({
   examples: ['slipway dev reset', 'slipway dev reset --yes'],
   async run(cli, { yes }) {
     const { apiUrl } = cli.settings
-    await confirmLoss(cli, `Delete everything of ${apiUrl} but the demo and its credentials?`, yes)
+    await confirmLoss(cli, `Delete everything at ${apiUrl} except the demo and its credentials?`, yes)
     await printOne(cli, await cli.levers.reset())
   },
 })

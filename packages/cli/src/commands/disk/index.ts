@@ -34,7 +34,7 @@ export const disk: GroupSpec = {
     deleteCommand(
       disks,
       async (cli, disk_id) => cli.client.diskDelete({ project_id: await cli.project(), disk_id }),
-      { loses: 'Everything on it is lost.', isOperation: true },
+      { loses: 'All data on it will be lost.', isOperation: true },
     ),
   ],
 }

@@ -15,11 +15,11 @@ export const deleteKeyCommand = (resource: Resource<AccessKey>, revoke: Revoke, 
     async (cli, key_id, { keepDescendants = false }) => {
       const { revoked_descendants = [] } = await revoke(cli, { key_id, revoke_descendants: !keepDescendants })
       if (revoked_descendants.length > 0)
-        cli.say(`Also revoked the keys that it created: ${revoked_descendants.join(', ')}.`)
+        cli.say(`Also revoked the keys that this key created: ${revoked_descendants.join(', ')}.`)
       return {}
     },
     {
       ...(group && { group }),
-      options: [{ flags: '--keep-descendants', description: 'keep the keys that it created valid' }],
+      options: [{ flags: '--keep-descendants', description: 'do not revoke the keys that this key created' }],
     },
   )

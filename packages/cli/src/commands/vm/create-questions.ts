@@ -77,7 +77,7 @@ async function askLocation(cli: Cli, offers: Offer[], type: string): Promise<str
   if (fitting.length === 1 && fitting[0]) return fitting[0].location
   return askChoice(
     cli,
-    'Where?',
+    'Which location?',
     fitting.map((offer) => ({ value: offer.location, hint: `${offer.quantity} free` })),
   )
 }

@@ -38,7 +38,7 @@ export const vm: GroupSpec = {
     deleteCommand(
       vms,
       async (cli, vm_id) => cli.client.vmDelete({ project_id: await cli.project(), vm_id }),
-      { loses: 'Its OS disk goes with it; data disks stay.', isOperation: true },
+      { loses: 'Its OS disk will also be deleted; data disks will be kept.', isOperation: true },
     ),
     vmLog,
     vmSsh,

@@ -27,7 +27,7 @@ export async function readPublicKey(cli: Cli, path: string): Promise<string> {
       ['Name the public one, which ends in .pub; `ssh-keygen -y -f FILE` prints it.'],
     )
   }
-  cli.say(`${path} is a private key and stays here; using ${beside}.`)
+  cli.say(`${path} is a private key and stays on this computer; using ${beside}.`)
   return readPublicKey(cli, beside)
 }
 
@@ -88,7 +88,7 @@ async function makeOrAskForKey(cli: Cli, folder: string): Promise<string> {
   // A private key without its public one is never overwritten.
   if (
     !existsSync(file) &&
-    (await askYes(cli, 'There is no SSH key in ~/.ssh. Make ~/.ssh/id_ed25519?', true))
+    (await askYes(cli, 'There is no SSH key in ~/.ssh. Create ~/.ssh/id_ed25519?', true))
   )
     return makeKey(cli, folder, file)
   const path = await askText(cli, 'Public key file', {
@@ -104,8 +104,8 @@ function makeKey(cli: Cli, folder: string, file: string): Promise<string> {
   const { status, error, stderr } = spawnSync('ssh-keygen', words, { encoding: 'utf8', env: cli.env })
   if (status !== 0) {
     const reason = error ? 'ssh-keygen is not installed' : stderr.trim()
-    throw new CliError('no_ssh', `No SSH key was made: ${reason}.`, exitCodes.error)
+    throw new CliError('no_ssh', `No SSH key was created: ${reason}.`, exitCodes.error)
   }
-  cli.say('Made the SSH key ~/.ssh/id_ed25519.')
+  cli.say('Created the SSH key ~/.ssh/id_ed25519.')
   return readPublicKey(cli, `${file}.pub`)
 }

@@ -60,7 +60,7 @@ export function howToConnect(vm: SshVm): string {
   const destination = sshDestination(vm)
   if (!destination) return `${vm.name} is running; it has no public address.`
   if (isSimulated(destination))
-    return `${vm.name} is running. It is simulated: no machine is behind it, so SSH does not connect.`
+    return `${vm.name} is running. It is simulated: there is no machine behind it, so SSH does not connect.`
   const { user, host, port } = destination
   return `ssh ${port === 22 ? '' : `-p ${port} `}${user}@${host}`
 }

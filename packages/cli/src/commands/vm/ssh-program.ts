@@ -28,7 +28,7 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
   if (isSimulated(destination)) {
     throw new CliError(
       'conflict',
-      `${vm.name} is simulated: no machine is behind ${destination.host}.`,
+      `${vm.name} is simulated: there is no machine behind ${destination.host}.`,
       exitCodes.conflict,
       ['Locations with the engine qemu or incus have real ones.'],
     )

@@ -52,7 +52,7 @@ export const vmTunnel = command<TunnelInput>({
       if (isOver()) return
       const address = `127.0.0.1:${localPort}`
       print(cli, remotePort === sshPort ? address : `http://${address}`)
-      cli.note(`leads to port ${remotePort} of ${vm.name} until Ctrl-C.`)
+      cli.note(`forwards to port ${remotePort} of ${vm.name} until you press Ctrl-C.`)
     })
   },
 })

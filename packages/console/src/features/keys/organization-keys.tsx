@@ -66,8 +66,8 @@ export function OrganizationKeys() {
           {...submitProps(revoke, revoking, () => setRevoking(null))}
         >
           <p>
-            Stops working immediately in every project of the organization, with the keys that it created.
-            Resources created with it are kept.
+            The key and the keys that it created will immediately stop working in every project of the
+            organization. Resources created with them will be kept.
           </p>
         </Confirm>
       )}

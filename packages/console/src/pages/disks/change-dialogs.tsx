@@ -66,7 +66,7 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       {...submitProps(remove, undefined, onClose)}
       nameToType={disk.name}
     >
-      <p>All data on this {sizeText(disk.size)} disk is permanently deleted.</p>
+      <p>All data on this {sizeText(disk.size)} disk will be permanently deleted.</p>
     </Confirm>
   )
 }

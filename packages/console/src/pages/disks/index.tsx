@@ -191,7 +191,8 @@ export function Disks() {
                 location: 'us-east1-a',
               })}
             >
-              A disk is kept when its VM is deleted. Many whole-host VMs can write to a shared volume at once.
+              A disk is kept when its VM is deleted. Many VMs whose type uses a whole host can write to a
+              shared volume at once.
             </Empty>
           ) : (
             <>
@@ -235,12 +236,12 @@ export function Disks() {
 /** Returns why a disk cannot be deleted; undefined if it can. */
 function deleteProblem(disk: Disk): string | undefined {
   if (disk.attached_to.some(({ vm_deleted }) => vm_deleted))
-    return 'Its VM was deleted while the host is down. Wait until the host is back.'
+    return 'Its VM was deleted while the host was down. Wait until the host is back.'
   return disk.attached_to.length > 0 ? 'Detach the disk first.' : protectionReason(disk)
 }
 
 /** A persistent disk that is attached read-write cannot be attached again. */
 const attachProblem = ({ type, attached_to }: Disk): string | undefined =>
   type === 'persistent-ssd' && attached_to.some(({ mode }) => mode === 'read-write')
-    ? 'The disk is attached to a VM. Detach it on the page of the VM first.'
+    ? 'The disk is attached to a VM. Detach it on the VM’s page first.'
     : undefined

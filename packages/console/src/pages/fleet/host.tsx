@@ -186,10 +186,10 @@ function HostActions({ host }: { host: Host }) {
         {...submitProps(drain, undefined, () => setAsked(''))}
       >
         <p>
-          The host accepts no new VMs.{' '}
+          The host will accept no new VMs.{' '}
           {vms.length === 0
             ? 'It has no VMs.'
-            : `The owners of its ${plural(vms.length, 'VM')} are notified by an event. No VM is stopped.`}
+            : `The owners of its ${plural(vms.length, 'VM')} will be notified by an event. No VM will be stopped.`}
         </p>
       </Confirm>
       <Confirm
@@ -200,9 +200,9 @@ function HostActions({ host }: { host: Host }) {
         {...submitProps(forget, undefined, () => setAsked(''))}
       >
         <p>
-          Only for a host that will not come back. OS disks of its {plural(vms.length, 'VM')} and the data
-          disks on this host are permanently lost. Reports of the host are refused until it is registered
-          again.
+          Use this only for a host that will not come back. The OS disks of its {plural(vms.length, 'VM')} and
+          the data disks on this host will be permanently lost. Reports from the host will be rejected until
+          it is registered again.
         </p>
       </Confirm>
       <Confirm
@@ -212,7 +212,7 @@ function HostActions({ host }: { host: Host }) {
         action="Remove host"
         {...submitProps(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
-        <p>The host and its GPUs are removed from the fleet. You can register the host again.</p>
+        <p>The host and its GPUs will be removed from the fleet. You can register the host again later.</p>
       </Confirm>
     </>
   )

@@ -166,7 +166,7 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       action="Remove image"
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>New VMs can no longer use this image. Existing VMs are kept.</p>
+      <p>New VMs will not be able to use this image. Existing VMs will be kept.</p>
     </Confirm>
   )
 }

@@ -166,7 +166,7 @@ export function FleetOperations() {
           action="Abandon operation"
           {...submitProps(abandon, abandoning, () => setAbandoning(null))}
         >
-          <p>The operation ends as failed. Resources that it could not remove may need manual cleanup.</p>
+          <p>The operation will end as failed. Resources that it could not remove may need manual cleanup.</p>
         </Confirm>
       )}
     </FleetPage>

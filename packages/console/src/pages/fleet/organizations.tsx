@@ -52,8 +52,9 @@ export function Organizations() {
   const suspensionText = (
     <div className="flex flex-col gap-3">
       <p>
-        Its members and keys immediately lose access to everything except billing. Its VMs keep running and
-        are billed, unless you stop them too. Restoring the organization does not start stopped VMs.
+        Its members and keys will immediately lose access to everything except billing. Its VMs will keep
+        running and be billed, unless you stop them too. Restoring the organization will not start stopped
+        VMs.
       </p>
       <CheckField label="Stop its VMs" isChecked={stopsVms} onChange={setStopsVms} />
     </div>

@@ -105,8 +105,8 @@ export function Prices() {
         {...submitProps(save, undefined, isDone)}
       >
         <p>
-          The new prices apply to all organizations immediately, including running VMs. Past usage keeps its
-          price.
+          The new prices will apply to all organizations immediately, including running VMs. Past usage keeps
+          its price.
         </p>
         <ul className="mt-2 text-ink">
           {changed.map(({ name }) => (

@@ -75,7 +75,7 @@ export function Users() {
                 suspend,
                 nameOf: ({ email }) => email,
                 words:
-                  'The user is signed out everywhere immediately. Keys that the user created stop working.',
+                  'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
                 whyNot,
               }),
             ]}

@@ -89,7 +89,7 @@ export function AccessKeys() {
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
         >
-          <p>Stops working immediately. Its VMs are kept.</p>
+          <p>The key will stop working immediately. VMs that it created will be kept.</p>
         </Confirm>
       )}
     </Page>

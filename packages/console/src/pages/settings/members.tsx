@@ -201,7 +201,7 @@ export function Members() {
           action={`Change to ${demoted.role}`}
           {...submitProps(change, demoted, () => setDemoted(null))}
         >
-          <p>Keys of the organization that they created and that need a higher role are revoked.</p>
+          <p>Organization keys that they created and that need a higher role will be revoked.</p>
           {keysChoice}
         </Confirm>
       )}
@@ -214,7 +214,8 @@ export function Members() {
           {...submitProps(remove, removing, () => setRemoving(null))}
         >
           <p>
-            The member immediately loses access to all projects of the organization. Their resources are kept.
+            The member will immediately lose access to all projects of the organization. Their resources will
+            be kept.
           </p>
           {removing.state === 'active' && keysChoice}
         </Confirm>

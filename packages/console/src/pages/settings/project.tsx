@@ -84,8 +84,8 @@ export function ProjectSettings() {
         nameToType={project.name}
       >
         <p>
-          Its networks, firewall rules, keys and webhooks are permanently deleted. Invoices and the audit log
-          are kept.
+          Its networks, firewall rules, keys and webhooks will be permanently deleted. Invoices and the audit
+          log will be kept.
         </p>
       </Confirm>
     </Page>

@@ -102,8 +102,8 @@ export function SshKeys() {
           {...submitProps(remove, removing, () => setRemoving(null))}
         >
           <p>
-            New VMs can no longer use this key. Existing VMs still accept it until you remove it from their{' '}
-            <span className="mono">authorized_keys</span> file.
+            New VMs will not be able to use this key. Existing VMs will still accept it until you remove it
+            from their <span className="mono">authorized_keys</span> file.
           </p>
         </Confirm>
       )}

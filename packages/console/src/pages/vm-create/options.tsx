@@ -26,7 +26,7 @@ export function Options({ draft, onChange }: OptionsProps) {
       </div>
       <CheckField
         label="Deletion protection"
-        hint="It cannot be deleted while this is on."
+        hint="Prevents deletion while it is on."
         isChecked={draft.isProtected}
         onChange={(isProtected) => onChange({ isProtected })}
       />

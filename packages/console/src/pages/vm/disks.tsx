@@ -104,10 +104,10 @@ function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onClose: ()
       {isRunning ? (
         <>
           <p>
-            {vm.name} is running, and the disk is removed immediately.{' '}
+            {vm.name} is running, and the disk will be removed immediately.{' '}
             {disk.mode === 'read-only'
-              ? 'Programs that read from it fail.'
-              : 'Data that the VM has not written yet is lost, and the file system can be damaged.'}{' '}
+              ? 'Programs that read from it will fail.'
+              : 'Data that the VM has not written yet will be lost, and the file system may be damaged.'}{' '}
             <b className="font-medium text-ink">Unmount the disk first.</b>
           </p>
           <p className="mt-3 mb-1">
@@ -116,7 +116,7 @@ function DetachDialog({ vm, disk, onClose }: { vm: Vm; disk: VmDisk; onClose: ()
           <CommandTabs label="Commands to run in the VM" lines={[['Shell', unmountCommands(disk)]]} />
         </>
       ) : (
-        <p>The VM is stopped. The disk and its data are kept, and you can attach it again.</p>
+        <p>The VM is stopped. The disk and its data will be kept, and you can attach it again.</p>
       )}
     </Confirm>
   )

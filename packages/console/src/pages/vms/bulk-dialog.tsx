@@ -119,7 +119,9 @@ function Effects({ what, targets, leftOut }: { what: BulkName; targets: Vm[]; le
     <>
       {what === 'start' && <ActionEffects action="START" vms={targets} />}
       {what === 'stop' && <ActionEffects action="STOP" vms={targets} />}
-      {what === 'delete' && <p>OS disks and addresses are permanently deleted. Data disks are kept.</p>}
+      {what === 'delete' && (
+        <p>OS disks and addresses will be permanently deleted. Data disks will be kept.</p>
+      )}
       {leftOut > 0 && (
         <p className="mt-2">
           {plural(leftOut, 'selected VM')} {leftOut === 1 ? 'is' : 'are'} {leftOutText[what]} and will be kept

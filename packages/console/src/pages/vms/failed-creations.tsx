@@ -34,7 +34,10 @@ export function FailedCreations({ projectId, vms }: { projectId: string; vms: Vm
   )
   if (shown.length === 0) return null
   return (
-    <Section title="Failed creations" about="Of the last 24 hours. Nothing of them is left or billed.">
+    <Section
+      title="Failed creations"
+      about="From the last 24 hours. They left nothing behind, and nothing is billed."
+    >
       <ul className="card divide-y divide-line">
         {shown.map((operation) => {
           const { name, type, location } = requestOf(operation)

@@ -15,7 +15,7 @@ export class Queue {
     if (this.#free > 0) this.#free--
     else {
       if (this.#waiting.length >= this.#mostWaiting)
-        throw new Failure('rate_limited', 'Too many sign-ins at this moment. Try again in 1 s.', {
+        throw new Failure('rate_limited', 'Too many concurrent sign-ins. Try again in 1 s.', {
           retryAfterSeconds: 1,
         })
       await new Promise<void>((resolve) => this.#waiting.push(resolve))

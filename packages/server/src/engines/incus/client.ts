@@ -225,7 +225,7 @@ export class IncusClient {
     if (!response)
       throw new EngineError(
         'unavailable',
-        `Incus answered ${method} ${path} with status ${status} and no JSON`,
+        `Incus responded to ${method} ${path} with status ${status} and no JSON`,
       )
     if (response.type === 'error') throw new IncusError(response.error_code || status, response.error)
     return { response, etag }
@@ -286,7 +286,7 @@ export class IncusClient {
     const advice = adviceOf(failure)
     throw new EngineError(
       'unavailable',
-      `Incus does not answer ${method} ${path}: ${message}${advice && ` (${advice})`}`,
+      `Incus does not respond to ${method} ${path}: ${message}${advice && ` (${advice})`}`,
       { cause: failure },
     )
   }

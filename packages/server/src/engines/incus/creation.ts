@@ -37,7 +37,7 @@ export async function ensureInstance(
     throw error
   })
   const created = await changeInstance(ctx, id, call)
-  if (!created) throw new EngineError('unavailable', `${id} does not exist after its creation`)
+  if (!created) throw new EngineError('unavailable', `${id} does not exist after it was created`)
   return created
 }
 

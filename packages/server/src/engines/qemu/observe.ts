@@ -50,8 +50,8 @@ export async function observe(ctx: QemuContext, id: string): Promise<Observed | 
       ? ' (emulated, without KVM: a full distribution may need a longer boot_timeout_s)'
       : ''
   const problem = (await ctx.records.isMarked(id, 'stranger', run))
-    ? `SSH did not answer with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another key`
-    : `SSH did not answer within ${ctx.options.bootTimeoutS} s`
+    ? `SSH did not respond with the host key of this VM within ${ctx.options.bootTimeoutS} s, but with another key`
+    : `SSH did not respond within ${ctx.options.bootTimeoutS} s`
   const detail = `${problem}${advice}; the serial console ends with:\n${serial}`
   return { ...seen, power: 'crashed', detail }
 }

@@ -340,7 +340,7 @@ const hasReached = (action: PowerAction, now: VmStatus['power']) =>
   (action === 'shutdown' && now === 'stopping')
 
 const stale = (id: string) => new EngineError('stale', `${id} has a newer generation`)
-const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not answer`)
+const hostAway = (host: string) => new EngineError('unavailable', `the host ${host} does not respond`)
 
 async function requireCurrent(id: string, written: Promise<unknown>): Promise<void> {
   if (!(await written)) throw stale(id)

@@ -65,6 +65,6 @@ async function requireKept({ tx }: Context<EventRoutes>, after: number): Promise
   if (after > 0 && after < (await findEventBounds(tx)).pruned)
     throw new Failure(
       'invalid_argument',
-      'Some events after this position were deleted after 90 days. Use after=0 to list the remaining ones.',
+      'Some events after this position were deleted after 90 days. Use after=0 to list the remaining events.',
     )
 }

@@ -81,7 +81,7 @@ export class InFlight {
   #refusal(): Failure {
     return new Failure(
       'rate_limited',
-      `Too many requests at once. Limit: ${this.#mostRunning} per organization, and ${this.#mostWaiting} that wait. Try again in 1 s.`,
+      `Too many concurrent requests. Limit per organization: ${this.#mostRunning} running and ${this.#mostWaiting} waiting. Try again in 1 s.`,
       { retryAfterSeconds: 1 },
     )
   }

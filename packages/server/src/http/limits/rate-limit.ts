@@ -50,7 +50,7 @@ export class RateLimiter {
     if (bucket.isAllowed) return
     this.#setHeaders(bucket.tokens, reply)
     const seconds = this.#secondsUntilNext(bucket)
-    throw new Failure('rate_limited', `Too many requests of the organization. Try again in ${seconds} s.`, {
+    throw new Failure('rate_limited', `Too many requests from the organization. Try again in ${seconds} s.`, {
       retryAfterSeconds: seconds,
     })
   }

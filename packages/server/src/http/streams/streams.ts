@@ -91,7 +91,10 @@ export class EventStreams {
   ): Promise<void> {
     for (const name of ['page_token', 'after'] as const)
       if (query[name] !== undefined)
-        throw new Failure('invalid_argument', `${name} is for lists. Streams continue after Last-Event-ID.`)
+        throw new Failure(
+          'invalid_argument',
+          `${name} is only for lists. A stream continues after Last-Event-ID.`,
+        )
     const wanted = readPosition(request.headers['last-event-id'])
     // A stream without a position begins after every event that was committed before the request.
     if (wanted === null) await stampEvents(this.#database, true)

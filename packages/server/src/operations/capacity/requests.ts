@@ -143,7 +143,7 @@ async function hostOfDisks(tx: Tx, catalogue: CatalogueCache, by: By, vm: VmBody
   await requireFree(tx, disks)
   const hosts = location.storage === 'local' ? hostsOf(disks) : []
   if (hosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
+    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
   return hosts[0] ?? null
 }
 

@@ -69,7 +69,7 @@ export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | 
     if (isExclusive && holder && (mode === 'read-write' || holder.mode === 'read-write'))
       throw attachedElsewhere(disk, holder)
     if (hostId && disk.host_id && disk.host_id !== hostId)
-      throw new Failure('conflict', `The disk ${disk.name} is on another host than the VM.`)
+      throw new Failure('conflict', `The disk ${disk.name} is not on the same host as the VM.`)
     await requireIdle(tx, disk.id, `The disk ${disk.name}`)
   }
 }
@@ -82,7 +82,7 @@ export function attachedElsewhere(
   return new Failure(
     'conflict',
     is_vm_deleted
-      ? `The disk ${disk.name} was attached to VM ${vm_id}, which was deleted while its host was down. The disk becomes available when the host is up again, or when an operator forgets the host.`
+      ? `The disk ${disk.name} was attached to VM ${vm_id}, which was deleted while its host was down. The disk becomes available when the host is up again, or when an operator declares the host lost.`
       : `The disk ${disk.name} is attached to VM ${vm_id} as ${mode}. Detach it first.`,
   )
 }

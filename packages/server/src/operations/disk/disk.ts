@@ -47,14 +47,17 @@ export async function removeDisk(work: Work): Promise<void> {
   const engine = engineAt(work.services, disk.location)
   await engine.removeDisk(diskSpec(disk), callOf(work))
   if (await engine.inspectDisk(diskSpec(disk), work.signal))
-    throw new EngineError('unavailable', 'the engine still reports the disk after its removal')
+    throw new EngineError('unavailable', 'the engine still reports the disk after it was removed')
 }
 
 /** Verifies by inspection that the engine has made or grown the disk. */
 export async function requireSize(engine: Engine, disk: DiskSpec, work: Work): Promise<void> {
   const sizeGib = (await engine.inspectDisk(disk, work.signal))?.sizeGib ?? 0
   if (sizeGib < disk.sizeGib)
-    throw new EngineError('unavailable', `the engine reports the disk with ${sizeGib} of ${disk.sizeGib} GiB`)
+    throw new EngineError(
+      'unavailable',
+      `the engine reports a disk of ${sizeGib} GiB, expected ${disk.sizeGib} GiB`,
+    )
 }
 
 export async function meterDisk(tx: Tx, disk: DiskRow, sizeGib: number): Promise<void> {

@@ -19,7 +19,7 @@ export function checkPorts(rule: RuleParts, sent: RuleParts = rule): void {
     if (rule[field]?.length && rule.protocols?.every((protocol) => protocol === 'icmp'))
       throw field in sent
         ? invalidField(field, 'must be empty when the only protocol is icmp')
-        : invalidField('protocols', `must contain tcp or udp, since ${field} is not empty`)
+        : invalidField('protocols', `must contain tcp or udp, because ${field} is not empty`)
 }
 
 export function checkEndpointForms(rule: { sources?: Endpoint[]; destinations?: Endpoint[] }): void {

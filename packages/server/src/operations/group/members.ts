@@ -137,7 +137,7 @@ async function admit(
   const addresses = await Promise.all(readAddresses)
   if (!isRangeFree) throw await noRange(tx, catalogue, first)
   if (diskHosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
+    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
   if (placements.length < numbers.length) {
     const missing = { fits: placements.length, count: numbers.length, mayMove }
     throw await notAllFit(tx, catalogue, first, group.placement_policy, missing)

@@ -20,7 +20,10 @@ export async function beginVmAction(
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
   if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))
-    throw new Failure('conflict', `${action} requires the VM in ${from.join(' or ')}; it is in ${vm.state}.`)
+    throw new Failure(
+      'conflict',
+      `${action} requires the VM to be in ${from.join(' or ')}; it is in ${vm.state}.`,
+    )
   return beginOperation(tx, by, definition, {
     resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),

@@ -81,7 +81,7 @@ export async function admitVmCreate(
   const addresses = await readAddresses
   if (!isRangeFree) throw await noRange(tx, catalogue, plan)
   if (diskHosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot have them all.')
+    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
   const reserved = hasReservations && !hold ? await placeReserved(tx, by, plan) : undefined
   const placement = reserved ?? (await lockHost)
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)

@@ -12,7 +12,7 @@ export function requireDiskChangeState(vm: VmRow): void {
   if (!vmDiskChangeStates.includes(vm.state))
     throw new Failure(
       'conflict',
-      `A change of disks requires the VM in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
+      `A change of disks requires the VM to be in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
     )
 }
 
@@ -26,7 +26,10 @@ export async function attachAll(work: Work): Promise<Outcome> {
   for (const disk of disks) await engine.attachDisk(refOf(vm), disk, callOf(work))
   const attached = (await engine.inspectVm(refOf(vm), work.signal))?.diskIds ?? []
   if (!disks.every(({ id }) => attached.includes(id)))
-    throw new EngineError('unavailable', 'the engine does not report the disks after their attachment')
+    throw new EngineError(
+      'unavailable',
+      'the engine does not report the disks as attached after attaching them',
+    )
   return next()
 }
 

@@ -69,5 +69,5 @@ const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
 /** Waiting helps only where a host could run the VM if other VMs left it. */
 const retryHint = (offering: string[]) =>
   offering.length > 0
-    ? `Try again later in ${offering.join(', ')}.`
+    ? `Try again later in ${offering.join(' or ')}.`
     : 'No location has such a host in service. Choose another type.'

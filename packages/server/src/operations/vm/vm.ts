@@ -53,7 +53,7 @@ export async function removeVm(work: Work, vm: VmRow): Promise<void> {
   const engine = engineAt(work.services, vm.location)
   await engine.removeVm(refOf(vm), callOf(work))
   if (await engine.inspectVm(refOf(vm), work.signal))
-    throw new EngineError('unavailable', 'the engine still reports the VM after its removal')
+    throw new EngineError('unavailable', 'the engine still reports the VM after it was removed')
   await removeNewDisks(work, vm)
 }
 

@@ -22,7 +22,7 @@ export async function exclusively<T>(dataDir: string, secret: string, work: () =
   while (!release) {
     if (Date.now() > deadline)
       throw new EmbeddedError(
-        `another server holds the lock on ${dataDir} for more than ${timeoutMs / 1000} s: look for a start that hangs`,
+        `another server has held the lock on ${dataDir} for more than ${timeoutMs / 1000} s: look for a server process that hangs while it starts`,
       )
     await delay(pollMs)
     release = await acquire()

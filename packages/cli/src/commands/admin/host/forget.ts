@@ -15,7 +15,7 @@ export const adminHostForget = command<{ ref: string; yes?: boolean }>({
   ],
   async run(cli, { ref, yes }) {
     const host_id = await idOf(cli, hosts, ref)
-    const loses = 'Its VMs lose their OS disks, and the disks that live on it are deleted.'
+    const loses = 'Its VMs will lose their OS disks, and the disks on this host will be deleted.'
     await confirmLoss(cli, `Forget ${ref}? ${loses}`, yes)
     await printOne(cli, await cli.operator.adminHostForget({ host_id }), hosts.fields)
   },

@@ -10,7 +10,7 @@ export const adminOperationAbandon = command<{ operation: string; yes?: boolean 
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [`slipway admin operation abandon ${operations.example} --yes`],
   async run(cli, { operation, yes }) {
-    await confirmLoss(cli, `Give ${operation} up? What it could not undo is left to you.`, yes)
+    await confirmLoss(cli, `Abandon ${operation}? You will have to clean up what it could not undo.`, yes)
     await printOne(cli, await cli.operator.adminOperationAbandon({ operation_id: operation }))
   },
 })

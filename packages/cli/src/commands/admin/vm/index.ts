@@ -47,7 +47,7 @@ export const adminVm: GroupSpec = {
         await cli.operator.adminVmDelete({ vm_id })
         return {}
       },
-      { group: 'admin', loses: 'It is a tenant’s; its OS disk goes with it.' },
+      { group: 'admin', loses: 'It belongs to a tenant. Its OS disk will also be deleted.' },
     ),
   ],
 }

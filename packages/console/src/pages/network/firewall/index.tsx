@@ -150,8 +150,8 @@ function Rules({ title, rules, projectId, whyNot, decisiveId, onEdit }: RulesPro
           {...submitProps(remove, deleting, () => setDeleting(null))}
         >
           <p>
-            This rule no longer applies: “{ruleText(deleting, nameOf)}”. Connections that depend on it are
-            interrupted.
+            This rule will no longer apply: “{ruleText(deleting, nameOf)}”. Connections that depend on it will
+            be interrupted.
           </p>
         </Confirm>
       )}

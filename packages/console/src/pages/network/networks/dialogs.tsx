@@ -110,7 +110,7 @@ export function DeleteDialog({
       action={network ? 'Delete network' : 'Delete subnet'}
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>Firewall rules that refer to it no longer match any traffic.</p>
+      <p>Firewall rules that refer to it will no longer match any traffic.</p>
     </Confirm>
   )
 }

@@ -29,7 +29,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   })
   const rotate = useAction({
     run: () => client.webhookRotateSecret(target),
-    done: () => 'Secret rotated. The old secret also signs for 24 hours.',
+    done: () => 'Secret rotated. For 24 hours, deliveries are also signed with the old secret.',
   })
   const remove = useAction({
     run: () => client.webhookDelete(target),
@@ -63,7 +63,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
         action="Delete webhook"
         {...submitProps(remove, undefined, () => history.back())}
       >
-        <p>Slipway sends no more events to {webhook.url}. Pending deliveries are dropped.</p>
+        <p>Slipway will stop sending events to {webhook.url}. Pending deliveries will be dropped.</p>
       </Confirm>
     </>
   )

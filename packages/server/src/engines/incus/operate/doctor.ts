@@ -109,7 +109,7 @@ function unreachable(error: Error, address: string, isLocal: boolean): Finding {
       )
     : missing(
         'daemon',
-        `Incus does not answer at ${address}: ${message}`,
+        `Incus does not respond at ${address}: ${message}`,
         'run systemctl status incus on the members, and check that port 8443 is open from here',
       )
 }

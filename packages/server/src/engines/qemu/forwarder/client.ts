@@ -79,7 +79,7 @@ export class ForwarderClient {
       const timer = setTimeout(() => {
         this.#waiting.delete(id)
         socket.destroy()
-        reject(new EngineError('unavailable', `the forwarder did not answer within ${limitMs} ms`))
+        reject(new EngineError('unavailable', `the forwarder did not respond within ${limitMs} ms`))
       }, limitMs)
       this.#waiting.set(id, { resolve: (result) => resolve(result as T), reject, timer })
       socket.write(`${JSON.stringify({ id, ...request })}\n`)

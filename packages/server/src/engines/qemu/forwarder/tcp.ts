@@ -279,7 +279,7 @@ export class TcpConnection extends Duplex {
       this.#retry = null
       if (this.destroyed) return
       if (Date.now() - this.#progressAtMs > giveUpMs) {
-        this.destroy(new Error('the guest does not answer'))
+        this.destroy(new Error('the guest does not respond'))
         return
       }
       this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs)

@@ -69,6 +69,6 @@ function requireWholeGroup(gpu: SysfsGpu, given: string[]): void {
   if (left.length > 0)
     throw new EngineError(
       'rejected',
-      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}, so they can only go to one VM together`,
+      `GPU ${gpu.pciAddress} shares IOMMU group ${gpu.iommuGroup} with ${left.join(', ')}, so they can only be assigned to one VM together`,
     )
 }

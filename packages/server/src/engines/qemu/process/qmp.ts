@@ -24,7 +24,7 @@ export async function withQmp<T>(
   talk: (qmp: QmpSession) => Promise<T>,
 ): Promise<T> {
   const socket = await connectUnix(socketPath, timeoutMs).catch((cause: Error) => {
-    const message = `QEMU's control socket does not answer: ${lastWords(cause.message)}`
+    const message = `QEMU's control socket does not respond: ${lastWords(cause.message)}`
     throw new EngineError('unavailable', message, { cause })
   })
   const session = new QmpSession(socket, timeoutMs)
