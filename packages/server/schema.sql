@@ -720,6 +720,7 @@ CREATE TABLE vms (
   group_number integer,
   booted_at timestamp with time zone,
   booted_ssh_destination text DEFAULT ''::text NOT NULL,
+  reservation_id uuid,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -729,6 +730,7 @@ CREATE TABLE vms (
   CONSTRAINT vms_network_id_fkey FOREIGN KEY (network_id) REFERENCES networks(id),
   CONSTRAINT vms_subnet_id_fkey FOREIGN KEY (subnet_id) REFERENCES subnets(id),
   CONSTRAINT vms_group_id_fkey FOREIGN KEY (group_id) REFERENCES instance_groups(id),
+  CONSTRAINT vms_reservation_id_fkey FOREIGN KEY (reservation_id) REFERENCES reservations(id),
   CONSTRAINT vms_os_disk_gib_check CHECK (os_disk_gib >= 128 AND os_disk_gib <= 2048),
   CONSTRAINT vms_on_expiry_check CHECK (on_expiry = ANY (ARRAY['stop'::text, 'delete'::text])),
   CONSTRAINT vms_check CHECK ((public_address IS NULL) = (public_address_id IS NULL)),
@@ -744,6 +746,7 @@ CREATE INDEX vms_expiring ON vms USING btree (expires_at) WHERE expires_at IS NO
 CREATE INDEX vms_ghosts ON vms USING btree (id) WHERE deleted_at IS NOT NULL;
 CREATE INDEX vms_by_group ON vms USING btree (group_id) WHERE group_id IS NOT NULL;
 CREATE UNIQUE INDEX vms_group_number ON vms USING btree (group_id, group_number) WHERE deleted_at IS NULL AND group_id IS NOT NULL;
+CREATE INDEX vms_by_reservation ON vms USING btree (reservation_id) WHERE reservation_id IS NOT NULL;
 
 -- Persistent disks and shared volumes. OS disks belong to their VM and are not listed here.
 CREATE TABLE disks (
@@ -876,8 +879,8 @@ CREATE TABLE prices (
   unit text NOT NULL,
   usd numeric NOT NULL,
   CONSTRAINT prices_pkey PRIMARY KEY (product_name, valid_from),
-  CONSTRAINT prices_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text])),
-  CONSTRAINT prices_usd_check CHECK (usd >= 0::numeric)
+  CONSTRAINT prices_usd_check CHECK (usd >= 0::numeric),
+  CONSTRAINT prices_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text]))
 );
 
 CREATE FUNCTION ms_between(since timestamp with time zone, until timestamp with time zone)
@@ -928,12 +931,13 @@ CREATE TABLE usage_intervals (
   quantity bigint NOT NULL,
   period tstzrange NOT NULL,
   earlier_usd_ms numeric DEFAULT 0 NOT NULL,
+  reservation_id uuid,
   CONSTRAINT usage_intervals_pkey PRIMARY KEY (id),
   CONSTRAINT usage_intervals_no_overlap EXCLUDE USING gist (resource_id WITH =, period WITH &&),
   CONSTRAINT usage_intervals_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
-  CONSTRAINT usage_intervals_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text])),
   CONSTRAINT usage_intervals_quantity_check CHECK (quantity > 0),
-  CONSTRAINT usage_intervals_period_check CHECK (NOT isempty(period) AND lower_inc(period) AND NOT upper_inc(period))
+  CONSTRAINT usage_intervals_period_check CHECK (NOT isempty(period) AND lower_inc(period) AND NOT upper_inc(period)),
+  CONSTRAINT usage_intervals_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
 );
 CREATE INDEX usage_intervals_open ON usage_intervals USING btree (resource_id) WHERE upper_inf(period);
 CREATE INDEX usage_intervals_by_resource ON usage_intervals USING btree (resource_id, id);
@@ -1083,9 +1087,9 @@ CREATE TABLE usage_days (
   cost_usd_ms numeric,
   CONSTRAINT usage_days_pkey PRIMARY KEY (project_id, day, location, product_name),
   CONSTRAINT usage_days_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
-  CONSTRAINT usage_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text])),
   CONSTRAINT usage_days_quantity_ms_check CHECK (quantity_ms > 0),
-  CONSTRAINT usage_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric)
+  CONSTRAINT usage_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric),
+  CONSTRAINT usage_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
 );
 
 -- The usage of usage_days by resource, with the name and labels that the resource had when the day was closed.
@@ -1102,9 +1106,9 @@ CREATE TABLE usage_resource_days (
   cost_usd_ms numeric,
   CONSTRAINT usage_resource_days_pkey PRIMARY KEY (project_id, day, resource_id, product_name),
   CONSTRAINT usage_resource_days_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
-  CONSTRAINT usage_resource_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text])),
   CONSTRAINT usage_resource_days_quantity_ms_check CHECK (quantity_ms > 0),
-  CONSTRAINT usage_resource_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric)
+  CONSTRAINT usage_resource_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric),
+  CONSTRAINT usage_resource_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
 );
 
 -- Days whose usage is final. Days are closed in order.
@@ -1154,9 +1158,9 @@ CREATE TABLE invoice_lines (
   CONSTRAINT invoice_lines_pkey PRIMARY KEY (invoice_id, project_id, product_name),
   CONSTRAINT invoice_lines_invoice_id_fkey FOREIGN KEY (invoice_id) REFERENCES invoices(id) ON DELETE CASCADE,
   CONSTRAINT invoice_lines_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
-  CONSTRAINT invoice_lines_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text])),
   CONSTRAINT invoice_lines_quantity_ms_check CHECK (quantity_ms > 0::numeric),
-  CONSTRAINT invoice_lines_usd_cents_check CHECK (usd_cents >= 0)
+  CONSTRAINT invoice_lines_usd_cents_check CHECK (usd_cents >= 0),
+  CONSTRAINT invoice_lines_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text]))
 );
 
 -- Monthly budgets of projects.
@@ -1756,3 +1760,41 @@ CREATE TABLE capacity_turns (
   CONSTRAINT capacity_turns_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT capacity_turns_location_family_fkey FOREIGN KEY (location, family) REFERENCES capacity_lanes(location, family)
 );
+
+-- GPUs that an organization has bought for a time. The GPUs have its id in held_for.
+CREATE TABLE reservations (
+  id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  billing_project_id uuid NOT NULL,
+  projects uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+  type text NOT NULL,
+  family text NOT NULL,
+  unit_gpus integer NOT NULL,
+  location text NOT NULL,
+  quantity integer NOT NULL,
+  term tstzrange NOT NULL,
+  usd_per_gpu_hour numeric NOT NULL,
+  delivery_deadline timestamp with time zone,
+  metered_gpus integer DEFAULT 0 NOT NULL,
+  delivered_at timestamp with time zone,
+  is_short boolean DEFAULT false NOT NULL,
+  notices integer DEFAULT 0 NOT NULL,
+  ended_at timestamp with time zone,
+  due_at timestamp with time zone,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT reservations_pkey PRIMARY KEY (id),
+  CONSTRAINT reservations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  CONSTRAINT reservations_billing_project_id_fkey FOREIGN KEY (billing_project_id) REFERENCES projects(id),
+  CONSTRAINT reservations_location_fkey FOREIGN KEY (location) REFERENCES locations(name),
+  CONSTRAINT reservations_unit_gpus_check CHECK (unit_gpus > 0),
+  CONSTRAINT reservations_check CHECK (quantity > 0 AND (quantity % unit_gpus) = 0),
+  CONSTRAINT reservations_term_check CHECK (NOT isempty(term) AND NOT lower_inf(term) AND NOT upper_inf(term)),
+  CONSTRAINT reservations_usd_per_gpu_hour_check CHECK (usd_per_gpu_hour >= 0::numeric),
+  CONSTRAINT reservations_check1 CHECK ((ended_at IS NULL) = (due_at IS NOT NULL))
+);
+CREATE INDEX reservations_by_organization ON reservations USING btree (organization_id, id);
+CREATE INDEX reservations_open ON reservations USING btree (organization_id) WHERE ended_at IS NULL;
+CREATE INDEX reservations_in_lane ON reservations USING btree (location, family) WHERE ended_at IS NULL;
+CREATE INDEX reservations_by_billing_project ON reservations USING btree (billing_project_id) WHERE ended_at IS NULL;
+CREATE INDEX reservations_late ON reservations USING btree (id) WHERE is_short AND ended_at IS NULL;
+CREATE INDEX reservations_due ON reservations USING btree (due_at) WHERE due_at IS NOT NULL;

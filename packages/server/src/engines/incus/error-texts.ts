@@ -33,7 +33,7 @@ export function adviceOf(error: unknown): string {
     return 'the server has another certificate than server_cert_file: copy cluster.crt (or server.crt) of a member there'
   if (code === 'ECONNREFUSED') return 'nothing listens there: run systemctl status incus on the member'
   if (/TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(code) || /timeout|does not answer/i.test(message))
-    return 'the machine does not answer: check it, and that port 8443 is open from here'
+    return 'the machine does not respond: check it, and that port 8443 is open from here'
   if (code === 'ENOTFOUND') return 'the name is unknown: check urls in slipway.toml'
   return ''
 }
