@@ -11,6 +11,8 @@ export interface Effort {
   /** Creations by one client. */
   samples: number
   changeSeconds: number
+  /** Instance groups that are created one after another. */
+  groups: number
   /** Creations that each of several processes makes before it is measured: a new one compiles for some thousand. */
   firstCreations: number
   streamSeconds: number
@@ -25,6 +27,7 @@ export const usual: Effort = {
   connections: [1, 16, 64],
   samples: 200,
   changeSeconds: 10,
+  groups: 15,
   firstCreations: 1_500,
   streamSeconds: 10,
   starts: 5,
@@ -39,6 +42,7 @@ export const quick: Effort = {
   connections: [1, 16, 64],
   samples: 60,
   changeSeconds: 3,
+  groups: 5,
   firstCreations: 100,
   streamSeconds: 4,
   starts: 1,

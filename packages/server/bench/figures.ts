@@ -2,6 +2,7 @@ export const groups = {
   reads: 'Reads',
   changes: 'Creations and deletions',
   waiting: 'The waiting list',
+  groups: 'Instance groups',
   streams: 'Event streams',
   processes: 'More API processes',
   starts: 'Start and memory',

@@ -9,6 +9,7 @@ import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, type Group, print } from './figures.ts'
 import { addCopies, addVms } from './fixtures.ts'
+import { measureGroups } from './groups.ts'
 import { readerName } from './load.ts'
 import { Memory } from './memory.ts'
 import { measureProcesses } from './processes.ts'
@@ -24,6 +25,7 @@ const measurements: Record<Group, Measure> = {
   reads: measureReads,
   changes: (service, _, effort) => measureChanges(service, effort),
   waiting: (service, _, effort) => measureWaiting(service, effort),
+  groups: (service, _, effort) => measureGroups(service, effort),
   streams: (service, _, effort) => measureStreams(service, effort),
   processes: measureProcesses,
   starts: async (service, _, { starts }) => [memory.figure, ...(await measureStarts(service, starts))],

@@ -5,6 +5,9 @@ import { lockHostsForGang } from '../../store/compute/group-hosts.ts'
 import type { PlacementRequest } from '../../store/compute/host-locks.ts'
 import type { Placement } from '../vm/place.ts'
 
+/** The usual size of a host, from which the number of hosts to lock first is estimated. */
+const gpusOfHost = 8
+
 export interface GangRequest extends PlacementRequest {
   count: number
   policy: PlacementPolicyName
@@ -20,13 +23,16 @@ export async function placeMembers(tx: Tx, request: GangRequest): Promise<Placem
   const { count, policy, avoided } = request
   const hosts: OpenHost[] = []
   const except = [...avoided]
-  for (;;) {
-    const more = await lockHostsForGang(tx, { ...request, except, most: count }, policy === 'pack')
+  for (let missing = count, round = 0; ; round++) {
+    const few = Math.ceil((missing * request.gpuCount) / gpusOfHost) * 2 ** round
+    const most = policy === 'spread' ? count : Math.min(count, few)
+    const more = await lockHostsForGang(tx, { ...request, except, most }, policy === 'pack')
     hosts.push(...more)
     except.push(...more.map(({ id }) => id))
     // Placing takes GPUs from the hosts that it gets.
     const copies = hosts.map((host) => ({ ...host, gpus: [...host.gpus] }))
     const placed = placeGroup(copies, request, count, policy)
     if (placed.length === count || more.length === 0) return placed
+    missing = count - placed.length
   }
 }

@@ -1,0 +1,68 @@
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import type { Effort } from './effort.ts'
+import { atMost, type Figure, median } from './figures.ts'
+import { addTenants, type Tenant } from './fixtures.ts'
+import { locations, type RunningService } from './running-service.ts'
+
+const members = 64
+
+/** Groups of single-GPU VMs, one after another: admitted in one transaction, and run from one moment. */
+export async function measureGroups(service: RunningService, { groups }: Effort): Promise<Figure[]> {
+  const [tenant] = await addTenants(service.database, 'groups', 1, 1)
+  const accepted: number[] = []
+  const running: number[] = []
+  // The first group is not counted: the process still compiles.
+  for (let index = 0; index <= groups; index++) {
+    const times = await measureGroup(service.main.url, tenant!, `g-${index}`)
+    if (index === 0) continue
+    accepted.push(times.accepted)
+    running.push(times.running)
+  }
+  const [acceptedMs, runningMs] = [median(accepted), median(running)]
+  return [
+    {
+      id: 'group-accepted',
+      what: `POST of a group of ${members} single-GPU VMs → accepted, p50`,
+      value: acceptedMs,
+      unit: 'ms',
+      aim: atMost(acceptedMs, 100, 'ms'),
+    },
+    {
+      id: 'group-running',
+      what: `POST of a group of ${members} single-GPU VMs → all running, p50`,
+      value: runningMs,
+      unit: 'ms',
+      aim: atMost(runningMs, 2_000, 'ms'),
+    },
+  ]
+}
+
+async function measureGroup(url: string, { projectId, token }: Tenant, name: string) {
+  const base = `${url}/v0.1/projects/${projectId}/instance-groups`
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const call = async (path: string, method: string, body?: unknown) => {
+    const answer = await fetch(`${base}${path}`, {
+      method,
+      headers,
+      body: body ? JSON.stringify(body) : null,
+    })
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${await answer.text()}`)
+    return answer.json() as Promise<{
+      operation: { operation_id: string; metadata: { id: string } }
+      state: string
+    }>
+  }
+  const succeeded = async (operationId: string) => {
+    const { state } = await call(`/operations/${operationId}?wait=60`, 'GET')
+    if (state !== 'SUCCEEDED') throw new Error(`an operation on a group ended as ${state}`)
+  }
+  const vm = { type: 'a100.1x', location: locations[0], image: 'debian12', ssh_public_key: sshKey }
+  const begun = performance.now()
+  const { operation } = await call('', 'POST', { name, desired_count: members, vm })
+  const accepted = performance.now() - begun
+  await succeeded(operation.operation_id)
+  const running = performance.now() - begun
+  const removal = await call(`/${operation.metadata.id}`, 'DELETE')
+  await succeeded(removal.operation.operation_id)
+  return { accepted, running }
+}
