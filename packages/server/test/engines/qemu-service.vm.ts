@@ -100,6 +100,39 @@ test(
   },
 )
 
+test(
+  'the members of a group on the qemu engine reach each other by name and know the host keys of all',
+  WITHIN,
+  async () => {
+    await start({ bootTimeoutS: 250 })
+    const { name: _, ...vm } = vmBody('unnamed')
+    const startup_script = 'echo "rank $NODE_RANK of $NNODES" >/root/rank'
+    const body = { name: 'trio', desired_count: 3, vm: { ...vm, startup_script } }
+    const { operation } = await api('POST', '/instance-groups', body)
+    expect(await ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    const { items } = (await (await request('GET', '/vms')).json()) as RouteResponse<'vmList'>
+    const members = items.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    expect(new Set(members.map(({ started_at }) => started_at)).size).toBe(1)
+    const keys = members.map(({ ssh_host_keys }) => ssh_host_keys[0]!.replace(/^\S+ /, ''))
+    for (const [rank, { ssh_destination }] of members.entries()) {
+      const run = (command: string) => bench.ssh(ssh_destination, command, { hostKey: keys[rank]! })
+      for (const { name } of members)
+        expect(await run(`ping -c 1 -W 20 ${name}`)).toContain('1 packets received')
+      const known = (await run('cat /root/.ssh/known_hosts')).trim().split('\n')
+      expect(known.map((line) => line.replace(/^\S+ /, ''))).toEqual(keys)
+      expect(known.map((line) => line.split(',')[0])).toEqual(members.map(({ name }) => name))
+      await eventually(async () => (await run('cat /root/rank')) === `rank ${rank} of 3`, patienceMs)
+      expect(await run('. /run/slipway/group.env; echo $MASTER_ADDR')).toBe(
+        members[0]!.network_interfaces[0]!.ips[0]!.private_ipv4.address,
+      )
+    }
+    const deletion = await api('DELETE', `/instance-groups/${operation.metadata.id}`)
+    expect(await ended(deletion.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+    expect(await server.end('SIGTERM')).toBe(0)
+    await eventually(async () => (await bench.processes()).length === 0, patienceMs)
+  },
+)
+
 async function start({ bootTimeoutS }: { bootTimeoutS: number }): Promise<void> {
   const file = join(bench.dataDir, 'slipway.toml')
   const range = `${bench.publicAddress.split('.').slice(0, 3).join('.')}.0/24`
