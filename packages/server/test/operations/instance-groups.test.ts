@@ -1,5 +1,6 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { addProject, ownerToken } from '@slipway/testing/people.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -443,6 +444,28 @@ test('new members come from the template of the group, which can be replaced', a
     status: 400,
     body: { details: [{ field: '/template_id' }] },
   })
+})
+
+test('a project with a group is not empty, also if the group has no members', async () => {
+  const token = await ownerToken(service)
+  const { organization_id } = service.credentials
+  const project_id = await addProject(service, token, organization_id, freshName('project'))
+  const ended = ({ operation }: { operation: { operation_id: string } }) =>
+    eventually(async () => {
+      const params = { project_id, operation_id: operation.operation_id }
+      return (await service.ok('operationGet', { token, params })).state === 'SUCCEEDED'
+    })
+  const begun = await service.ok('instanceGroupCreate', { token, params: { project_id }, body: groupBody(1) })
+  await ended(begun)
+  const params = { project_id, instance_group_id: begun.operation.metadata.id }
+  await ended(await service.ok('instanceGroupUpdate', { token, params, body: { desired_count: 0 } }))
+  const refused = await service.call('projectDelete', { token, params: { project_id } })
+  expect(refused).toMatchObject({
+    status: 409,
+    body: { message: expect.stringContaining('instance groups (1)') },
+  })
+  await ended(await service.ok('instanceGroupDelete', { token, params }))
+  await service.ok('projectDelete', { token, params: { project_id } })
 })
 
 test('what is wrong with a member is said in the field of the group', async () => {

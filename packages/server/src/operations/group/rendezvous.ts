@@ -7,7 +7,7 @@ import { giveVmHostKey } from '../../store/compute/vm-changes.ts'
 import type { VmEngineRow } from '../../store/compute/vms.ts'
 
 /**
- * Returns what a member of a group is told about the others when it starts; null for other VMs. Members that are being
+ * Returns what a member of a group learns about the others when it starts; null for other VMs. Members that are being
  * created get their host keys here, whichever of them is first, so that each knows the keys of all.
  */
 export async function rendezvousOf({ services }: Work, vm: VmEngineRow): Promise<Rendezvous | null> {

@@ -58,11 +58,19 @@ const update = statement<ProjectRow, { id: string; name: string | null; labels: 
 
 // VMs count that are hidden because their host is down.
 const countContents = statement<
-  { vms: number; disks: number; operations: number; 'capacity requests': number; reservations: number },
+  {
+    vms: number
+    'instance groups': number
+    disks: number
+    operations: number
+    'capacity requests': number
+    reservations: number
+  },
   { id: string }
 >(
   'project_contents',
   `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
+          (SELECT count(*) FROM instance_groups WHERE project_id = :id) AS "instance groups",
           (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
           (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations,
           (SELECT count(*) FROM capacity_requests WHERE project_id = :id AND due_at IS NOT NULL) AS "capacity requests",
