@@ -154,6 +154,7 @@ export const VmCreate = body(
   'VmCreate',
   {
     name: ResourceName,
+    ...vmMembers,
     instance_template_id: Type.Optional(
       Type.String({
         ...Uuid,
@@ -161,7 +162,6 @@ export const VmCreate = body(
           'A version of an instance template of the project. A member of this request replaces the same member of the template.',
       }),
     ),
-    ...vmMembers,
   },
   {
     examples: [
