@@ -1683,8 +1683,8 @@ CREATE INDEX capacity_requests_ended ON capacity_requests USING btree (updated_a
 CREATE INDEX capacity_requests_estimated ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL AND first_latest_at IS NOT NULL;
 CREATE UNIQUE INDEX capacity_requests_start ON capacity_requests USING btree (start_vm_id) WHERE due_at IS NOT NULL;
 
--- The queue for the GPUs of one family at one location. Its row is locked by whoever adds to the queue, and by
--- whoever frees GPUs.
+-- The queue for the GPUs of one family at one location. A transaction that adds to the queue or frees GPUs locks
+-- its row.
 CREATE TABLE capacity_lanes (
   location text NOT NULL,
   family text NOT NULL,

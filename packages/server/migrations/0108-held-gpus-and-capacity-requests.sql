@@ -48,7 +48,7 @@ CREATE TABLE capacity_requests (
     CHECK (state IN ('waiting', 'held', 'fulfilled', 'expired', 'cancelled', 'failed')),
   on_available text NOT NULL CHECK (on_available IN ('create', 'hold')),
   hold_seconds integer NOT NULL,
-  -- As it was sent: exactly one of `vm` and `start_vm_id`.
+  -- The body of the request, with exactly one of `vm` and `start_vm_id`.
   body json NOT NULL,
   start_vm_id uuid,
   family text NOT NULL,
@@ -114,7 +114,7 @@ CREATE TABLE capacity_lanes (
   CHECK ((accumulator IS NULL) = (target_host IS NULL)),
   CHECK ((accumulator IS NULL) = (accumulating_since IS NULL))
 );
-COMMENT ON TABLE capacity_lanes IS 'The queue for the GPUs of one family at one location. Its row is locked by whoever adds to the queue, and by whoever frees GPUs.';
+COMMENT ON TABLE capacity_lanes IS 'The queue for the GPUs of one family at one location. A transaction that adds to the queue or frees GPUs locks its row.';
 
 CREATE TABLE capacity_places (
   request_id uuid NOT NULL REFERENCES capacity_requests ON DELETE CASCADE,

@@ -75,7 +75,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'The share of the last 200 requests that were granted by the first `latest_at` that they were told. Null while there are none.',
+      'The share of the last 200 requests that were granted by their first `latest_at`. Null while there are none.',
   }),
   computed_at: Timestamp,
 })

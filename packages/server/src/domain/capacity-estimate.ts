@@ -179,7 +179,7 @@ export function chooseTarget(
   return ranked[0]?.id
 }
 
-/** When so many GPUs of a host are free, if only VMs with a time to live end; infinity if that is not enough. */
+/** When `gpus` GPUs of a host are free, if only VMs with a time to live end; a huge number if that is not enough. */
 function freeAt({ free, vms }: LaneHost, gpus: number): number {
   let count = free
   if (count >= gpus) return Number.NEGATIVE_INFINITY

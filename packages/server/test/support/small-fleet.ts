@@ -4,7 +4,7 @@ import { addKey, addOrganization, addProject, tokenOfNew } from '@slipway/testin
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
 
-/** A service with one location, whose hosts have so many A100 GPUs each. */
+/** A service with one location. `hosts` has the number of A100 GPUs of each host. */
 export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}, frozenAt?: string) {
   const service = await startService((config) => {
     config.locations = config.locations.slice(0, 1)

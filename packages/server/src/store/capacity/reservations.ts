@@ -37,7 +37,7 @@ export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
-/** GPUs are collected so long before the start. */
+/** How long before the start GPUs are collected. */
 const collectAhead = `interval '24 hours'`
 /** The warnings of the end, and how many are due. */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
