@@ -91,7 +91,7 @@ async function addWaiting(database: Database): Promise<void> {
   )
   await fill(
     `INSERT INTO capacity_places (request_id, location, family, turn, gpus)
-     SELECT id, $1, 'a100', row_number() OVER (), 8 + (row_number() OVER ()) % 2 FROM capacity_requests WHERE actor = 'bench'`,
+     SELECT id, $1, 'a100', row_number() OVER (), gpus FROM capacity_requests WHERE actor = 'bench'`,
   )
   await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
 }
