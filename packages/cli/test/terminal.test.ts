@@ -43,7 +43,7 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     terminal.run('vm create')
     await terminal.see(/Which type\?[\s\S]*● a40\.1x +1 x A40 48GB PCIe +\$0\.90\/h/)
     terminal.press('Down', 'Enter')
-    await terminal.see(/Where\?/)
+    await terminal.see(/Which location\?/)
     terminal.press('Enter')
     await terminal.see(/Name\n/)
     terminal.press('C-u')
