@@ -17,6 +17,7 @@ const benches = {
   docs: 'server',
   qemu: 'server',
   incus: 'server',
+  'incus-fleet': 'server',
   startup: 'cli',
   console: 'console',
   pictures: 'console',

@@ -1,0 +1,134 @@
+/**
+ * One server process with a location of 500 Incus members and 4,000 instances, of which some members are dead and some
+ * hang. The cluster is a stand-in that sends recorded shapes; so this measures Slipway, not Incus.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { credentialsOf, readyLine, serverProgram } from '@slipway/testing/launcher.ts'
+import { startProgram } from '@slipway/testing/program.ts'
+import { sshKey } from '@slipway/testing/ssh-key.ts'
+import { FakeCluster } from '../test/support/incus/fake-cluster.ts'
+
+const members = Number(process.env.BENCH_MEMBERS ?? 500)
+const vmCount = Number(process.env.BENCH_VMS ?? 400)
+const restS = Number(process.env.BENCH_REST_S ?? 60)
+const location = 'local-a'
+const atOnce = 32
+const dir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
+const part = Math.ceil(members / 100)
+const incus = new FakeCluster({ members, instancesPerMember: 8, dead: part, hanging: part, delayMs: 50 })
+await incus.open(join(dir, 'incus.socket'))
+const config = join(dir, 'slipway.toml')
+writeFileSync(
+  config,
+  `[limits]
+requests_per_second = 1000000
+burst = 1000000
+organization_requests_per_second = 1000000
+organization_burst = 1000000
+[[location]]
+name = "${location}"
+engine = "incus"
+storage = "local"
+[location.incus]
+socket = "${join(dir, 'incus.socket')}"
+instance_type = "container"
+allow_unfiltered_internal = true
+gpus = [{ model = "A100 80GB PCIe", count = 8 }]
+`,
+)
+const flags = ['--config', config, '--data-dir', dir]
+const server = startProgram(process.execPath, [serverProgram, ...flags, '--port', '0'], { cwd: tmpdir() })
+try {
+  await server.until(readyLine)
+  const { pid } = server
+  const { api_url, access_key, operator_key, project_id } = credentialsOf(dir)
+  const call = async (method: string, path: string, key: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await fetch(`${api_url}/v0.1${path}`, {
+      ...{ method, headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
+    return (await response.json()) as Record<string, never>
+  }
+  const adoption = ['images', 'adopt', 'guest:latest', ...flags]
+  const { code, errors } = await startProgram(process.execPath, [serverProgram, ...adoption]).ended()
+  if (code !== 0) throw new Error(`the image cannot be used: ${errors}`)
+  const countUp = async () => {
+    let up = 0
+    for (let token = ''; ; ) {
+      const path = `/admin/hosts?location=${location}&page_size=100${token && `&page_token=${token}`}`
+      const { items, next_page_token } = (await call('GET', path, operator_key)) as never as {
+        items: { name: string; state: string }[]
+        next_page_token?: string
+      }
+      up += items.filter(({ state }) => state === 'up').length
+      if (!next_page_token) return up
+      token = next_page_token
+    }
+  }
+  const healthy = members - 2 * part
+  for (const untilMs = performance.now() + 180_000; (await countUp()) < healthy; await sleep(500))
+    if (performance.now() > untilMs) throw new Error(`only ${await countUp()} hosts are up`)
+
+  incus.asked.splice(0)
+  const cpuBefore = cpuOf(pid)
+  await sleep(restS * 1_000)
+  const perMinute = (incus.asked.length * 60) / restS
+  const cpuPercent = ((cpuOf(pid) - cpuBefore) / restS) * 100
+  show('requests to Incus at rest, a minute', perMinute, `aim ≤ ${(members / 50) * 60}`)
+  show('CPU at rest, % of a core', cpuPercent, '')
+
+  const begunMs = performance.now()
+  let next = 0
+  let failures = 0
+  const worker = async () => {
+    for (let index = next++; index < vmCount; index = next++) {
+      const body = { name: `vm-${index}`, type: 'a100-80gb.1x', location, image: 'guest:latest' }
+      const path = `/projects/${project_id}`
+      const begun = await call('POST', `${path}/vms`, access_key, {
+        ...body,
+        ssh_public_key: sshKey,
+        public_ip: 'none',
+      })
+      const { operation_id } = (begun as never as { operation: { operation_id: string } }).operation
+      const ended = await call('GET', `${path}/operations/${operation_id}?wait=60`, access_key)
+      if ((ended as { state?: string }).state !== 'SUCCEEDED') failures++
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  const tookS = (performance.now() - begunMs) / 1_000
+  show('creations a second, POST to running', vmCount / tookS, 'aim ≥ 20')
+  show('creations that did not end within a minute', failures, 'those on hanging members')
+
+  const lost = incus.names.at(-1)!
+  incus.behaviour.set(lost, 'dead')
+  const lostMs = performance.now()
+  const before = await countUp()
+  while ((await countUp()) >= before) await sleep(200)
+  // Incus itself calls a member offline 20 s after its last heartbeat by default.
+  show(
+    'a host that Incus calls offline is down, s',
+    (performance.now() - lostMs) / 1_000,
+    'aim ≤ 20, after the 20 of Incus',
+  )
+  const rssMb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+  show('memory of the server, MB', rssMb, '')
+} finally {
+  await server.end('SIGTERM')
+  await incus.close()
+  rmSync(dir, { recursive: true, force: true })
+}
+
+function show(what: string, value: number, aim: string): void {
+  console.log(`${what.padEnd(48)} ${value.toFixed(1).padStart(9)}${aim && `  [${aim}]`}`)
+}
+
+/** Seconds of CPU time that a process has used. */
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}

@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ClusterWithAgents } from './agent-stand-in.ts'
+import type { ReceivedRequest } from './stand-in.ts'
+
+export const fingerprint = '5e'.repeat(32)
+
+export interface FakeClusterOptions {
+  members: number
+  instancesPerMember: number
+  /** Members that Incus shows as offline. */
+  dead: number
+  /** Members that are online and answer nothing. */
+  hanging: number
+  /** The longest delay of a member. */
+  delayMs: number
+}
+
+/**
+ * A cluster larger than any test machine: recorded shapes, members with different delays, dead members and members that
+ * hang. As in Incus, a request about an instance is answered by its member, and the list of instances waits for all.
+ */
+export class FakeCluster extends ClusterWithAgents {
+  readonly names: string[]
+  /** By name of the member, how it behaves now. */
+  readonly behaviour = new Map<string, 'dead' | 'hanging'>()
+  readonly #options: FakeClusterOptions
+
+  constructor(options: FakeClusterOptions) {
+    const names = Array.from({ length: options.members }, (_, index) => `m${index + 1}`)
+    super(names)
+    this.names = names
+    this.#options = options
+    const { dead, hanging } = options
+    for (const name of names.slice(0, dead)) this.behaviour.set(name, 'dead')
+    for (const name of names.slice(dead, dead + hanging)) this.behaviour.set(name, 'hanging')
+    const members = this.recorded.get('/1.0/cluster/members') as () => { server_name: string }[]
+    this.recorded.set('/1.0/cluster/members', () =>
+      members().map((member) => ({
+        ...member,
+        status: this.behaviour.get(member.server_name) === 'dead' ? 'Offline' : 'Online',
+      })),
+    )
+    const resources = this.recorded.get('/1.0/resources')
+    this.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
+      this.#at(query.get('target') ?? 'm1', () => resources),
+    )
+    this.recorded.set('/1.0/images/aliases/guest%3Alatest', { target: fingerprint })
+    this.recorded.set(`/1.0/images/${fingerprint}`, { type: 'container' })
+    const create = this.recorded.get('POST /1.0/instances') as (asked: ReceivedRequest) => unknown
+    this.recorded.set('POST /1.0/instances', (asked: ReceivedRequest) =>
+      this.#at(asked.query.get('target')!, () => {
+        const { name } = asked.body as { name: string }
+        const result = create(asked)
+        this.#addEvents(name)
+        return result
+      }),
+    )
+    for (const location of names)
+      for (let index = 0; index < options.instancesPerMember; index++) this.#addOld(location, index)
+  }
+
+  /** An instance of another Slipway project of the same shape, which only makes lists long. */
+  #addOld(location: string, index: number): void {
+    const name = `old-${location}-${index}`
+    const config = { 'limits.cpu': '8', 'user.owner': 'another', 'volatile.last_state.power': 'RUNNING' }
+    const devices = { root: { type: 'disk', path: '/', pool: 'default' } }
+    this.instances.set(name, { name, status: 'Running', location, last_used_at: '', config, devices })
+  }
+
+  /** Incus reports the changes of an instance. */
+  #addEvents(name: string): void {
+    for (const path of [`PUT /1.0/instances/${name}`, `PUT /1.0/instances/${name}/state`]) {
+      const change = this.recorded.get(path) as (asked: ReceivedRequest) => unknown
+      const location = this.instances.get(name)!.location
+      this.recorded.set(path, (asked: ReceivedRequest) =>
+        this.#at(location, () => {
+          const result = change(asked)
+          this.tell({
+            type: 'lifecycle',
+            location,
+            metadata: { source: `/1.0/instances/${name}?project=slipway` },
+          })
+          return result
+        }),
+      )
+    }
+  }
+
+  async #at<T>(member: string, work: () => T): Promise<T | undefined> {
+    const behaviour = this.behaviour.get(member)
+    if (behaviour === 'dead') return undefined
+    if (behaviour === 'hanging') return new Promise(() => {})
+    // The same delay for each request to a member.
+    await sleep(1 + ((this.names.indexOf(member) * 7) % this.#options.delayMs))
+    return work()
+  }
+}
