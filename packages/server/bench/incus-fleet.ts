@@ -28,6 +28,9 @@ requests_per_second = 1000000
 burst = 1000000
 organization_requests_per_second = 1000000
 organization_burst = 1000000
+[quotas]
+a100-80gb_gpus = 100000
+vms = 100000
 [[location]]
 name = "${location}"
 engine = "incus"
@@ -60,7 +63,7 @@ try {
   const countUp = async () => {
     let up = 0
     for (let token = ''; ; ) {
-      const path = `/admin/hosts?location=${location}&page_size=100${token && `&page_token=${token}`}`
+      const path = `/admin/hosts?location=${location}&limit=100${token && `&page_token=${token}`}`
       const { items, next_page_token } = (await call('GET', path, operator_key)) as never as {
         items: { name: string; state: string }[]
         next_page_token?: string

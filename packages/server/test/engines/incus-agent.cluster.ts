@@ -5,6 +5,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { VmSpec, WantedState } from '../../src/engines/engine.ts'
+import { publicRouteTable } from '../../src/engines/incus/agent/host-network.ts'
 import { ClusterBench, inTheEnd, patienceMs } from '../support/incus/cluster-bench.ts'
 
 const exec = promisify(execFile)
@@ -60,6 +61,10 @@ test(
     for (const spec of specs) await inTheEnd(() => engine.ensureVm(spec, on(1, ssh(), rule('egress')), at(1)))
     for (const spec of specs) await eventually(() => greets(spec), patienceMs)
     expect([await reaches(beside, target), await reaches(across, target)]).toEqual([true, true])
+
+    // A BGP speaker announces what is in this table.
+    const routes = ['-n', cluster.members[0]!.namespace, 'route', 'show', 'table', String(publicRouteTable)]
+    expect((await exec('ip', routes)).stdout).toContain(`${target.network.publicAddress} dev sl`)
 
     // The receiver's rules count for every sender.
     const fromBeside = ssh({ peers: [`${beside.network.privateAddress}/32`] })
