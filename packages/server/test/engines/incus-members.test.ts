@@ -380,6 +380,13 @@ test('instances that were renamed, copied or stripped by hand are reported, with
   ])
 })
 
+test('a member whose instances Incus cannot read makes no report, so that its GPUs do not look free', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
+  const unread = { name: 'vm-a', location: 'm2', status: 'Error', config: null, devices: null }
+  incus.recorded.set('/1.0/instances', [unread])
+  expect((await inventory(await open())).map(({ name }) => name)).toEqual(['m1'])
+})
+
 test('a client that Incus does not trust is told so, and what to do', async () => {
   incus.recorded.set('/1.0', { auth: 'untrusted', config: {} })
   await expect(inventory(await open())).rejects.toThrow(

@@ -163,7 +163,10 @@ function merged(instance: Instance, { profiles = instance.profiles, config, devi
 export const deleteInstance = (ctx: IncusContext, vmId: string, signal: AbortSignal) =>
   ctx.client.remove(instancePath(vmId), { signal, timeoutMs: 60_000 })
 
-/** Incus asks every member: if one hangs, this takes half a minute at Incus, and fails here much earlier. */
+/**
+ * Incus asks every member. Instances of one that does not answer have the status `Error` and no configuration. If one
+ * hangs, this takes half a minute at Incus, and fails here much earlier.
+ */
 export const listInstances = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Instance[]>('/1.0/instances', { signal, query: { recursion: '1' } })
 

@@ -55,9 +55,11 @@ export async function* inventory(
     resources: await survey.resourcesOf(isCluster ? member.name : null, signal),
   }))
   for await (const { member, resources } of described) {
-    if (!resources) continue
+    // Incus lists instances of a member that does not answer without their configuration.
+    const isSilent = objects?.instances.some(({ location, config }) => !config && location === member.name)
+    if (!resources || isSilent) continue
     const marked = (objects?.instances ?? []).filter(
-      ({ location, config }) => (!isCluster || location === member.name) && config[marks.id],
+      ({ location, config }) => (!isCluster || location === member.name) && config?.[marks.id],
     )
     // A copy of an instance has its marks. It is no VM, but it may hold GPUs.
     const own = marked.filter(({ name, config }) => name === instanceName(config[marks.id]!))
