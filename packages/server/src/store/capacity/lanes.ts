@@ -75,7 +75,8 @@ export async function lockLanes(tx: Tx, lanes: Lane[]): Promise<LaneRow[]> {
 export const lockLanesOfHosts = async (tx: Tx, hostIds: string[]): Promise<LaneRow[]> =>
   lockLanes(tx, await ofHosts.all(tx, { hostIds }))
 
-// One probe of an index for each size that fits, so that requests that do not fit are not read.
+// One probe of an index for each size that fits, so that requests that do not fit are not read. The order begins with the
+// size, which is one here, so that only the index by size serves it.
 const next = statement<
   PlaceRow,
   Lane & { sizes: number[]; hostIds: string[]; free: number[]; passed: string[] }
@@ -86,13 +87,13 @@ const next = statement<
        SELECT request_id, turn, gpus, host_id FROM capacity_places
        WHERE is_open AND host_id IS NULL AND location = :location AND family = :family AND gpus = s.gpus
          AND request_id <> ALL (:passed::uuid[])
-       ORDER BY turn, request_id LIMIT 1) anywhere
+       ORDER BY gpus, turn, request_id LIMIT 1) anywhere
      UNION ALL
      SELECT q.* FROM unnest(:hostIds::uuid[], :free::integer[]) AS h (id, free) CROSS JOIN LATERAL (
        SELECT request_id, turn, gpus, host_id FROM capacity_places
        WHERE is_open AND host_id = h.id AND gpus = s.gpus AND h.free >= s.gpus AND location = :location
          AND family = :family AND request_id <> ALL (:passed::uuid[])
-       ORDER BY turn, request_id LIMIT 1) q) p
+       ORDER BY gpus, turn, request_id LIMIT 1) q) p
    ORDER BY p.turn, p.request_id LIMIT 1`,
 )
 
