@@ -7,7 +7,7 @@ const lockPatienceMs = 600_000
 const lockLookMs = 1_000
 
 const cloudImage = 'packages/server/test/engines/qemu-cloud-image'
-const incusGuests = 'packages/server/test/engines/incus-guests'
+const incusGuests = 'packages/server/test/engines/incus/guests'
 const qemuSuites = ['packages/server/test/engines/qemu', 'packages/server/test/attacks/qemu']
 
 /** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
@@ -62,9 +62,7 @@ const programNames = [
     name: 'incus',
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
-    suites: ['conformance', 'cluster', 'fencing', 'guests'].map(
-      (name) => `packages/server/test/engines/incus-${name}`,
-    ),
+    suites: ['packages/server/test/engines/incus/'],
     // Debian 12 has it there, Debian 13 in main. Not every mirror has backports: then its tests say why they are skipped.
     backports: 'bookworm',
     isOptional: true,
@@ -73,7 +71,7 @@ const programNames = [
     name: 'ethtool',
     binary: '/usr/sbin/ethtool',
     packages: ['ethtool'],
-    suites: ['packages/server/test/engines/incus-ovn'],
+    suites: ['packages/server/test/engines/incus/ovn'],
   },
   {
     name: 'ssh',

@@ -4,12 +4,12 @@
  * `--only reads,changes` leaves the rest out.
  */
 import { parseArgs } from 'node:util'
+import { measureGroups } from './capacity/groups.ts'
 import { measureWaiting } from './capacity/waiting.ts'
 import { measureChanges } from './changes.ts'
 import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, type Group, print } from './figures.ts'
 import { addCopies, addVms } from './fixtures.ts'
-import { measureGroups } from './groups.ts'
 import { readerName } from './load.ts'
 import { Memory } from './memory.ts'
 import { measureProcesses } from './processes.ts'

@@ -13,7 +13,7 @@ const longest = [
   'server/test/http/fuzz.test.ts',
   'server/test/store/placement.test.ts',
   'server/test/postgres/migrate.test.ts',
-  'server/test/engines/incus-conformance.test.ts',
+  'server/test/engines/incus/conformance.test.ts',
   'cli/test/pages.test.ts',
   'testing/test/packages.test.ts',
   'server/test/http/limits.test.ts',

@@ -1,6 +1,6 @@
 /**
  * Incus has few codes for its errors, so some decisions depend on their English texts. All of them are here, and
- * test/engines/incus-error-texts.test.ts has the texts of each supported version.
+ * test/engines/incus/error-texts.test.ts has the texts of each supported version.
  */
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

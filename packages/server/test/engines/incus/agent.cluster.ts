@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { CompiledRule } from '../../src/domain/firewall.ts'
-import type { VmSpec, WantedState } from '../../src/engines/engine.ts'
-import { publicRouteTable } from '../../src/engines/incus/agent/host-network.ts'
-import { ClusterBench, inTheEnd, patienceMs } from '../support/incus/cluster-bench.ts'
+import type { CompiledRule } from '../../../src/domain/firewall.ts'
+import type { VmSpec, WantedState } from '../../../src/engines/engine.ts'
+import { publicRouteTable } from '../../../src/engines/incus/agent/host-network.ts'
+import { ClusterBench, inTheEnd, patienceMs } from '../../support/incus/cluster-bench.ts'
 
 const exec = promisify(execFile)
 const within = { timeout: 300_000 }

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { HostReport } from '../../src/engines/engine.ts'
-import type { IncusEngine } from '../../src/engines/incus/engine.ts'
-import { createIncusEngine } from '../../src/engines/incus/index.ts'
-import { bridgeOf } from '../../src/engines/incus/networks.ts'
-import { ConformanceBench } from '../support/conformance-bench.ts'
-import { IncusStandIn, type ReceivedRequest } from '../support/incus/stand-in.ts'
-import { incusConfig } from '../support/incus-bench.ts'
+import type { HostReport } from '../../../src/engines/engine.ts'
+import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { createIncusEngine } from '../../../src/engines/incus/index.ts'
+import { bridgeOf } from '../../../src/engines/incus/networks.ts'
+import { ConformanceBench } from '../../support/conformance-bench.ts'
+import { IncusStandIn, type ReceivedRequest } from '../../support/incus/stand-in.ts'
+import { incusConfig } from '../../support/incus-bench.ts'
 
 const signal = AbortSignal.timeout(600_000)
 const fingerprint = '5e'.repeat(32)
@@ -46,7 +46,7 @@ const member = (server_name: string, status = 'Online', config = {}) => ({
 
 /** What Incus makes of a recorded sysfs tree. */
 function resourcesOf(name: string) {
-  const path = join(import.meta.dirname, '../support/fixtures/sysfs', `${name}.json`)
+  const path = join(import.meta.dirname, '../../support/fixtures/sysfs', `${name}.json`)
   const { pci } = JSON.parse(readFileSync(path, 'utf8')) as {
     pci: Record<string, { files: Record<string, string>; links: Record<string, string> }>
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ClusterBench, inTheEnd, patienceMs, wanted } from '../support/incus/cluster-bench.ts'
+import { ClusterBench, inTheEnd, patienceMs, wanted } from '../../support/incus/cluster-bench.ts'
 
 let cluster: ClusterBench
 beforeAll(async () => {

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import type { VmSpec, VmStatus } from '../../src/engines/engine.ts'
-import type { IncusEngine } from '../../src/engines/incus/engine.ts'
-import { allow, ConformanceBench } from '../support/conformance-bench.ts'
-import { EventRelay } from '../support/incus/event-relay.ts'
-import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
+import { newHostKey } from '../../../src/domain/guest/host-key.ts'
+import type { VmSpec, VmStatus } from '../../../src/engines/engine.ts'
+import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { allow, ConformanceBench } from '../../support/conformance-bench.ts'
+import { EventRelay } from '../../support/incus/event-relay.ts'
+import { IncusBench, type IncusMember } from '../../support/incus-bench.ts'
 
 const within = { timeout: 60_000 }
 const signal = AbortSignal.timeout(240_000)

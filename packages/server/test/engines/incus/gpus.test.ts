@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { offerImages } from '../../src/setup/apply-config.ts'
-import { ClusterWithAgents } from '../support/incus/agent-stand-in.ts'
-import { incusConfig } from '../support/incus-bench.ts'
+import { offerImages } from '../../../src/setup/apply-config.ts'
+import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
+import { incusConfig } from '../../support/incus-bench.ts'
 
 const location = 'gpu-a'
 let dir: string

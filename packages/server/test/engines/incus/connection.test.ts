@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterEach, expect, test } from 'vitest'
-import { IncusClient } from '../../src/engines/incus/client.ts'
-import { openConnections } from '../../src/engines/incus/connections.ts'
-import { createIncusEngine } from '../../src/engines/incus/index.ts'
-import { IncusStandIn } from '../support/incus/stand-in.ts'
-import { incusConfig } from '../support/incus-bench.ts'
+import { IncusClient } from '../../../src/engines/incus/client.ts'
+import { openConnections } from '../../../src/engines/incus/connections.ts'
+import { createIncusEngine } from '../../../src/engines/incus/index.ts'
+import { IncusStandIn } from '../../support/incus/stand-in.ts'
+import { incusConfig } from '../../support/incus-bench.ts'
 
 const signal = AbortSignal.timeout(600_000)
-const fixture = (name: string) => join(import.meta.dirname, '../support/fixtures/tls', name)
+const fixture = (name: string) => join(import.meta.dirname, '../../support/fixtures/tls', name)
 const read = (name: string) => readFileSync(fixture(name), 'utf8')
 /** A cluster has one certificate, which all of its members show; ours is the second. */
 const clusterTls = { cert: read('first.crt'), key: read('first.key'), ca: read('second.crt') }

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import type { IncusEngine } from '../../src/engines/incus/engine.ts'
-import { ConformanceBench } from '../support/conformance-bench.ts'
-import { IncusBench } from '../support/incus-bench.ts'
-import { makeKey } from '../support/qemu-bench.ts'
+import { newHostKey } from '../../../src/domain/guest/host-key.ts'
+import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
+import { ConformanceBench } from '../../support/conformance-bench.ts'
+import { IncusBench } from '../../support/incus-bench.ts'
+import { makeKey } from '../../support/qemu-bench.ts'
 
 const publicAddress = '203.0.113.7'
 let bench: IncusBench

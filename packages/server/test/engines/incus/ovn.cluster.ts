@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { CompiledRule } from '../../src/domain/firewall.ts'
-import type { HostReport, VmSpec } from '../../src/engines/engine.ts'
-import { ConformanceBench } from '../support/conformance-bench.ts'
-import { OvnBench } from '../support/incus/ovn-bench.ts'
-import { whyNoIncus } from '../support/incus-bench.ts'
+import type { CompiledRule } from '../../../src/domain/firewall.ts'
+import type { HostReport, VmSpec } from '../../../src/engines/engine.ts'
+import { ConformanceBench } from '../../support/conformance-bench.ts'
+import { OvnBench } from '../../support/incus/ovn-bench.ts'
+import { whyNoIncus } from '../../support/incus-bench.ts'
 
 const image = { name: 'guest:latest', source: { alias: 'guest:latest' } }
 const signal = AbortSignal.timeout(600_000)

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { agentKey } from '../../src/engines/incus/agent/guest-network.ts'
-import { ClusterBench, inTheEnd, patienceMs, wanted } from '../support/incus/cluster-bench.ts'
+import { agentKey } from '../../../src/engines/incus/agent/guest-network.ts'
+import { ClusterBench, inTheEnd, patienceMs, wanted } from '../../support/incus/cluster-bench.ts'
 
 const within = { timeout: 180_000 }
 

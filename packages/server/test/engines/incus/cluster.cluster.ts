@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { DiskSpec, VmSpec } from '../../src/engines/engine.ts'
-import { ClusterBench, inTheEnd, refusedInTheEnd, wanted } from '../support/incus/cluster-bench.ts'
-import { whyNoIncus } from '../support/incus-bench.ts'
+import type { DiskSpec, VmSpec } from '../../../src/engines/engine.ts'
+import { ClusterBench, inTheEnd, refusedInTheEnd, wanted } from '../../support/incus/cluster-bench.ts'
+import { whyNoIncus } from '../../support/incus-bench.ts'
 
 const within = { timeout: 300_000 }
 

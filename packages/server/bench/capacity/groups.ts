@@ -1,8 +1,8 @@
 import { sshKey } from '@slipway/testing/ssh-key.ts'
-import type { Effort } from './effort.ts'
-import { atMost, type Figure, median } from './figures.ts'
-import { addTenants, type Tenant } from './fixtures.ts'
-import { locations, type RunningService } from './running-service.ts'
+import type { Effort } from '../effort.ts'
+import { atMost, type Figure, median } from '../figures.ts'
+import { addTenants, type Tenant } from '../fixtures.ts'
+import { locations, type RunningService } from '../running-service.ts'
 
 const members = 64
 

@@ -6,7 +6,7 @@ import {
   saysForwardTaken,
   saysInUse,
   saysMemberDown,
-} from '../../src/engines/incus/error-texts.ts'
+} from '../../../src/engines/incus/error-texts.ts'
 
 /** As in the sources of the versions; those of 6.0 LTS were also seen from a daemon. */
 const texts = {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import { engineConformance } from '../support/conformance.ts'
-import { ConformanceBench, type EngineUnderTest } from '../support/conformance-bench.ts'
-import { VmBench } from '../support/incus/vm-bench.ts'
-import { whyNoVms } from '../support/incus/vm-daemon.ts'
+import { newHostKey } from '../../../src/domain/guest/host-key.ts'
+import { engineConformance } from '../../support/conformance.ts'
+import { ConformanceBench, type EngineUnderTest } from '../../support/conformance-bench.ts'
+import { VmBench } from '../../support/incus/vm-bench.ts'
+import { whyNoVms } from '../../support/incus/vm-daemon.ts'
 
 const publicAddress = '203.0.113.7'
 const size = { cpuCores: 2, memoryGb: 1, osDiskGib: 8 }

@@ -1,8 +1,8 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { location, ServiceBench } from '../support/incus/service-bench.ts'
-import type { IncusMember } from '../support/incus-bench.ts'
+import { location, ServiceBench } from '../../support/incus/service-bench.ts'
+import type { IncusMember } from '../../support/incus-bench.ts'
 
 const vmCount = Number(process.env.SLIPWAY_VMS ?? 20)
 const patienceMs = 240_000

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
-import { engineConformance } from '../support/conformance.ts'
-import type { EngineUnderTest } from '../support/conformance-bench.ts'
-import { IncusBench, whyNoIncus } from '../support/incus-bench.ts'
-import { makeKey } from '../support/qemu-bench.ts'
+import { engineConformance } from '../../support/conformance.ts'
+import type { EngineUnderTest } from '../../support/conformance-bench.ts'
+import { IncusBench, whyNoIncus } from '../../support/incus-bench.ts'
+import { makeKey } from '../../support/qemu-bench.ts'
 
 async function incusUnderTest(): Promise<EngineUnderTest> {
   const bench = await IncusBench.alone()
