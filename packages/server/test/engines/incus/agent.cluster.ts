@@ -39,7 +39,7 @@ async function publicSpecOn(host: string): Promise<VmSpec> {
 }
 
 const greets = async ({ network }: VmSpec) => (await cluster.bench.greeting(network.publicAddress, 22)) !== ''
-/** Whether a guest reaches a TCP port of another guest by its private address. */
+/** Returns whether a guest reaches a TCP port of another guest by its private address. */
 async function reaches(from: VmSpec, to: VmSpec): Promise<boolean> {
   const member = cluster.members.find(({ name }) => name === from.host)!
   const pid = await member.pidOf(`vm-${from.id}`)

@@ -8,7 +8,7 @@ import {
   saysMemberDown,
 } from '../../../src/engines/incus/error-texts.ts'
 
-/** As in the sources of the versions; those of 6.0 LTS were also seen from a daemon. */
+/** The texts are those in the sources of 6.0.4 and 6.15.0. */
 const texts = {
   '6.0': [
     [saysDuplicate, 'The network ACL already exists'],

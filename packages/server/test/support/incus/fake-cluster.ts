@@ -21,7 +21,7 @@ export interface FakeClusterOptions {
  */
 export class FakeCluster extends ClusterWithAgents {
   readonly names: string[]
-  /** By name of the member, how it behaves now. */
+  /** How each member behaves now; the key is its name. */
   readonly behaviour = new Map<string, 'dead' | 'hanging'>()
   readonly #options: FakeClusterOptions
 

@@ -39,7 +39,7 @@ export class Agent {
   readonly #ctx: IncusContext
   readonly #options: AgentOptions
   readonly #network: HostNetwork
-  /** By instance name. */
+  /** The key is the name of the instance. */
   #guests = new Map<string, GuestNetwork>()
   #reported = ''
   #self = { name: '', isClustered: false, address: '' }

@@ -30,7 +30,7 @@ export const agentKey = 'user.slipway.agent'
 export interface AgentReport {
   /** The kernel of the member filters traffic between guests of one bridge. */
   filtersInternal: boolean
-  /** By VM id, the version of the `GuestNetwork` that the kernel of this member applies. */
+  /** The version of each `GuestNetwork` that the kernel of this member applies; the key is the id of the VM. */
   applied: Record<string, string>
 }
 

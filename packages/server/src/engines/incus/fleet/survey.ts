@@ -16,7 +16,7 @@ export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
   readonly #resources = new Map<string, { resources: Resources; readAtMs: number }>()
-  /** By member, what the last full read found that an operator has to put right. */
+  /** What the last full read found on each member that an operator has to put right. */
   readonly problems = new Map<string, string[]>()
   readonly #offlineSinceMs = new Map<string, number>()
   #hasNews = true
