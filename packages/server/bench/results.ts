@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Figure, Group } from './figures.ts'
 import { readerName } from './load.ts'
-import { pageOf } from './page.ts'
+import { pageOf } from './html/page.ts'
 
 export interface Machine {
   cpu: string

@@ -12,7 +12,7 @@ import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempot
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
-  /** Whose turn for a connection the request uses when it runs alone. */
+  /** The owner in whose turn the request waits for a connection when it runs alone. */
   owner: string
   /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
