@@ -431,6 +431,7 @@ CREATE INDEX hosts_draining ON hosts USING btree (id) WHERE state = 'draining'::
 CREATE INDEX hosts_down ON hosts USING btree (id) WHERE state = 'down'::text;
 CREATE INDEX hosts_with_bridges ON hosts USING btree (location) WHERE (capabilities ->> 'network'::text) = 'bridge'::text;
 CREATE INDEX hosts_in_maintenance ON hosts USING btree (maintenance_at) WHERE maintenance_at IS NOT NULL;
+CREATE INDEX hosts_with_problems ON hosts USING btree (id) WHERE jsonb_typeof(capabilities -> 'problems'::text) = 'array'::text AND forgotten_at IS NULL;
 
 -- The last report of each host. A table of its own, so that a report never waits for a placement that has locked
 -- the row in hosts.
