@@ -3,8 +3,8 @@ import { availableParallelism, cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import type { Figure, Group } from './figures.ts'
-import { readerName } from './load.ts'
 import { pageOf } from './html/page.ts'
+import { readerName } from './load.ts'
 
 export interface Machine {
   cpu: string

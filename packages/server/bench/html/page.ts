@@ -1,6 +1,6 @@
 import { type Aim, type Figure, groups, inOrder, shown } from '../figures.ts'
-import { style } from './style.ts'
 import type { GrowRun, Pair, Results, Run, ServiceRun } from '../results.ts'
+import { style } from './style.ts'
 
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
