@@ -52,7 +52,7 @@ test('concurrent requests are limited per organization, and requests of other or
   expect([refused.status, refused.headers.get('retry-after'), refused.body]).toEqual([
     429,
     '1',
-    expect.objectContaining({ code: 'rate_limited', message: expect.stringContaining('at once') }),
+    expect.objectContaining({ code: 'rate_limited', message: expect.stringContaining('concurrent') }),
   ])
   expect((await service.call('vmList')).status).toBe(429)
   expect((await service.call('vmList', tenant)).status).toBe(200)
@@ -120,7 +120,7 @@ test('all keys of an organization share one rate limit, and the keys of other or
   for (let i = 0; i < 9; i++) responses.push(await service.call('vmList', { token: secrets[i % 3]! }))
   expect(responses.slice(0, 5).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
   expect(responses.map(({ status }) => status).slice(5)).toEqual([429, 429, 429, 429])
-  expect(responses[5]!.body).toMatchObject({ message: expect.stringContaining('of the organization') })
+  expect(responses[5]!.body).toMatchObject({ message: expect.stringContaining('from the organization') })
   expect(Number(responses[5]!.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
   expect(responses[5]!.headers.get('ratelimit-remaining')).toBe('0')
   // A request that is refused for another reason counts too.

@@ -345,6 +345,7 @@ test('operators see the engine settings of locations', async () => {
     engine: 'simulated',
     storage: 'shared',
     public_ipv4: '198.18.0.0/18',
+    engine_problem: '',
   })
 })
 
