@@ -33,7 +33,7 @@ test('login with a key creates a context that only its user can read', async () 
     code: 0,
     stdout: '',
     stderr: `Logged in to ${cli.server.api_url} as access key ${prefix}, project default (${rights}).
-The context default is kept in ${contextFile}.
+The context default is stored in ${contextFile}.
 `,
   })
   expect(statSync(contextFile).mode & 0o777).toBe(0o600)

@@ -175,7 +175,7 @@ describe.skipIf(isBrowserMissing)('destructive actions in the console', () => {
     await operator.page.getByRole('link', { name: 'Organizations' }).click()
     const row = operator.page.getByRole('row', { name: /^Danger/ })
     await row.getByRole('button', { name: 'Suspend' }).click()
-    await modalOf(operator.page).getByText('Its VMs keep running and are').waitFor()
+    await modalOf(operator.page).getByText('Its VMs will keep running').waitFor()
     await modalOf(operator.page).getByRole('button', { name: 'Suspend' }).click()
     await row.getByText('suspended').waitFor()
     await main().getByText('This organization is suspended').waitFor()

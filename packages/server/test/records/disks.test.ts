@@ -118,7 +118,7 @@ test.each([
     })
     expect(elsewhere).toMatchObject({
       status: 409,
-      body: { message: expect.stringContaining('another host') },
+      body: { message: expect.stringContaining('not on the same host') },
     })
     // The host of the disk is full, and other hosts are not.
     const body = vmBody({ ...wholeHost, disks: [{ disk_id, mode: 'read-write' }] })
