@@ -10,6 +10,11 @@ export async function recordFleet({ service, ok }: Recorder, tenant: Tenant, { v
   const { project_id, organization_id } = tenant
   await ok('adminVmList', { token })
   await ok('adminLocationList', { token })
+  // A GPU that a deleted VM left is free after the next report.
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.sql(`SELECT FROM gpus WHERE state = 'quarantined'`)).length === 0
+  })
   await ok('adminCapacityList', { token })
   await ok('adminImageList', { token })
   await ok('adminPriceList', { token })
