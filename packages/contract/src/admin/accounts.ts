@@ -6,7 +6,7 @@ import {
   AllowedCidrs,
   childKeyDescription,
   RevokeKeyQuery,
-} from '../identity.ts'
+} from '../identity/records.ts'
 import { OperationStarted } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
 import {

@@ -28,17 +28,17 @@ async function all(what: string, begin: () => Promise<Begun>[]): Promise<string[
 
 const faults: Record<
   string,
-  { break: (member: IncusMember) => unknown; mend: (member: IncusMember) => unknown }
+  { break: (member: IncusMember) => unknown; repair: (member: IncusMember) => unknown }
 > = {
-  killed: { break: (member) => member.kill(), mend: (member) => member.start() },
-  hanging: { break: (member) => member.freeze(), mend: (member) => member.thaw() },
+  killed: { break: (member) => member.kill(), repair: (member) => member.start() },
+  hanging: { break: (member) => member.freeze(), repair: (member) => member.thaw() },
   slow: {
     break: (member) => Object.assign(stand.relays.get(member)!, { delayMs: slowMs }),
-    mend: (member) => Object.assign(stand.relays.get(member)!, { delayMs: 0 }),
+    repair: (member) => Object.assign(stand.relays.get(member)!, { delayMs: 0 }),
   },
   'cut off': {
     break: (member) => stand.bench.cutOff(member),
-    mend: (member) => stand.bench.reconnect(member),
+    repair: (member) => stand.bench.reconnect(member),
   },
 }
 
@@ -84,7 +84,7 @@ test.each(cases)(
       expect(downs).toEqual([])
     } finally {
       console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
-      await faults[fault]!.mend(broken)
+      await faults[fault]!.repair(broken)
     }
     await eventually(async () => (await stand.hosts()).every(({ state }) => state === 'up'), patienceMs)
     await setSchedulable(broken.name, true)

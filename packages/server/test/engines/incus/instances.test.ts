@@ -1,0 +1,124 @@
+import { expect, test } from 'vitest'
+import { bridgeOf } from '../../../src/engines/incus/networks.ts'
+import { ConformanceBench } from '../../support/conformance-bench.ts'
+import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
+import { incus, member, open, signal } from '../../support/incus/stand-in-bench.ts'
+
+const fingerprint = '5e'.repeat(32)
+
+test('a disk is detached whatever its device is called', async () => {
+  const disk = { type: 'disk', pool: 'default', source: 'disk-d' }
+  const kept = { root: { type: 'disk', path: '/', pool: 'default' } }
+  const instance = { status: 'Running', config: {}, devices: { ...kept, 'disk-d': disk } }
+  incus.recorded.set('/1.0/instances/vm-a', instance)
+  incus.recorded.set('PUT /1.0/instances/vm-a', {})
+  const opened = await open()
+  await opened.detachDisk({ id: 'a', host: 'm1' }, { id: 'd', host: 'm1' }, { generation: 1, signal })
+  const [written] = incus.asked.filter(({ method }) => method === 'PUT')
+  expect(written!.body).toMatchObject({ config: { 'user.slipway.generation': '1' } })
+  expect((written!.body as typeof instance).devices).toEqual(kept)
+})
+
+test('a VPC whose range another network of the location has is refused, with what to do', async () => {
+  incus.recorded.set('/1.0/networks', [
+    { name: 'incusbr0', config: { 'ipv4.address': '10.0.0.1/24' } },
+    { name: 'sw0123456789a', config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' } },
+    { name: 'eth0', config: {} },
+  ])
+  const image = { name: 'guest:latest', source: {} }
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    kind: 'rejected',
+    message: expect.stringMatching(
+      /172\.27\.0\.0\/20 overlaps with the network sw0123456789a .* another range/,
+    ),
+  })
+  expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
+})
+
+test('a range that a network has which nobody uses any more is free once the network is removed', async () => {
+  const left = {
+    ...{ name: 'sw0123456789a', used_by: ['/1.0/network-acls/sw0123456789a'] },
+    config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' },
+  }
+  incus.recorded.set('/1.0/networks', [left])
+  incus.recorded.set('/1.0/networks/sw0123456789a', left)
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: {} }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  // Incus keeps it, as it does while a member is unavailable.
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: expect.stringContaining('not removed yet') },
+  })
+  incus.recorded.set('DELETE /1.0/networks/sw0123456789a', () => {
+    incus.recorded.set('/1.0/networks', [])
+    return {}
+  })
+  incus.recorded.set('POST /1.0/networks', {})
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({ name: 'EngineError' })
+  const made = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
+  expect(made.at(-1)!.body).toMatchObject({ name: bridgeOf(spec.network) })
+})
+
+test('a creation that Incus took on and could not end is tried again', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: { fingerprint } }
+  const subject = {
+    engine: await open({ profiles: ['large-pages'] }),
+    host: 'm1',
+    image,
+    close: async () => {},
+  }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
+  incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
+  incus.recorded.set('/1.0/operations/1/wait', { status_code: 400, err: 'the member went away' })
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: 'Incus: the member went away' },
+  })
+  const [asked] = incus.asked.filter(({ method }) => method === 'POST')
+  expect(asked!.query.get('target')).toBe('m1')
+  expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
+})
+
+test('a VM that Incus removes before its start, after a creation that did not finish, is tried again', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1')])
+  const image = { name: 'guest:latest', source: { fingerprint } }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  const bridge = bridgeOf(spec.network)
+  const path = `/1.0/instances/vm-${spec.id}`
+  incus.recorded.set(`/1.0/networks/${bridge}`, {})
+  incus.recorded.set(`POST /1.0/networks/${bridge}/forwards`, {})
+  const acl = `/1.0/network-acls/${bridge}`
+  incus.recorded.set(acl, { config: {}, ingress: [], egress: [] })
+  incus.recorded.set(`PUT ${acl}`, ({ body }: ReceivedRequest) => incus.recorded.set(acl, body) && {})
+  incus.recorded.set(path, { status: 'Stopped', config: { 'user.slipway.bridge': bridge }, devices: {} })
+  incus.recorded.set(`PUT ${path}`, {})
+  incus.recorded.set(`PUT ${path}/state`, () => {
+    incus.recorded.delete(path)
+    return undefined
+  })
+  const call = next()
+  await expect(opened.ensureVm(spec, wanted('on'), call)).rejects.toMatchObject({
+    ...{ kind: 'unavailable', message: expect.stringContaining('was removed during its creation') },
+  })
+  expect(incus.asked.filter((asked) => asked.path === `${path}/state`)).toHaveLength(1)
+  await expect(opened.powerVm(spec, 'reset', call)).rejects.toMatchObject({ kind: 'missing' })
+})
+
+test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(
+  'a VM is made from no image that is not known by its whole fingerprint: %j',
+  async (source) => {
+    incus.recorded.set('/1.0/cluster/members', [member('m1')])
+    const image = { name: 'guest:latest', source }
+    const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+    const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+    incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
+    await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({ kind: 'rejected' })
+    expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
+  },
+)
