@@ -96,7 +96,8 @@ test('a worker whose connections break while it grants leaves no GPU held and fr
       }),
     )
     await service.sql(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`,
     )
   }
   for (let n = 0; n < 6; n++) {

@@ -121,7 +121,8 @@ export class Cluster {
       await query(client, `ALTER DATABASE ${database} ${setting}`)
       await query(
         client,
-        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = $1 AND backend_type = 'client backend' AND pid <> pg_backend_pid()`,
         [database],
       )
     })
