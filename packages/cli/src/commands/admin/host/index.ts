@@ -6,7 +6,7 @@ import { adminHostForget } from './forget.ts'
 import { adminHostList } from './list.ts'
 import { adminHostMaintenance, adminHostNote } from './maintenance.ts'
 import { hosts } from './resource.ts'
-import { adminHostClose, adminHostOpen } from './schedule.ts'
+import { adminHostCordon, adminHostUncordon } from './schedule.ts'
 
 export const adminHost: GroupSpec = {
   name: 'host',
@@ -15,8 +15,8 @@ export const adminHost: GroupSpec = {
     adminHostList,
     showCommand(hosts, (cli, host_id) => cli.operator.adminHostGet({ host_id }), { group: 'admin' }),
     adminHostCreate,
-    adminHostOpen,
-    adminHostClose,
+    adminHostUncordon,
+    adminHostCordon,
     adminHostDrain,
     adminHostMaintenance,
     adminHostNote,

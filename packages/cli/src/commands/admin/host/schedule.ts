@@ -3,7 +3,7 @@ import { idOf, refArgument } from '../../../core/resource.ts'
 import { printOne } from '../../../output/print.ts'
 import { hosts } from './resource.ts'
 
-function scheduleCommand(name: 'open' | 'close', summary: string): AnyCommand {
+function scheduleCommand(name: 'cordon' | 'uncordon', summary: string): AnyCommand {
   return command<{ ref: string }>({
     name,
     summary,
@@ -11,11 +11,11 @@ function scheduleCommand(name: 'open' | 'close', summary: string): AnyCommand {
     examples: [`slipway admin host ${name} ${hosts.example}`],
     async run(cli, { ref }) {
       const host_id = await idOf(cli, hosts, ref)
-      const host = await cli.operator.adminHostUpdate({ host_id }, { schedulable: name === 'open' })
+      const host = await cli.operator.adminHostUpdate({ host_id }, { schedulable: name === 'uncordon' })
       await printOne(cli, host, hosts.fields)
     },
   })
 }
 
-export const adminHostOpen = scheduleCommand('open', 'allow new VMs on a host')
-export const adminHostClose = scheduleCommand('close', 'stop placing new VMs on a host')
+export const adminHostUncordon = scheduleCommand('uncordon', 'allow new VMs on a host again')
+export const adminHostCordon = scheduleCommand('cordon', 'stop placing new VMs on a host')
