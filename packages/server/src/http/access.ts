@@ -29,8 +29,8 @@ export const publicOwner = 'public'
 const operators = 'operators'
 
 /**
- * Returns the owner whose share of the service a request uses: the organization, all operators together, or a user outside
- * of an organization.
+ * Returns the owner that a request counts against in limits: the organization, all operators together, or a user without an
+ * organization.
  */
 export function ownerOf(caller: Caller, organizationId: string | null): string {
   if (isOperator(caller)) return operators
@@ -38,7 +38,7 @@ export function ownerOf(caller: Caller, organizationId: string | null): string {
   return organizationId ?? onlyOrganizationOf(caller) ?? caller.key
 }
 
-/** Returns who keeps the response of an authorized request open. */
+/** Returns the caller and the owner that a held response of an authorized request counts against. */
 export function holderOf({ grant, ip }: Pick<FastifyRequest, 'grant' | 'ip'>): Holder {
   if (!grant) return { caller: ip, owner: publicOwner }
   return { caller: grant.caller.key, owner: ownerOf(grant.caller, grant.organizationId) }
@@ -52,7 +52,7 @@ function onlyOrganizationOf(caller: Caller): string | undefined {
 const isOperator = (caller: Caller): boolean =>
   caller.kind === 'operator_key' || (caller.kind === 'user' && caller.isOperator)
 
-/** Finds out who calls, and whether the caller may do this. Synchronous for cached callers. */
+/** Authenticates callers and checks what they may do. Synchronous for cached callers. */
 export class Access {
   readonly #keys: ShortCache<Caller | null>
   readonly #users: ShortCache<Caller | null>
@@ -60,7 +60,7 @@ export class Access {
   readonly #validDigests = new RecentKeys()
   readonly #isOfTransaction: boolean
 
-  /** Without signals, the instance is for one transaction. */
+  /** Without signals, the instance serves only one transaction. */
   constructor(database: Queryable, signals?: Signals) {
     this.#isOfTransaction = signals === undefined
     const noteValid = (digest: string) => (caller: Caller | null) => {
@@ -86,14 +86,14 @@ export class Access {
     { headers, ip, params }: Pick<FastifyRequest, 'headers' | 'ip' | 'params'>,
   ): Promise<Grant> {
     const { project_id } = params as Record<string, string>
-    // Callers in a transaction were authorized before: caller and project are read in one round trip.
+    // A caller in a transaction has been authorized before, so the caller and the project are read in one round trip.
     if (this.#isOfTransaction && project_id !== undefined && isUuid(project_id))
       void this.#projects.get(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
     return this.authorize(route, caller, params as Record<string, string>)
   }
 
-  /** Returns whether the bearer token was valid recently, so that it is not an attempt to guess one. */
+  /** Returns whether the bearer token was valid recently. Such a token does not count as an attempt to guess one. */
   wasRecentlyValid(bearer: Bearer): boolean {
     return this.#validDigests.has(bearer.digest)
   }
@@ -114,7 +114,7 @@ export class Access {
     return caller && isUsable(caller, address) ? caller : undefined
   }
 
-  /** Throws 404 for what the caller cannot see, then 403 for what the caller may not do, then 402. */
+  /** Throws 404 if the caller cannot see the resource, then 403 if the role does not allow the request, then 402. */
   authorize(route: Route, caller: Caller, params: Record<string, string>): MaybePromise<Grant> {
     if (route.access === 'operator') {
       if (isOperator(caller)) return { caller, project: null, organizationId: null }

@@ -223,7 +223,7 @@ const allowedMethods = (path: string): string[] => {
   return [...new Set(known.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))]
 }
 
-/** Requests that Node's parser refuses reach no handler, but get the same error format. */
+/** Requests that Node's parser rejects do not reach a handler, but their responses have the same error format. */
 function refuseMalformed(socket: import('node:net').Socket): void {
   if (!socket.writable) return
   const requestId = randomUUID()

@@ -48,7 +48,7 @@ export interface Context<Id extends RouteId = RouteId> {
   /** A page of a list ends after this many bytes. */
   pageBytes: number
   requestId: string
-  /** The client's address; X-Forwarded-For counts if a trusted proxy sent it. */
+  /** The client's address, which is read from X-Forwarded-For if a trusted proxy sent it. */
   address: string
   userAgent: string
   /** Throws 401, 404 or 403 if the caller lost access during a long wait. */
@@ -78,7 +78,7 @@ export type Handler<Id extends RouteId> = (
 
 export type Handlers = { [Id in RouteId]: Handler<Id> }
 
-/** The response of a route that has nothing to tell but its success. */
+/** Returns the empty response of a route that only reports success. */
 export async function emptyResponse(work: Promise<unknown>): Promise<Record<string, never>> {
   await work
   return {}

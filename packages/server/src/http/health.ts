@@ -10,7 +10,7 @@ import { listEngineStates } from '../store/fleet/locations.ts'
 import type { RateLimiter } from './limits/rate-limit.ts'
 import type { Metrics } from './metrics.ts'
 
-/** A readiness check is answered within two seconds. */
+/** The time limit of a readiness check, so that it gets a response within two seconds. */
 const readyMs = 1_800
 
 /** For load balancers and monitoring. Only /metrics needs a token, except from loopback. */

@@ -4,13 +4,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Failure } from '../domain/failure.ts'
 import type { Services } from '../services.ts'
 
-/** Hosts that were accepted are remembered, so that a request costs one look-up; beyond this count they are forgotten. */
+/** Accepted host names are cached, so that a request costs one lookup. Beyond this count, the cache is emptied. */
 const maxRemembered = 256
 
 /**
- * Refuses requests for a name that is not a name of this service. Otherwise another site could point its own name at the
- * address of this service and read responses in the browser of a person who can reach it (DNS rebinding). Addresses and names
- * without a dot are accepted, because no other site can own them.
+ * Rejects requests for a host name that does not belong to this service. Otherwise another site could point its own name at
+ * the address of this service and read responses in the browser of a person who can reach it (DNS rebinding). Addresses and
+ * names without a dot are accepted, because no other site can own them.
  */
 export function checkHostNames(app: FastifyInstance, services: Services): void {
   const { host, allowedHosts } = services.config.server

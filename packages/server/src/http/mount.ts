@@ -134,7 +134,7 @@ function isHeld({ alsoAnswers }: Route, { query, headers }: FastifyRequest): boo
   return Boolean((query as { wait?: number }).wait)
 }
 
-/** Returns the route of the table. The operator can restrict the catalogue to callers with a credential. */
+/** Returns the route, with the access that the operator configured: the catalogue can require a credential. */
 function mountedRoute(id: RouteId, { config }: HttpServices): Route {
   const isClosed = id === 'catalogueList' && !config.server.publicCatalogue
   return isClosed ? { ...routeOf(id), access: 'caller' } : routeOf(id)
@@ -144,7 +144,7 @@ async function checkAgain(access: Access, route: Route, request: FastifyRequest)
   request.grant = await access.grant(route, request)
 }
 
-/** Puts the tenants of an operator's response on record before it is sent. Streams do that themselves. */
+/** Records which tenants an operator's response shows, before it is sent. Streams do that themselves. */
 const recorded =
   (handle: AnyHandler, { tenantIn }: Route): AnyHandler =>
   async (context) => {
@@ -186,7 +186,7 @@ function sendWritten({ text, isReplay }: StoredResponse, reply: FastifyReply): v
   reply.type(jsonType).send(text)
 }
 
-/** Created per request: keep it small. What few handlers need is a getter. */
+/** Created per request: keep it small. Values that only few handlers need are getters. */
 class RequestContext implements Context {
   readonly routeId: RouteId
   readonly services: HttpServices

@@ -5,8 +5,8 @@ import { emit, type Requester } from '../store/events/events.ts'
 import { listOwners } from '../store/identity/organizations.ts'
 
 /**
- * Puts on record which tenants an operator was shown something of: one event for each organization and request. What was
- * shown decides, not what was asked for. Must be called before the response, or its part, is sent.
+ * Records which tenants' data an operator has seen: one event for each organization and request. It depends on the data in
+ * the response, not on what was requested. Must be called before the response, or a part of it, is sent.
  */
 export class OperatorReads {
   readonly #database: Database
@@ -21,7 +21,7 @@ export class OperatorReads {
     this.#routeId = routeId
   }
 
-  /** Returns whether this contains things of a tenant that is not on record yet. */
+  /** Returns whether this contains data of a tenant that is not recorded yet. */
   isUnrecorded(shown: unknown): boolean {
     return this.#unrecordedIn(shown).length > 0
   }

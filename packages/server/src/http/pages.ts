@@ -14,7 +14,7 @@ interface Page<Item> {
 }
 
 type Read<Row> = (before: string | null, limit: number) => Promise<Row[]>
-/** It may end with the first record above `bytes`. */
+/** The store may stop after the first record that makes the page larger than `bytes`. */
 type ReadRecords<Row> = (before: string | null, limit: number, bytes: number) => Promise<Row[]>
 
 type ListContext = Pick<Context, 'routeId' | 'params' | 'pageBytes'> & {
@@ -107,7 +107,7 @@ function itemsOf<Row>(rows: Row[], textOf: (row: Row) => string, limit: number, 
   return { items, isCut: bytes > mostBytes }
 }
 
-/** Page tokens contain a digest of the list, so that a changed token and one of another list are refused. */
+/** Page tokens contain a digest of the list, so that a modified token, or a token of another list, is rejected. */
 function readPageToken(list: string, token: string | undefined): string | null {
   if (token === undefined || token === '') return null
   const [, cursor] = Buffer.from(token, 'base64url').toString('utf8').split(' ')

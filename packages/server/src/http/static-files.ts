@@ -33,7 +33,7 @@ interface StaticFile {
   isImmutable: boolean
 }
 
-/** Serves the files of the built console, and its page for the paths of its router. The page of `--dev` is marked. */
+/** Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is marked. */
 export function mountStaticFiles(app: FastifyInstance, isDev: boolean): void {
   const files = readFiles(join(packageRoot(), 'dist/console'), isDev)
   app.route({
@@ -79,7 +79,7 @@ function readFiles(directory: string, isDev: boolean): Map<string, StaticFile> {
   return files
 }
 
-/** The console shows the levers if its page has this mark. */
+/** The console shows the controls of `--dev` if its page has this mark. */
 const markedPage = (path: string): Buffer =>
   Buffer.from(readFileSync(path, 'utf8').replace('<html', '<html data-dev'))
 

@@ -12,7 +12,7 @@ import { type IdempotentRequest, onceOnly, type StoredResponse } from './idempot
 /** A request that changes something. */
 export interface Write {
   contextIn(tx: Tx): Context
-  /** The owner in whose turn the request waits for a connection when it runs alone. */
+  /** The owner of the request, which determines when it gets a connection if it runs alone. */
   owner: string
   /** Undefined without an Idempotency-Key. */
   once: IdempotentRequest | undefined
@@ -21,7 +21,7 @@ export interface Write {
 /** Limits how long the transaction of a batch holds its locks. */
 const maxWritesInBatch = 32
 
-/** Returns the function that runs the writes of a route, each in a transaction of its own or in batches. */
+/** Returns the function that runs the writes of a route, each in its own transaction or in batches. */
 export function writerOf(
   id: RouteId,
   route: Route,

@@ -13,20 +13,20 @@ import { emit, type Requester } from '../store/events/events.ts'
 
 const cancelPauseMs = 500
 
-/** On whose behalf an operation is admitted. */
+/** The caller for which an operation is admitted, with its project. */
 export interface ProjectRequester extends Requester {
   projectId: string
 }
 
 interface Admitted {
-  /** `location` is where its engine work is done; absent if that is in many locations. */
+  /** `location` is where the engine does the work; absent if the operation uses several locations. */
   resource: { id: string; name: string; location?: string; labels?: Labels }
   generation: number
   /** Echoed in `metadata.request`. */
   request?: unknown
   scratch?: Record<string, unknown>
   eventType: EventType
-  /** What the event says besides the resource's name and labels. */
+  /** Data of the event in addition to the resource's name and labels. */
   eventData?: Record<string, unknown>
   prefetch?: AdmittedOperation['prefetch']
   /** The service's time, if the admission has read it: then the operation is written together with the commit. */
@@ -57,7 +57,7 @@ export async function beginOperation(
     generation: admitted.generation,
     request: admitted.request ?? {},
     scratch: admitted.scratch ?? {},
-    // A first step without work of its own is done by the admission.
+    // The admission completes a first step that has no work of its own.
     admittedStep: firstStep && !firstStep.tx && !firstStep.call ? firstStep.name : null,
     event: {
       type: admitted.eventType,
@@ -79,8 +79,8 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
 }
 
 /**
- * Cancels the unfinished operations of a resource that is to be deleted. An operation that no worker holds ends here, another
- * one at its next step boundary. If a deletion is already in progress, only records the repeated request and returns that
+ * Cancels the unfinished operations of a resource that is to be deleted. An operation that no worker holds ends here, any
+ * other at its next step boundary. If a deletion is already in progress, only records the repeated request and returns that
  * deletion.
  */
 export async function cancelForDeletion(
@@ -108,7 +108,7 @@ export async function waitForCancelled({ operation, services }: Work): Promise<O
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
-/** The 403 that names the quota and its holder. */
+/** Returns the 403 that names the quota and its holder. */
 export const quotaExceeded = ({ name, holder, available, requested }: QuotaShortage) =>
   new Failure(
     'quota_exceeded',

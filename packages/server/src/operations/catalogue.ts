@@ -6,7 +6,7 @@ import { findImage, type ImageRow, listImages } from '../store/fleet/images.ts'
 import { findLocation, type LocationRow, listLocations } from '../store/fleet/locations.ts'
 import { findSubnetFor, type VmSubnetRow } from '../store/network/networks.ts'
 
-/** Throws a 400 that lists the locations if there is none of this name. */
+/** Throws a 400 that lists the locations if no location has this name. */
 export async function requireLocation(db: Queryable, name: string): Promise<LocationRow> {
   const location = await findLocation(db, name)
   if (location) return location
@@ -32,7 +32,7 @@ const maxEntries = 10_000
 
 /**
  * Caches the locations, images and subnets that creations need, for at most a second. Only rows that were found are cached,
- * so that no refusal comes from the cache, and the statement that inserts the VM checks them again.
+ * so that no request is refused because of the cache, and the statement that inserts the VM checks them again.
  */
 export class CatalogueCache {
   readonly #cached = new Map<string, { value: unknown; until: number }>()

@@ -5,7 +5,7 @@ import type { Work } from '../runner/operation.ts'
 import type { Services } from '../services.ts'
 import { emit } from '../store/events/events.ts'
 
-/** `unavailable` lets another process try: this one may run with an older configuration. */
+/** The error is `unavailable`, so that another process tries: this one may run with an older configuration. */
 export function engineAt(services: Pick<Services, 'engines'>, location: string): Engine {
   const engine = services.engines.get(location)
   if (!engine) throw new EngineError('unavailable', `the location ${location} has no engine in this process`)

@@ -1,6 +1,6 @@
 /**
  * Like `Promise.all`, but waits for all of them even if one fails, so that none of them sends a statement after its
- * transaction has ended. Of several errors, the first in the list is thrown.
+ * transaction has ended. If several fail, the error of the first one in the list is thrown.
  */
 export async function allSettledThenThrow<Works extends readonly unknown[]>(works: [...Works]) {
   const settled = await Promise.allSettled(works)

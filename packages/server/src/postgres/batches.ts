@@ -3,7 +3,7 @@ import { allSettledThenThrow } from './all-settled.ts'
 import { type Database, TryAgain, type Tx, UnknownOutcome } from './database.ts'
 import { BatchMember, type Transaction } from './transaction.ts'
 
-/** The result of one request of a batch. `TryAgain`: it is tried again in a transaction of its own. */
+/** The result of one request of a batch. After `TryAgain`, the request is retried in its own transaction. */
 export type BatchResult<Result> = Result | Failure | TryAgain
 
 interface Waiting<Item, Result> {
@@ -13,15 +13,15 @@ interface Waiting<Item, Result> {
 }
 
 export interface BatchOptions<Item, Result> {
-  /** Handles the requests together. `isAlone`: a single request that was tried in a batch before, and may wait. */
+  /** Handles the requests together. With `isAlone`, it is a single request that was tried in a batch before and may wait. */
   handle: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
   maxItems: number
 }
 
 /**
- * Handles requests in batches: while one batch is running the next one forms, and a request that comes when none is running
- * joins those of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails, and nothing
- * of it was written, each request is handled by itself: no request fails because of another.
+ * Handles requests in batches. While one batch is running, the next one forms. A request that arrives when none is running
+ * joins the requests of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails and is
+ * rolled back, each request is handled by itself, so that no request fails because of another.
  */
 export class Batches<Item, Result> {
   readonly #options: BatchOptions<Item, Result>
@@ -112,7 +112,7 @@ interface SharedTransaction<Item, Result> {
   maxItems: number
   work: (tx: Tx, item: Item) => Promise<Result>
   isDone?: (results: BatchResult<Result>[]) => Promise<boolean>
-  /** The owner in whose turn a request waits for a connection when it runs alone. A batch has several owners. */
+  /** The owner of a request, which determines when it gets a connection if it runs alone. A batch has several owners. */
   ownerOf?: (item: Item) => string
 }
 

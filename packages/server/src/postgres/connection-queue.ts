@@ -2,7 +2,7 @@ import { PoolExhausted } from './errors.ts'
 
 const maxWaitMs = 8_000
 
-/** The owner of what the service does for all organizations, such as background work and shared reads. */
+/** The owner of work that the service does for all organizations, such as background work and shared reads. */
 export const systemOwner = ''
 
 interface Waiter {
@@ -12,8 +12,8 @@ interface Waiter {
 }
 
 /**
- * Decides who gets the next database connection. Owners, mostly organizations, are served in turn, so that an owner with
- * many waiting requests delays another owner by one request at most. Every other connection goes to the system.
+ * Decides which owner gets the next database connection. Owners, mostly organizations, are served in turn, so that an owner
+ * with many waiting requests delays another owner by one request at most. Every other connection goes to the system.
  */
 export class ConnectionQueue {
   #free: number

@@ -5,8 +5,8 @@ import type pg from 'pg'
 const connectMs = 8_000
 
 /**
- * Settings of every connection. Keep-alive finds a peer that is gone while the connection is idle: from this side within
- * 20 seconds, from PostgreSQL's within a minute.
+ * Settings of every connection. Keep-alive detects a lost peer while the connection is idle: this side within 20 seconds,
+ * PostgreSQL within a minute.
  */
 export const connectionOptions = {
   connectionTimeoutMillis: connectMs,
@@ -17,7 +17,7 @@ export const connectionOptions = {
 export const sessionKeepAlive =
   '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3'
 
-/** The parts of the driver's client that its types do not have. */
+/** The parts of the driver's client that its type declarations lack. */
 interface DriverClient {
   /** False while PostgreSQL owes a response. */
   readyForQuery: boolean
@@ -30,7 +30,7 @@ export function breakConnection(client: pg.ClientBase, reason: string): void {
   ;(client as unknown as DriverClient).connection.stream.destroy(error)
 }
 
-/** Checks before the limit is reached. More of them make the limit more exact. */
+/** The number of checks before the limit is reached. More checks make the limit more exact. */
 const checksPerLimit = 20
 
 interface Watched {

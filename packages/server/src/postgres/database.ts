@@ -57,8 +57,8 @@ export class Database implements Queryable {
       // Statements that a transaction sends without waiting in between go to the database in one piece, in order.
       pipeline: true,
       stream: () => new JoinedSocket(),
-      // A new connection has no prepared statements, so the first requests after a quiet time should find an old one.
-      // Networks drop silent connections after four minutes or more.
+      // A new connection has no prepared statements, so the first requests after a quiet time should find an existing
+      // connection. Networks drop silent connections after four minutes or more.
       idleTimeoutMillis: 120_000,
       // A process that hangs in the middle of a transaction must not keep its locks.
       // Statements have generic plans, which are the ones that tests check against a large store.
@@ -104,10 +104,10 @@ export class Database implements Queryable {
     this.#signals?.send(...signal)
   }
 
-  /** For writes that need no transaction: every statement commits by itself. */
+  /** Runs writes that need no transaction: every statement commits by itself. */
   readonly withoutTransaction: Tx = this.#standingAlone(systemOwner)
 
-  /** Like `withoutTransaction`, with statements that wait for connections in the turn of the owner. */
+  /** Like `withoutTransaction`, for statements that wait for a connection as requests of this owner. */
   forOwner(owner: string): Tx {
     const known = this.#owners.get(owner)
     if (known) return known
@@ -125,7 +125,7 @@ export class Database implements Queryable {
   /**
    * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or `TryAgain`, `work` runs again
    * from the start: at once the first time, then after a pause, so that transactions that collided do not collide again.
-   * A batch does not wait for `TryAgain` of one request: that request leaves the batch. `owner` waits for the connection.
+   * A request of a batch that throws `TryAgain` leaves the batch. `owner` determines when the transaction gets a connection.
    */
   async transaction<T>(
     work: (tx: Transaction) => Promise<T>,
@@ -168,7 +168,7 @@ function pauseBefore(attempt: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** A `Tx` whose statements are all sent and awaited at once. */
+/** Returns a `Tx` that sends and awaits each statement at once. */
 function standingAlone(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sharedReads'>): Tx {
   const tx: Tx = {
     ...given,
@@ -188,8 +188,8 @@ function standingAlone(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sh
 }
 
 /**
- * Does the work inside the transaction and undoes it, signals included, to find out whether it could be done. An error of
- * the work is thrown, and then the transaction has to end.
+ * Does the work inside the transaction and undoes it, including its signals, to find out whether it would succeed. An error
+ * of the work is thrown, and then the transaction has to end.
  */
 export async function runAndRollBack(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })

@@ -3,13 +3,13 @@ import pg from 'pg'
 /** Thrown to retry the whole transaction: a random choice collided, or a request must leave its batch. */
 export class TryAgain extends Error {}
 
-/** The connection broke at the commit, which may have taken place or not. */
+/** The connection broke during the commit, which may or may not have taken place. */
 export class UnknownOutcome extends Error {}
 
 /** All connections were in use for too long. */
 export class PoolExhausted extends Error {}
 
-/** A statement's `assert_or_abort` found another state than the one that was read before. */
+/** The error code of `assert_or_abort`: the state is not the one that was read before. */
 const unmet = 'SL001'
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'

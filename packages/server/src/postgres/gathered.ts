@@ -1,7 +1,10 @@
 import type { Tx } from './database.ts'
 import { BatchMember, retryAlone } from './transaction.ts'
 
-/** State of a transaction, or of a whole batch, that its gathered calls share across turns of the event loop. */
+/**
+ * Returns a function that finds the state of a transaction or batch, which its gathered calls share across turns of the
+ * event loop.
+ */
 export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   const states = new WeakMap<Tx, State>()
   return (tx) => {
@@ -26,9 +29,9 @@ interface GatherOptions<Item> {
 }
 
 /**
- * Makes a function for one caller of a store function for many. The calls that the requests of a batch make in the same turn
- * of the event loop become one call of `many`, in the order of arrival; each caller gets its own result or failure.
- * Calls of `many` for one transaction run one after another: a later one sees what the ones before it have claimed.
+ * Turns a store function for many items into a function for one item. The calls that the requests of a batch make in the same
+ * turn of the event loop become one call of `many`, in the order of arrival. Each caller gets its own result or failure.
+ * Calls of `many` for one transaction run one after another, so that a later one sees what the earlier ones have claimed.
  */
 export function gathered<Item, Result>(
   many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,

@@ -1,16 +1,16 @@
 import { Socket } from 'node:net'
 
 /**
- * A connection to PostgreSQL on which all that is written until the next tick goes out in one piece: mostly what a
- * transaction asks without waiting in between. A write wakes another process, and that costs more than what most statements
- * do. Under TLS nothing is joined: there the driver writes to a socket of its own.
+ * A connection to PostgreSQL that sends all data written until the next tick in one piece. That is mostly the statements that
+ * a transaction sends without waiting in between. Each write wakes another process, which costs more than most statements do.
+ * With TLS nothing is joined, because the driver then writes to its own socket.
  */
 export class JoinedSocket extends Socket {
   #isJoining = false
 
   override connect(...args: unknown[]): this {
     Reflect.apply(super.connect, this, args)
-    // Node puts its own in front of ours, for sockets that are used again.
+    // Node sets its own `write` on the instance, for sockets that are reused; it would hide ours.
     Reflect.deleteProperty(this, 'write')
     return this
   }

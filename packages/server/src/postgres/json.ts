@@ -1,4 +1,7 @@
-/** From this length on, encoding a text costs more than sending it apart from its headers. */
+/**
+ * Strings of at least this length are encoded once and sent separately from their headers: encoding them for each response
+ * would cost more than the extra write.
+ */
 const longText = 16_384
 
 /** JSON text that is sent unchanged, most of it written by PostgreSQL. `T` is the type of its value. */
@@ -10,7 +13,7 @@ export class JsonText<T> {
     this.text = text
   }
 
-  /** A short text is sent in one piece with its headers; a long one is encoded once for all responses. */
+  /** A short string is sent in one piece with its headers. A long one is encoded once for all responses. */
   get body(): string | Buffer {
     if (this.text.length < longText) return this.text
     this.#bytes ??= Buffer.from(this.text)
@@ -35,9 +38,11 @@ export type Json = readonly ({ readonly fixed: string } | { readonly sql: string
 const fixed = (text: string) => ({ fixed: text })
 const sql = (expression: string) => ({ sql: expression })
 
-/** For every column of text, because only this one escapes. NULL becomes an empty text, here and below. */
+/**
+ * Use this for every text column: it is the only function here that escapes. NULL becomes an empty string, here and below.
+ */
 export const text = (expression: string): Json => [sql(`to_json(coalesce(${expression}, ''::text))`)]
-/** For types whose text needs no escaping: ids and addresses. */
+/** For ids, addresses and other types that need no escaping. */
 export const plain = (expression: string): Json => [fixed('"'), sql(expression), fixed('"')]
 /** A time in JavaScript's format. */
 export const time = (expression: string): Json =>

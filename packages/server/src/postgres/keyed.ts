@@ -80,12 +80,12 @@ class ReadQueue<Row, Key> {
 }
 
 /**
- * A read by key that many callers ask for at once. Callers that wait together share a statement, which starts after they
- * asked, so that it sees all that was committed before. In a transaction it is a statement of its own, except under
+ * A read by key that many callers request at once. Callers that wait together share a statement, which starts after their
+ * calls, so that it sees everything that was committed before. In a transaction each read is its own statement, except under
  * `withSharedReads`.
  *
  * In `text` each member of the key is a list (`:id::uuid[]`). A row has the members of its key, under their names, and is
- * the result for that key alone.
+ * the result for that key only.
  */
 export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   name: string,
@@ -96,7 +96,7 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   let members: (keyof Key & string)[] | undefined
   const nameOf = (key: Key) => {
     let name = String(key[members![0]!])
-    // A text in PostgreSQL contains no NUL, so that two keys never have the same name.
+    // Text in PostgreSQL contains no NUL, so two keys never have the same name.
     for (let i = 1; i < members!.length; i++) name += `\0${key[members![i]!]}`
     return name
   }
@@ -121,7 +121,10 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   }
 }
 
-/** The transaction as a place where reads that are made at once share a statement, sent with its first statements. */
+/**
+ * Returns a view of the transaction in which concurrent reads share a statement, sent with the transaction's first
+ * statements.
+ */
 export function withSharedReads(tx: Queryable): Queryable {
   const shared: Queryable = {
     get sharedReads() {
@@ -133,7 +136,7 @@ export function withSharedReads(tx: Queryable): Queryable {
   return shared
 }
 
-/** Shares the results of reads of any form: callers that wait together with the same question get the same result. */
+/** Shares the results of any read: callers that wait at the same time with the same question get the same result. */
 export function sharedRead<Question, Result>(
   find: (db: Queryable, question: Question) => Promise<Result>,
 ): (db: Queryable, question: Question) => Promise<Result> {

@@ -1,7 +1,7 @@
 import type { Queryable } from './database.ts'
 import { statement } from './statement.ts'
 
-/** A lease that ends later than any real one was taken before the clock was set back, and does not count. */
+/** The longest possible lease. A lease that ends even later was taken before the clock was set back, and is ignored. */
 const longestMs = 3_600_000
 
 interface Lease {
@@ -10,13 +10,13 @@ interface Lease {
   ms: number
 }
 
-/** The condition that the lease `l` has been over for an interval. */
+/** Returns the SQL condition that the lease `l` expired at least `since` ago. */
 export const isLeaseOver = (since: string): string =>
   `(l.until <= slipway_now() - ${since} OR l.until > slipway_now() + interval '${longestMs} milliseconds')`
 
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 
-// If several processes ask at once, exactly one gets the lease: the others find its row and see that it is not over.
+// If several processes ask at once, exactly one gets the lease: the others find its row and see that it has not expired.
 // The holder may take it again.
 const take = statement<{ name: string }, Lease>(
   'lease_take',
@@ -26,7 +26,7 @@ const take = statement<{ name: string }, Lease>(
    RETURNING name`,
 )
 
-// It may have been over for a moment, which does no harm as long as no other holder took it.
+// The lease may have expired a moment ago, which is harmless as long as no other holder has taken it.
 const extend = statement<{ name: string }, Lease>(
   'lease_extend',
   `UPDATE leases SET until = ${until} WHERE name = :name AND holder = :holder RETURNING name`,
@@ -41,9 +41,9 @@ const release = statement<never, { holder: string }>(
 export const takeLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await take.one(db, lease)) !== undefined
 
-/** Returns false when another holder has taken the lease. */
+/** Returns false if another holder has taken the lease. */
 export const extendLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await extend.one(db, lease)) !== undefined
 
-/** Releases all leases of a holder that stops, so that others can take them at once. */
+/** Releases all leases of a holder that stops, so that other processes can take them at once. */
 export const releaseLeases = (db: Queryable, holder: string) => release.run(db, { holder })

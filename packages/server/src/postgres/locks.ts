@@ -1,12 +1,15 @@
 import type { Tx } from './database.ts'
 import { statement } from './statement.ts'
 
-/** Advisory locks: each stands for one thing that only one process may do at a time. */
+/** Advisory locks. Each protects one activity that only one process may do at a time. */
 const numbers = {
   applyConfig: 7_102_010,
   demo: 7_102_011,
   usageRollup: 7_102_020,
-  /** Shared by a transaction that makes firewalls out of date; held by one that marks a host up because none is. */
+  /**
+   * Shared by transactions that make firewalls outdated; held by a transaction that marks a host up because no firewall is
+   * outdated.
+   */
   returningHosts: 7_102_030,
   prices: 7_102_021,
   operators: 7_102_040,

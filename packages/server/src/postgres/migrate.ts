@@ -5,9 +5,9 @@ import pg from 'pg'
 import { packageRoot } from '../package-root.ts'
 import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
 
-/** A server whose newest migration is older than this cannot work with the schema of this version. */
+/** A server with only older migrations than this one cannot work with the schema of this version. */
 const minCompatibleVersion = 100
-/** The first migration; stores with lower versions were made during development and cannot be upgraded. */
+/** The first migration. Databases with lower versions were created during development and cannot be upgraded. */
 const firstVersion = 100
 /** The advisory lock that makes processes which start together migrate one after another. */
 const migrationLock = 7_102_001
@@ -33,7 +33,7 @@ export function migrations(): Migration[] {
     .map((name) => ({ version: Number(name.slice(0, 4)), text: readFileSync(join(directory, name), 'utf8') }))
 }
 
-/** Brings the schema up to date, each migration in a transaction of its own; refuses a schema that it cannot upgrade. */
+/** Brings the schema up to date, each migration in its own transaction. Throws if it cannot upgrade the schema. */
 export async function migrate(url: string, known: Migration[] = migrations()): Promise<void> {
   const client = new pg.Client({ ...connectionOptions, connectionString: url, options: sessionKeepAlive })
   client.on('error', () => {})
@@ -58,7 +58,7 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
       throw new OlderSchemaError(
         'This data directory was created by a version before 0.1.0. Use another data directory, or delete this one.',
       )
-    // A migration may take longer than any other statement. Keep-alive finds a peer that is gone.
+    // A migration may take longer than any other statement. Keep-alive detects a lost peer.
     watch.remove(client)
     for (const { version, text } of known.filter((migration) => migration.version > current.version)) {
       await client.query('BEGIN')
@@ -76,7 +76,7 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
   }
 }
 
-/** Waits for another process that migrates, without a statement that takes as long. */
+/** Waits while another process migrates. It polls, because a statement that waits would exceed its time limit. */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS is_taken', [migrationLock])

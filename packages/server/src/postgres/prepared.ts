@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream'
 import pg from 'pg'
 
 /**
- * How the rows of a statement are made: the name of each column, and what reads its text. Types that are read in a way of
- * our own are set before the first call (`database.ts`).
+ * How the rows of a statement are built: the name of each column, and the function that parses its text. Our own parsers are
+ * registered before the first call (`database.ts`).
  */
 interface Shape {
   names: string[]
@@ -13,7 +13,7 @@ interface Shape {
 
 const withoutRows: Shape = { names: [], parsers: [], empty: {} }
 
-/** A connection of the driver, as far as a statement needs it. */
+/** The parts of the driver's connection that a statement needs. */
 interface Connection {
   parsedStatements: Record<string, string>
   submittedNamedStatements: Record<string, string>
@@ -28,10 +28,12 @@ interface Connection {
 /** The result of a call. */
 export type QueryResult = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
-/** The driver has it, and its types do not. */
+/** The driver exports this function, but its type declarations lack it. */
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils
 
-/** The rows of a prepared statement keep their form for as long as its connection lives: PostgreSQL refuses the call else. */
+/**
+ * The columns of a prepared statement stay the same as long as its connection lives; otherwise PostgreSQL rejects the call.
+ */
 const shapes = new WeakMap<Connection, Map<string, Shape>>()
 
 function shapesOf(connection: Connection): Map<string, Shape> {
@@ -44,9 +46,9 @@ function shapesOf(connection: Connection): Map<string, Shape> {
 }
 
 /**
- * One call of a named statement. The driver's own has PostgreSQL describe the rows at each call and makes their form anew
- * each time, which for most of our statements is more than to read the row. Here the first call that succeeds on a
- * connection is the last that is described.
+ * One call of a named statement. The driver's own class asks PostgreSQL to describe the columns at each call and prepares
+ * their parsers again, which costs more than reading the row for most of our statements. Here only the calls until the first
+ * success on a connection ask for the description.
  */
 class Prepared {
   readonly name: string
@@ -136,10 +138,10 @@ class Prepared {
   handleEmptyQuery(): void {}
 }
 
-// In a pipeline the driver lets nothing else through: it fears for cursors, which this is not.
+// In pipeline mode the driver accepts only instances of its own `Query` class, in order to reject cursors.
 Object.setPrototypeOf(Prepared.prototype, pg.Query.prototype)
 
-/** What the driver is given for a statement: those with a name are prepared. */
+/** Returns what the driver gets for a statement. Statements with a name are prepared. */
 export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
   config.name === undefined
     ? config
@@ -150,7 +152,7 @@ export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<Quer
   return new Promise<QueryResult>((resolve, reject) => {
     client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {
-    // The stack of the caller is more useful than that of the reader.
+    // The stack of the caller is more useful than the stack of the code that read the response.
     Error.captureStackTrace(error)
     throw error
   })

@@ -2,16 +2,16 @@ import type pg from 'pg'
 import type { QueryResult } from './prepared.ts'
 import type { Topic } from './signals.ts'
 
-/** Where a statement runs: the pool, or one transaction. */
+/** What a statement runs on: the pool, or one transaction. */
 export interface Queryable {
   query(config: pg.QueryConfig): Promise<QueryResult>
-  /** Where reads by key of unrelated callers share a statement (`keyed.ts`). Without it they do not. */
+  /** Set if reads by key of unrelated callers share a statement (`keyed.ts`). */
   readonly sharedReads?: Queryable
   /** Schedules gathered calls. Without it they run at the end of this turn of the event loop. */
   readonly gather?: (run: () => void) => void
 }
 
-/** A topic, the id of its subject, and the subject's record where this process knows it. */
+/** A topic, the id of its subject, and the subject's record if this process has it. */
 export type Signal = [topic: Topic, subject?: string, record?: string]
 
 /** One transaction. */
@@ -23,11 +23,11 @@ export interface Tx extends Queryable {
   /** False in a batch: other requests would wait as well. */
   readonly mayWait: boolean
   /**
-   * For a write whose result decides nothing, or that fails by itself if it is not as it must be. The calls of a batch become
-   * one statement, which is sent before the next statement of the transaction, or with the commit.
+   * For a write with a result that no later code needs, or that fails by itself if a condition is not met. The calls of a
+   * batch become one statement, which is sent before the next statement of the transaction, or with the commit.
    */
   enqueue<Item>(write: (tx: Tx, items: Item[]) => Promise<unknown>, item: Item): Promise<void>
-  /** For a statement that was sent already: only the commit waits for it. If it fails, the transaction fails. */
+  /** For a statement that is already sent: only the commit waits for it. If it fails, the transaction fails. */
   awaitAtCommit(statement: Promise<unknown>): Promise<void>
   /**
    * A read that goes to the database together with the commit, and sees what it wrote. Resolves to undefined if the read

@@ -17,7 +17,10 @@ const coalesceMs = 20
 /** A notification may have 8,000 bytes; an id has 36. */
 const subjectsPerNotice = 200
 const reconnectMs = 500
-/** A listener only reads, so it would not notice a dead connection. It sends a statement this often, and expects a response by the next one. */
+/**
+ * A listener only reads and would not notice a dead connection. So it sends a statement this often, and expects a response
+ * in time.
+ */
 const heartbeatMs = 5_000
 /** How long the end of the connection may take. */
 const closeMs = 1_000
@@ -32,7 +35,7 @@ export const connectionName = (url: string): string => `slipway-signals ${url}`.
 /** Ids of the operations that ended; undefined means any subject. */
 type Subjects = string[] | undefined
 const subjectsOf = (subject: string | undefined): Subjects => (subject === undefined ? undefined : [subject])
-/** `record` is the new record of the one subject, where this process knows it already. */
+/** `record` is the new record of the only subject, if this process already has it. */
 type Listener = (subjects: Subjects, record?: string) => void
 
 /**
@@ -60,7 +63,7 @@ export class Signals {
       ...connectionOptions,
       connectionString: this.#url,
       application_name: connectionName(this.#servedUrl),
-      // A heartbeat may be sent while a notification is.
+      // A heartbeat may be sent while a notification is being sent.
       pipeline: true,
       options: sessionKeepAlive,
     })
@@ -92,7 +95,7 @@ export class Signals {
     this.#sending ??= setTimeout(() => this.#flush(), coalesceMs)
   }
 
-  /** Wakes this process alone. */
+  /** Wakes only this process. */
   wake(topic: Topic, subject?: string, record?: string): void {
     this.#emitter.emit(topic, subjectsOf(subject), record)
   }
@@ -152,7 +155,7 @@ export class Signals {
   }
 }
 
-/** Breaks the connection when a heartbeat has no response by the time of the next one. */
+/** Breaks the connection if a heartbeat has no response by the time of the next one. */
 function keepBeating(client: pg.Client): void {
   let isAnswered = true
   const timer = setInterval(() => {

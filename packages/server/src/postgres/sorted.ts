@@ -7,7 +7,7 @@ import { filteredStatement, untilPageIsFull } from './statement.ts'
 export interface SortedPage {
   sort: Sort
   afterId: string | null
-  /** The sort key of that row, beside its id. */
+  /** The sort key of that row, in addition to its id. */
   afterKey: string | null
   limit: number
   bytes: number
@@ -66,7 +66,7 @@ const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> =>
   }
 }
 
-/** A filtered list in every sort order, each a statement of its own. Names are unique in a list. */
+/** A filtered list in every sort order, with one statement for each order. Names are unique in a list. */
 export function sortedStatement<Row extends SortedRow, Params extends SortedPage>(
   name: string,
   columns: SortColumns,

@@ -1,6 +1,6 @@
 import type { Queryable } from './queryable.ts'
 
-/** Makes the function of a statement that takes the named parameters by position, all of them. */
+/** Returns a function that runs the statement with all its named parameters, passed by position. */
 type ByPosition<Params, Db, Result> = <const Names extends readonly (keyof Params)[]>(
   ...names: [keyof Params] extends [Names[number]] ? Names : never
 ) => (db: Db, ...values: { -readonly [Index in keyof Names]: Params[Names[Index]] }) => Promise<Result>
@@ -20,8 +20,8 @@ export interface Statement<Row, Params, Db = Queryable> {
 /** The text of every statement by its name, as PostgreSQL receives it. A connection keeps one plan for each name. */
 export const statements = new Map<string, string>()
 
-// A parameter is a colon before a letter; a cast (`::text`) is none, nor is the colon in a literal (`'HH24:MI:SS'`) or
-// after the name of a member of JSON (`{"isOpen":true}`).
+// A parameter is a colon before a letter. Casts (`::text`), colons in literals (`'HH24:MI:SS'`) and colons after the name
+// of a JSON member (`{"isOpen":true}`) are not parameters.
 const parameter = /(?<![:\w"]):([a-z]\w*)/gi
 
 const writing = new Set<string>()
@@ -68,12 +68,12 @@ export const columns = <Row, Member extends keyof Row>(rows: Row[], members: rea
     Pick<Row, Member>
   >
 
-/** A condition, or one for each value where an index fits only if the value is in the text. */
+/** A condition, or one condition for each value if an index is used only when the value is a literal in the SQL. */
 type Filter = string | Record<string, string>
 
 /**
- * A list with optional filters, null where they are not given. Each set of filters is a statement of its own, with its own
- * plan and the index that fits. This is for filters that an index serves; other filters stay in `text`, with `ifGiven`.
+ * A list with optional filters, which are null if not given. Each set of filters is a separate statement, with its own plan
+ * and the index that fits. This is for filters that an index serves; other filters stay in `text`, with `ifGiven`.
  * `text` gets the conditions of the given filters, each after an AND.
  */
 export function filteredStatement<Row, Params>(
@@ -114,7 +114,7 @@ const suffixOf = (param: string, value: string) => `_${param}${value && `_${valu
 export const ifGiven = (param: string, condition: string): string =>
   `CASE WHEN ${param} IS NULL THEN true ELSE ${condition} END`
 
-/** The place of a page in a list, newest first; a null `beforeId` is the start. */
+/** The position of a page in a list, newest first. A null `beforeId` is the start. */
 export interface PageParams {
   beforeId: string | null
   limit: number
@@ -127,7 +127,7 @@ export interface RecordPageParams extends PageParams {
 
 /**
  * A list of records that ends with the first record above `:bytes`, so that records which do not fit into the page are not
- * sent to this process. `columns` are those beside the record.
+ * sent to this process. `columns` are the columns other than the record.
  */
 export const untilPageIsFull = (columns: string, list: string): string =>
   `SELECT ${columns}, record FROM (

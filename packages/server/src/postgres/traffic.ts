@@ -1,4 +1,4 @@
-/** Counts what one process asks of PostgreSQL. `/metrics` shows it, and a test limits what a creation may send. */
+/** Counts what one process sends to PostgreSQL. `/metrics` shows the counts, and a test limits what a creation may send. */
 export class Traffic {
   statements = 0
   roundTrips = 0

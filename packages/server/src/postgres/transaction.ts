@@ -17,7 +17,7 @@ export interface TransactionHost {
 
 type Write = (tx: Tx, items: never[]) => Promise<unknown>
 
-/** One attempt at a transaction, on a connection of its own. */
+/** One attempt at a transaction, on its own connection. */
 export class Transaction implements Tx {
   readonly batch = this
   readonly #isShared: boolean
@@ -119,7 +119,7 @@ export class Transaction implements Tx {
       this.#traffic.committed()
     }
     this.#isCommitted = true
-    // Their results came before that of COMMIT. Callbacks on them run before the signals are sent.
+    // Their results arrived before the result of COMMIT. Their callbacks run before the signals are sent.
     await Promise.all(this.#unawaited)
     for (const signal of this.#signals.values()) this.database.send(...signal)
   }
@@ -223,5 +223,5 @@ export class BatchMember implements Tx {
   }
 }
 
-/** Makes the error for a request that would have to wait in its batch: it is tried again in a transaction of its own. */
+/** Returns the error for a request that would have to wait in its batch. The request is retried in its own transaction. */
 export const retryAlone = (reason: string) => new TryAgain(reason)

@@ -21,20 +21,20 @@ import { cancelled, type Definition, next, type Outcome, type Work } from './ope
 import type { SharedSteps } from './shared-steps.ts'
 import { noteStep } from './step-log.ts'
 
-/** The own process wakes an operation that waits for less than this; others wait for the read of due work. */
+/** This process itself wakes an operation that waits for less than this time; longer waits end when due work is read. */
 const soonMs = 2_000
 /** After this number of failures an undo is stuck: it waits for an operator and is retried at long intervals. */
 const undoAttempts = 12
 const stuckPauseMs = 300_000
 /** The time limit of one attempt of a step. */
 const longestStepMs = 60_000
-/** Progress of engine work that was this fast is not written: to repeat it does no harm. */
+/** Progress of engine work that took less than this is not written, because repeating the work is harmless. */
 const quickMs = 250
 const late = { code: 'engine_error', message: 'The operation did not finish in time.' } as const
 
 /**
- * An operation that was unfinished when a backup was written has no deadline: it may have succeeded since, and must not be
- * undone.
+ * An operation that was unfinished when a backup was made has no deadline: it may have succeeded after the backup, and must
+ * not be undone.
  */
 function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   const { restored, vmDeadlineS } = config.operations
@@ -42,11 +42,11 @@ function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   return 1000 * (deadlineS === 'configured' ? vmDeadlineS : deadlineS)
 }
 
-/** Returns the code of an error that a retry would not help, undefined for others. */
+/** Returns the code of an error that a retry would not help; undefined for other errors. */
 function refusalCode(error: unknown, { config }: Services): FailureCode | undefined {
   if (error instanceof Failure && error.code !== 'unavailable') return error.code
   if (!(error instanceof EngineError) || error.kind === 'unavailable') return undefined
-  // A restored store has not yet taken over the generations of its engines.
+  // A restored database has not yet adopted the generations of its engines.
   return error.kind === 'stale' && config.operations.restored ? undefined : 'engine_error'
 }
 
@@ -113,8 +113,8 @@ export class Attempt {
   async #act(): Promise<void> {
     if (this.row.is_cancelled) return this.#end('FAILED', cancelled)
     if (this.#needsFence) {
-      // From now on the engine refuses calls of earlier attempts, of this or another worker. Admissions take these locks
-      // in the other order: a transaction is retried after a deadlock.
+      // From now on the engine rejects calls of earlier attempts, of this or another worker. Admissions take these locks in
+      // the opposite order: a transaction is retried after a deadlock.
       const generation = await this.#services.database.transaction((tx) => fenceOperation(tx, this.lease))
       this.row = { ...this.row, generation }
       this.#needsFence = false
@@ -137,7 +137,7 @@ export class Attempt {
     await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
 
-  /** Undoes in reverse, the failed step included: it may have done its work before it failed. */
+  /** Undoes the steps in reverse order, including the failed one, because it may have done its work before it failed. */
   async #undo(): Promise<void> {
     const { undoCall, undoTx } = this.#step
     if (undoCall) await this.#timed(undoCall)
@@ -222,7 +222,7 @@ export class Attempt {
     return this.#definition.steps[this.#progress.step]!
   }
 
-  /** The service's time: the database's time at the claim plus what has passed since. */
+  /** The service's time: the database's time at the claim plus the time that has passed since. */
   get #now(): number {
     return this.row.now.getTime() + (performance.now() - this.#claimedAt)
   }

@@ -1,7 +1,7 @@
 const firstPauseMs = 100
 const longestPauseMs = 30_000
 
-/** Varies a pause by a quarter, so that processes that began together do not act at the same moments. */
+/** Varies a pause by a quarter, so that processes that started together do not act at the same moments. */
 export const jittered = (ms: number): number => ms * (0.75 + Math.random() / 2)
 
 /** Returns the pause after this number of failures: it doubles each time. */

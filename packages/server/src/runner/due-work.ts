@@ -5,7 +5,7 @@ import { jittered } from './backoff.ts'
 
 /** The pause between two reads of due work. */
 const busyMs = 1_000
-/** The pause while no operation is unfinished and nothing was due. */
+/** The pause when no operation is unfinished and nothing was due. */
 const quietMs = 2_000
 
 interface Entry extends DueTask {
@@ -37,7 +37,9 @@ export class DueWorkWatch implements DueTasks {
     this.#onError = onError
   }
 
-  /** Calls `notify` whenever the task is due; the first time does not wait for its rest. Returns an unsubscribe function. */
+  /**
+   * Calls `notify` whenever the task is due. The first call ignores the task's rest time. Returns an unsubscribe function.
+   */
   on(task: DueTask, notify: () => void): () => void {
     const entry = { ...task, notify, notifiedAt: Number.NEGATIVE_INFINITY }
     this.#entries.add(entry)

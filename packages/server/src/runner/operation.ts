@@ -33,7 +33,7 @@ export const cancelled = { code: 'cancelled', message: 'The resource is being de
 export interface Work {
   operation: OperationRow
   scratch: Record<string, unknown>
-  /** Why it is being undone; null while it is not. */
+  /** Why the operation is being undone; null if it is not. */
   failure: OperationRow['failure']
   /** The result of `prefetch`, if the operation began in the process that wrote it. */
   prefetched: Promise<unknown> | undefined
@@ -46,7 +46,7 @@ export interface Work {
 
 /**
  * A step is a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which never
- * holds a transaction. Both may run twice, and both can be undone. The first step of most operations has neither: the
+ * holds a transaction. Both may run twice, and both can be undone. The first step of most operations has neither, because the
  * request's own transaction has done its work, and only its undo is defined.
  */
 export interface Step {

@@ -50,13 +50,13 @@ export class Runner implements SlotOwner {
     this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
   }
 
-  /** Claims nothing more, and hands back operations that do not finish in time. */
+  /** Stops claiming, and hands back operations that do not finish in time. */
   async stop(graceMs = 5_000): Promise<void> {
     const stopped = this.#tasks.stop()
     const timer = setTimeout(() => {
       for (const attempt of this.#running.keys()) attempt.engineWork.abort()
     }, graceMs)
-    // A claim may be in progress: its operations are handed back, too.
+    // A claim may be in progress. Its operations are handed back as well.
     const claimed = this.#claiming.run().catch(() => {})
     const idle = claimed.then(() => Promise.all(this.#running.values()))
     await Promise.race([idle, delay(graceMs + 1_000)])

@@ -13,8 +13,8 @@ export interface Sharer {
 }
 
 /**
- * Runs steps whose transaction several operations share. If one of them fails, also by a lost lease, the transaction is rolled
- * back and each operation runs the step alone.
+ * Runs steps in a transaction that several operations share. If one of them fails, or loses its lease, the transaction is
+ * rolled back and each operation runs the step alone.
  */
 export class SharedSteps {
   readonly #database: Database

@@ -1,6 +1,6 @@
 import { escapeHtml } from '../escape-html.ts'
 
-/** Markup, which must not be escaped again. */
+/** Markup that is already escaped and must not be escaped again. */
 export class Html {
   readonly text: string
   constructor(text: string) {

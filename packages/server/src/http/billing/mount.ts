@@ -162,7 +162,7 @@ async function readInvoice({ database }: Services, { organizationId }: Session, 
 type Query = Record<string, unknown>
 type PageHandler = (session: Session, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-/** Browsers say where a form comes from, older ones by its origin alone. Programs that are no browser say neither. */
+/** Browsers send the site or at least the origin of a form. Programs other than browsers send neither. */
 function isOwnForm(request: FastifyRequest, services: Services): boolean {
   const { origin, 'sec-fetch-site': site } = request.headers
   return site === undefined ? origin === undefined || isOwnOrigin(request, services) : site === 'same-origin'
@@ -226,7 +226,7 @@ async function readDashboard(
   }
 }
 
-// With the policy no-referrer, browsers would not tell us the origin of our own forms.
+// With the policy no-referrer, browsers would not send the origin of our own forms.
 const sendPage = (reply: FastifyReply, text: string) =>
   reply.header('referrer-policy', 'same-origin').type('text/html; charset=utf-8').send(text)
 

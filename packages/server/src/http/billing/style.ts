@@ -18,7 +18,7 @@ function typefaces(): string {
 
 export const billingStyle = onFirstUse(() => typefaces() + rules)
 
-/** Both themes from the same tokens, one column on narrow screens, always light in print. */
+/** Both themes use the same tokens. Narrow screens get one column, and print is always light. */
 const rules = `
 :root {
   color-scheme: light dark;

@@ -23,7 +23,7 @@ export interface Schema {
 }
 export type Schemas = Record<string, Schema>
 
-/** Escapes text of the document; words in back-ticks become code. */
+/** Escapes text of the document. Text in backticks becomes code. */
 export const inline = (text = '') => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 const nameOf = (ref: string) => ref.slice(ref.lastIndexOf('/') + 1)
@@ -73,7 +73,7 @@ export interface Field {
   name: string
   schema: Schema
   isRequired: boolean
-  /** The number of unnamed objects around it. */
+  /** The number of unnamed objects that contain the field. */
   depth?: number
 }
 

@@ -60,7 +60,7 @@ async function listOrStream<View>(
   )
 }
 
-/** A client that continues from a position must not miss events. `after=0` asks for all that are left. */
+/** A client that continues from a position must not miss events. `after=0` asks for all events that are still stored. */
 async function requireKept({ tx }: Context<EventRoutes>, after: number): Promise<void> {
   if (after > 0 && after < (await findEventBounds(tx)).pruned)
     throw new Failure(

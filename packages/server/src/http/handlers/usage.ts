@@ -18,7 +18,7 @@ import { invalidParameter } from '../validation.ts'
 const defaultDays = 31
 const mostDays = 366
 const mostDaysByResource = 31
-/** Within these limits, adding or subtracting days gives years of four digits. */
+/** Within these limits, adding or subtracting days gives years with four digits. */
 const firstDay = '1970-01-01'
 const lastDay = '2999-12-31'
 

@@ -36,7 +36,9 @@ export const userHandlers = {
   adminUserTotpDelete: ({ tx, by, params }) => emptyResponse(removeSecondFactorOf(tx, by, params.user_id)),
 } satisfies Partial<Handlers>
 
-/** Returns the link, and mails it if mail is configured. Browsers do not send what follows `#`, so no log has the code. */
+/**
+ * Returns the link, and mails it if mail is configured. Browsers do not send what follows `#`, so no log contains the code.
+ */
 export async function sendInvitation(
   { services, tx }: Pick<Context, 'services' | 'tx'>,
   { invitedBy }: Inviter,

@@ -8,7 +8,7 @@ import { Failure } from '../../domain/failure.ts'
 
 const keepAliveMs = 72_000
 const scarceKeepAliveMs = 1_000
-/** The part of all connections from which on they are scarce. */
+/** Above this part of all possible connections, connections are scarce. */
 const scarcePart = 3 / 4
 /** Connections above the limit of an address that get a response before they are closed. */
 const mostRefusedPerAddress = 16
@@ -20,8 +20,8 @@ interface Limits {
 }
 
 /**
- * Limits the connections of each client address, and of all together by the file descriptors of the process. A connection
- * above a limit is only good for health checks, as long as it is above.
+ * Limits the connections of each client address, and their total by the file descriptors of the process. A connection above a
+ * limit can only be used for health checks until the count falls below the limit.
  */
 export function limitConnections(
   app: FastifyInstance,

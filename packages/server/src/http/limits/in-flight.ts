@@ -15,8 +15,8 @@ interface Requests {
 }
 
 /**
- * Limits how many requests of each owner run at once, so that one organization cannot keep the event loop and the database
- * to itself. Further requests wait, up to a limit, and not for long.
+ * Limits how many requests of each owner run at once, so that one organization cannot occupy the event loop and the database.
+ * Further requests wait for a short time, and the number of waiting requests is limited too.
  */
 export class InFlight {
   readonly #mostRunning: number

@@ -69,7 +69,7 @@ export class RateLimiter {
     return Math.max(1, Math.ceil((1 - tokens) / this.#perSecond))
   }
 
-  /** Adds the headers to a response that does not count. */
+  /** Adds the headers to a response that does not count against the limit. */
   showAddress(address: string, reply: FastifyReply): void {
     const bucket = this.#buckets.get(addressKey(address))
     this.#setHeaders(bucket ? this.#tokensIn(bucket, performance.now()) : this.#burst, reply)

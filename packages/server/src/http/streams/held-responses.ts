@@ -2,7 +2,7 @@ import { Failure } from '../../domain/failure.ts'
 
 const mostPerCaller = 64
 
-/** The credential of a held response, and the owner whose share it uses. */
+/** The credential of a held response, and the owner that it counts against. */
 export interface Holder {
   caller: string
   owner: string

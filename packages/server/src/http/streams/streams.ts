@@ -54,8 +54,8 @@ interface Reader {
 
 /**
  * The event streams of this process. One shared reader follows the table and writes each new event to the streams that
- * match it, so more streams need no more queries. A stream of past events reads them by itself and joins the shared reader
- * when it has caught up.
+ * match it, so additional streams need no additional queries. A stream of past events reads them by itself and joins the
+ * shared reader when it has caught up.
  */
 export class EventStreams {
   readonly #database: Database
@@ -161,7 +161,10 @@ export class EventStreams {
     if (this.#readers.size === 0) this.#tail = undefined
   }
 
-  /** Sends past events until the stream is where the shared reader is. No event can come between that check and `isLive`. */
+  /**
+   * Sends past events until the stream has caught up with the shared reader. No event can come between that check and
+   * `isLive`.
+   */
   async #catchUp(stream: EventStream): Promise<void> {
     while (stream.isOpen) {
       const upTo = this.#tail ?? stream.position
@@ -220,7 +223,7 @@ export class EventStreams {
     return [...this.#readers].map(({ stream }) => stream).filter(({ isLive }) => isLive)
   }
 
-  /** Puts on record what operators are about to see. Repeated, because another stream may become live meanwhile. */
+  /** Records what operators are about to see. This is repeated, because another stream may become live in the meantime. */
   async #recordReads(rows: EventRow[]): Promise<void> {
     const wantedBy = (stream: EventStream) => rows.filter((row) => stream.wants(row))
     for (;;) {

@@ -8,12 +8,12 @@ import { newDisksOf } from '../vm/new-disks.ts'
 import { quotaAmountsOf } from '../vm/plan.ts'
 import type { VmBody } from '../vm/template.ts'
 
-/** Why a request is passed over. */
+/** The reason why a request is passed over. */
 export interface Block {
   reason: BlockReason | ''
   /** When the reason ends, if that is known. */
   until: Date | null
-  /** How soon to check again otherwise. */
+  /** How soon to check again if the end is not known. */
   recheckS?: number
 }
 
@@ -29,7 +29,7 @@ export async function blockOf(tx: Tx, request: RequestRow, location: string): Pr
   return (await readQuotas(tx, wanted)).take(wanted) ? { reason: 'quota', until: null } : undefined
 }
 
-/** The quota that the VM of a request will take. A stopped VM has everything but its GPUs already. */
+/** Returns the quota that the VM of a request will take. A stopped VM already holds everything except its GPUs. */
 function amountsOf({ body, project_id, family, gpus, location }: RequestRow): QuotaAmounts {
   if (!body.vm) return { [gpuQuota(family)]: gpus }
   // The members of a template were added when the request was sent.

@@ -5,7 +5,9 @@ import { emitRequest } from './events.ts'
 
 const mostBoots = 3
 
-/** The VM of an operation did not boot. If a capacity request was granted with it, the request waits again. */
+/**
+ * Called when the VM of an operation did not boot. If a capacity request was granted with the VM, the request waits again.
+ */
 export async function requeueAfterBoot(tx: Tx, operationId: string): Promise<void> {
   const request = await setWaitingAfterBoot(tx, { operationId, mostBoots })
   if (!request) {

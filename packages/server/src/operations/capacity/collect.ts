@@ -10,8 +10,8 @@ import {
 
 /**
  * Holds free GPUs for the reservations that lack some, in whole units of their type. Then it begins units of which only a part
- * is free, at most as many as are missing; they are completed as GPUs become free. The transaction has locked the hosts and
- * the lane.
+ * is free, at most as many as are missing. They are completed when more GPUs become free. The transaction has locked the
+ * hosts and the lane.
  */
 export async function collectGpus(tx: Tx, { location, family }: Lane, hosts: OpenHost[]): Promise<void> {
   for (const reservation of await listShortReservations(tx, { location, family })) {

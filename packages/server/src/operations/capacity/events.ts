@@ -6,7 +6,7 @@ import { capacityRequestView } from '../../views/capacity.ts'
 
 type RequestEvent = Extract<EventType, `capacity_request.${string}`>
 
-/** The caller that changes a request; the service itself without one. */
+/** The caller that changes a request. If it is absent, the service itself makes the change. */
 interface By {
   actor: string
   requestId: string

@@ -13,7 +13,7 @@ import type { Block } from './blocks.ts'
 import { emitRequest } from './events.ts'
 import { closeBlocked, offerGpus, requeue } from './offer.ts'
 
-/** Admits the VM of a request on the GPUs that are held for it: a creation or a start with all its checks but stock. */
+/** Admits the VM of a request on the GPUs that are held for it: a creation or a start with all its checks except stock. */
 export async function admitHeld(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -46,7 +46,7 @@ export async function admitHeld(
   return operation
 }
 
-/** Uses the hold of a request on behalf of a caller. */
+/** Creates or starts the VM of a held request for a caller. */
 export async function claimRequest(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -68,7 +68,7 @@ export async function claimRequest(
   return admitHeld(tx, catalogue, by, request)
 }
 
-/** Passes the hold of a request on that cannot be granted now. The request keeps its turn. */
+/** Passes on the hold of a request that cannot be granted now. The request keeps its turn. */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { id, held_host } = request
   await lockHosts(tx, [held_host!])

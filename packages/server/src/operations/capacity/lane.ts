@@ -19,14 +19,14 @@ import { findRequest } from '../../store/capacity/requests.ts'
 import { blockOf } from './blocks.ts'
 import { closeBlocked, offerGpus } from './offer.ts'
 
-/** After this time the first request gets a host whose GPUs are held for it until they suffice. */
+/** After this time, GPUs of one host are held for the first request until there are enough of them. */
 export const accumulateAfterMs = 600_000
-/** For at most this time; then the GPUs go to others, for as long. */
+/** The longest time that GPUs are accumulated for one request. Then other requests get them for the same time. */
 const accumulateMaxMs = 14_400_000
-/** The requests with an estimate and an exact position. */
+/** The number of requests that get an estimate and an exact position. */
 const mostEstimates = 100
 
-/** Looks after one queue: what its first request accumulates, and the estimates of all. */
+/** Updates one queue: the GPUs that its first request accumulates, and the estimates of all requests. */
 export async function lookAtLane(database: Database, { location, family }: Lane): Promise<void> {
   const lane = { location, family }
   await stopIfOver(database, lane)
@@ -45,11 +45,11 @@ async function nextLook(tx: Tx, lane: LaneRow): Promise<Date | null> {
   const dueAt = new Date(
     Math.max(head.created_at.getTime() + accumulateAfterMs, lane.paused_until?.getTime() ?? 0),
   )
-  // If it is due already, there is no host to accumulate on; a change of the queue or of a host is a new chance.
+  // A time in the past means that no host can accumulate GPUs. A change of the queue or of a host triggers the next try.
   return dueAt > (await pingDatabase(tx)) ? dueAt : null
 }
 
-/** Ends the accumulation of a request that no longer waits, that is too slow, or whose host takes no VMs any more. */
+/** Ends the accumulation if the request no longer waits, if it takes too long, or if the host no longer accepts VMs. */
 async function stopIfOver(database: Database, lane: Lane): Promise<void> {
   const before = await findLane(database, lane)
   if (!before?.accumulator) return
@@ -71,7 +71,7 @@ async function stopIfOver(database: Database, lane: Lane): Promise<void> {
   })
 }
 
-/** Gives the first request a target host, when it has waited long enough. */
+/** Gives the first request a target host if it has waited long enough. */
 async function startIfDue(database: Database, lane: Lane): Promise<void> {
   const row = await findLane(database, lane)
   const head = await findHead(database, lane)
@@ -117,7 +117,7 @@ async function estimateLane(tx: Tx, lane: Lane): Promise<void> {
       ttlMs: row.ttl_seconds === null ? null : row.ttl_seconds * 1000,
     }),
   )
-  // What a request that comes next would be told.
+  // The estimate that the next new request would get.
   const next: Waiting = { id: '', gpus: 1, hostId: null, since: now, ttlMs: null }
   const estimates = estimate({
     now,

@@ -38,9 +38,9 @@ for (const { family, gpuCount } of vmTypes)
   sizesOf.set(family, [...new Set([...(sizesOf.get(family) ?? []), gpuCount])])
 
 /**
- * Offers the free GPUs of hosts to reservations, then to the requests that wait for such GPUs; the rest stays in stock. It runs
- * wherever GPUs become free, in the same transaction, so that no creation can overtake the queue. It only sets holds. The
- * transaction has locked the hosts.
+ * Offers the free GPUs of hosts to reservations, then to the requests that wait for such GPUs; the rest stays in stock. It is
+ * called wherever GPUs become free, in the same transaction, so that no creation can overtake the queue. It only sets holds.
+ * The transaction has locked the hosts.
  */
 export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
@@ -57,7 +57,7 @@ export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   }
 }
 
-/** Holds free GPUs of the target host for the request that accumulates them, which gets the hold when they suffice. */
+/** Holds free GPUs of the target host for the request that accumulates them, which gets the hold when there are enough. */
 async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<void> {
   const target = hosts.find(({ id }) => id === lane.target_host)
   if (!target) return
@@ -76,7 +76,7 @@ async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<voi
   if (held + taken.length === request.gpus) await becomeHeld(tx, lane, request, target.id)
 }
 
-/** Gives GPUs to the first request that fits, again and again. A request that does not fit lets smaller ones pass. */
+/** Gives GPUs to the first request that fits, until none fits. A request that does not fit lets smaller ones pass. */
 async function offerInTurn(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<void> {
   const passed: string[] = []
   for (;;) {
@@ -126,7 +126,7 @@ export async function closeBlocked(tx: Tx, request: RequestRow, block: Block): P
 }
 
 /**
- * Ends the holds on hosts that take no VMs any more: their requests wait again, in their old places. The transaction has
+ * Ends the holds on hosts that no longer accept VMs. Their requests wait again at their old positions. The transaction has
  * locked the hosts.
  */
 export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
@@ -136,7 +136,7 @@ export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
     else if (held_kind === 'reservation') await makeReservationDue(tx, held_for)
 }
 
-/** After reports of hosts: what is held there may be lost, and GPUs may be free. The transaction has locked the hosts. */
+/** Called after reports of hosts: held GPUs may be lost, and GPUs may be free. The transaction has locked the hosts. */
 export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void> {
   await dropHolds(tx, hostIds)
   for (const { id, host_id } of await listBrokenHolds(tx, hostIds)) {
@@ -146,12 +146,12 @@ export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void
   await offerGpus(tx, hostIds)
 }
 
-/** The request has lost its hold. */
+/** Puts a request that has lost its hold back into the queue. */
 export async function requeue(tx: Tx, requestId: string): Promise<void> {
   await lockLanesOfRequest(tx, requestId)
   await touchLanesOfRequest(tx, requestId)
   const request = await setWaiting(tx, requestId)
-  // A request that only accumulated GPUs waits already.
+  // A request that only accumulated GPUs is already waiting.
   if (!request) return
   await setPlacesOpen(tx, requestId, true)
   await emitRequest(tx, 'capacity_request.requeued', request)

@@ -44,7 +44,7 @@ type By = ProjectRequester & OrganizationRequester
 
 type WantedBody = Omit<CapacityRequestCreate, 'vm'> & { vm: VmBody | undefined }
 
-/** What a request waits for: GPUs of one type, at one of several places. */
+/** What a request waits for: GPUs of one type, in one of several locations. */
 interface Wanted {
   type: VmType
   places: { location: string; hostId: string | null }[]
@@ -99,7 +99,7 @@ export async function createRequest(
   return (await findRequestRecord(tx, by.projectId, id))!
 }
 
-/** Checks the body as the creation or start would, except for stock, quota and budget. A group will be a third kind. */
+/** Checks the body as the creation or start would, except for stock, quota and budget. */
 function wantedOf(tx: Tx, catalogue: CatalogueCache, by: By, body: WantedBody): Promise<Wanted> {
   if ((body.vm === undefined) === (body.start_vm_id === undefined))
     throw new Failure('invalid_argument', 'Send exactly one of vm and start_vm_id.')
@@ -128,7 +128,7 @@ async function wantedByVm(
     try {
       places.push({ location, hostId: await hostOfDisks(tx, catalogue, by, { ...vm, location }, type) })
     } catch (error) {
-      // With `any`, a location that cannot run the VM is left out.
+      // With `any`, a location that cannot run the VM is skipped.
       if (!isAny || !(error instanceof Failure)) throw asMember('vm', error)
       refusal = error
     }
@@ -164,7 +164,7 @@ async function wantedByStart(tx: Tx, by: By, vmId: string, locations: string[] |
   return { type, places: await requireOffered(tx, 'start_vm_id', type, places) }
 }
 
-/** Leaves out locations that have no host of this size, since waiting would not help there. */
+/** Skips locations that have no host of this size, because waiting would not help there. */
 async function requireOffered(tx: Tx, field: string, type: VmType, places: Wanted['places']) {
   const offering = await listOffering(tx, type)
   const possible = places.filter(({ location }) => offering.includes(location))
@@ -202,7 +202,7 @@ export async function changeRequest(
   return (await findRequestRecord(tx, projectId, id))!
 }
 
-/** Ends the request; the GPUs that are held for it are offered to others. */
+/** Ends the request. The GPUs that are held for it are offered to other requests. */
 export async function cancelRequest(tx: Tx, by: By, id: string): Promise<RequestRecordRow> {
   const request = requireFound('capacity request', await findRequestRecord(tx, by.projectId, id))
   if (!(await endAndOffer(tx, request, 'cancelled', by))) throw hasEnded(request)
@@ -233,7 +233,7 @@ export async function endAndOffer(
     error: error ? JSON.stringify(error) : null,
   })
   if (!ended) {
-    // If it has not ended, its state has changed since it was read.
+    // If the request has not ended, its state has changed since it was read.
     if ((await findRequest(tx, id))?.due_at) throw new TryAgain('the state of the request has changed')
     return false
   }

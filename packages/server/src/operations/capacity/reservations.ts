@@ -31,7 +31,7 @@ import { collectGpus } from './collect.ts'
 import { offerGpus } from './offer.ts'
 import { changeReservationOfVm } from './reserved-vms.ts'
 
-/** How soon the service looks again for GPUs that are missing. GPUs that become free are collected at once. */
+/** How soon the service searches again for missing GPUs. GPUs that become free are collected at once. */
 const retryS = 600
 
 /** Sells a reservation. Its GPUs are collected right after the commit, or from 24 hours before its start. */
@@ -112,7 +112,7 @@ export async function endReservation(tx: Tx, by: Requester, id: string): Promise
   return (await findReservation(tx, id))!
 }
 
-/** Does what is due for a reservation: collects GPUs, meters what is delivered, warns of the end, and ends it. */
+/** Does what is due for a reservation: collects GPUs, meters the delivered ones, warns about the end, and ends it. */
 export async function lookAtReservation(database: Database, id: string): Promise<void> {
   const before = await findReservation(database, id)
   if (!before || before.ended_at) return
@@ -128,7 +128,7 @@ export async function lookAtReservation(database: Database, id: string): Promise
   await database.transaction((tx) => note(tx, id, now))
 }
 
-/** Meters the delivered GPUs from the start on, and tells the organization what has changed. */
+/** Meters the delivered GPUs from the start on, and emits events about what has changed. */
 async function note(tx: Tx, id: string, now: Date): Promise<void> {
   if (!(await lockReservation(tx, id))) return
   const reservation = (await findReservation(tx, id))!
@@ -161,11 +161,11 @@ async function note(tx: Tx, id: string, now: Date): Promise<void> {
   if (isDelivered && (!reservation.delivered_at || reservation.is_short))
     await emitReservation(tx, 'reservation.delivered', reservation)
   if (isShort && !reservation.is_short) await emitReservation(tx, 'reservation.short', reservation)
-  // A late warning replaces those before it.
+  // If several warnings are due, only the latest is sent.
   if (noted!.due_notices > reservation.notices) await emitReservation(tx, 'reservation.ending', reservation)
 }
 
-/** The VMs run on at the list price; the GPUs that none of them uses are offered to the queue. */
+/** The VMs continue to run at the list price. GPUs that none of them uses are offered to the queue. */
 async function end(tx: Tx, { id, owned }: ReservationRow, by?: Requester): Promise<void> {
   const vms = await lockVmsOfReservation(tx, id)
   const hostIds = owned.map(({ host_id }) => host_id)
@@ -180,7 +180,7 @@ async function end(tx: Tx, { id, owned }: ReservationRow, by?: Requester): Promi
 
 type ReservationEvent = Extract<EventType, `reservation.${string}`>
 
-/** The organization's log has the events of its reservations. Members may not see the price. */
+/** Events of reservations go to the organization's log, without the price, because members may not see it. */
 const emitReservation = (tx: Tx, type: ReservationEvent, row: ReservationRow, by?: Requester) =>
   emit(tx, {
     ...(by && { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }),

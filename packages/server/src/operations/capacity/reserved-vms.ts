@@ -18,7 +18,7 @@ import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { offerGpus } from './offer.ts'
 
-/** Moves a VM into a reservation or out of it: from now on it is billed accordingly. The transaction has locked the VM. */
+/** Moves a VM into a reservation or out of it. From now on it is billed accordingly. The transaction has locked the VM. */
 export async function changeReservationOfVm(tx: Tx, vm: VmRow, id: string | null): Promise<void> {
   const isMetered = vmStateTable[vm.state].isBilled && !vm.os_disk_lost_at
   if (isMetered) await closeUsage(tx, vm.id)
@@ -37,7 +37,10 @@ export async function changeReservationOfVm(tx: Tx, vm: VmRow, id: string | null
     })
 }
 
-/** RESERVE: the VM's GPUs become the reservation's, and as many that were held for it are offered to others. */
+/**
+ * RESERVE: the VM's GPUs become part of the reservation, and the same number of its held GPUs are offered to other
+ * requests.
+ */
 export async function reserveVm(
   tx: Tx,
   by: ProjectRequester & OrganizationRequester,
@@ -77,7 +80,7 @@ export async function reserveVm(
   )
 }
 
-/** UNRESERVE: the VM keeps its GPUs, and the reservation is collected anew. */
+/** UNRESERVE: the VM keeps its GPUs, and other GPUs are collected for the reservation. */
 export async function unreserveVm(tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> {
   if (!vm.reservation_id) throw new Failure('conflict', `The VM ${vm.name} uses no reservation.`)
   await lockHosts(tx, [vm.host_id!])

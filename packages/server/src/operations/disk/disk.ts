@@ -50,7 +50,7 @@ export async function removeDisk(work: Work): Promise<void> {
     throw new EngineError('unavailable', 'the engine still reports the disk after it was removed')
 }
 
-/** Verifies by inspection that the engine has made or grown the disk. */
+/** Verifies by inspection that the engine has created or grown the disk. */
 export async function requireSize(engine: Engine, disk: DiskSpec, work: Work): Promise<void> {
   const sizeGib = (await engine.inspectDisk(disk, work.signal))?.sizeGib ?? 0
   if (sizeGib < disk.sizeGib)

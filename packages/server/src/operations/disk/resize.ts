@@ -58,7 +58,7 @@ export const diskResize: Definition = {
   onAbandon: (tx, _by, operation) => giveBackGrowth(tx, operation, operation.scratch),
 }
 
-/** Even if the engine has grown the disk, the tenant is only billed for the size before. */
+/** Even if the engine has grown the disk, the tenant is billed only for the previous size. */
 async function giveBackGrowth(tx: Tx, { project_id, resource_id }: OperationRow, scratch: Work['scratch']) {
   const disk = await findDisk(tx, project_id, resource_id)
   if (disk && (await moveDisk(tx, disk.id, 'available', ['resizing'])))

@@ -16,7 +16,7 @@ import { engineAt } from '../engine-work.ts'
 
 /** VMs that are brought up to date at the same time. */
 const batch = 32
-/** An engine that hangs delays only the VMs of the same batch, and for this time. */
+/** An engine that hangs delays only the VMs of the same batch, for at most this time. */
 const callMs = 10_000
 /** The retry interval of a VM whose host is down. The host does not come up before its firewalls are applied. */
 const unreachablePauseMs = 60_000
@@ -82,7 +82,7 @@ export async function applyFirewalls(
         return applied
       } catch (error) {
         const kind = error instanceof EngineError ? error.kind : undefined
-        // There is no guest to protect, and the step that defines the VM again applies its rules.
+        // There is no guest to protect, and the step that redefines the VM applies its rules.
         if (kind === 'missing') return applied
         // Stale means that another process applied a newer firewall.
         if (kind !== 'stale') problems.push(error)

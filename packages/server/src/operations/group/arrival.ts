@@ -8,7 +8,7 @@ import { lockVmOf } from '../vm/vm.ts'
 
 /** How much longer than one VM a whole group may take: one member may be placed a second time. */
 export const barrierGraceS = 600
-/** A check now and then finds a VM that was deleted meanwhile. */
+/** The longest time between two checks, which find a VM that was deleted in the meantime. */
 const longestPauseMs = 30_000
 
 /**
@@ -29,7 +29,7 @@ export async function finishMember(work: Work, tx: Tx): Promise<Outcome> {
   return wait(longestPauseMs)
 }
 
-/** Tells the operation of the group why a new member has failed. */
+/** Records why a new member has failed, for the operation of the group. */
 export async function noteBootFailure({ failure, scratch }: Work, tx: Tx, vm: VmRow): Promise<void> {
   if (scratch.memberOf === undefined || vm.group_number === null) return
   const { code = 'engine_error', message = '' } = failure ?? {}

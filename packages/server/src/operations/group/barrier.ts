@@ -40,7 +40,7 @@ export const barrierLimits: Pick<Step, 'graceS' | 'onDeadline'> = {
 
 /**
  * The step in which the new members of a group wait for each other. When all respond, one transaction moves them to running,
- * so that they are billed from the same moment. A member that does not boot is placed anew once, on another host.
+ * so that they are billed from the same moment. A member that does not boot is placed once more, on another host.
  */
 export async function passBarrier(work: Work, tx: Tx): Promise<Outcome> {
   const group = await lockGroupOf(work, tx)
@@ -70,7 +70,7 @@ const startOf = ({ operation }: Work) => operation.started_at.getTime()
 
 const failedFor = ({ code, message }: BootFailure) => fail(code as FailureCode, message)
 
-/** Admits the members again that did not boot. Returns the failure of the boot if there is no room for them. */
+/** Admits the members that did not boot again. Returns the failure of the boot if there is no room for them. */
 async function placeAnew(
   work: Work,
   tx: Tx,
@@ -91,7 +91,7 @@ async function placeAnew(
   }
 }
 
-/** A member that delays its response must not let the others compute for free. */
+/** Prevents that a member delays its response so that the other members compute for free. */
 async function billLongWait(work: Work, tx: Tx, members: MemberRow[]): Promise<void> {
   const arrived = members.filter(({ booted_at }) => booted_at !== null)
   const firstMs = Math.min(...arrived.map(({ booted_at }) => Date.parse(booted_at!)))
@@ -102,7 +102,7 @@ async function billLongWait(work: Work, tx: Tx, members: MemberRow[]): Promise<v
   }
 }
 
-/** Moves the members to running and ends their operations. Returns false if a worker is just looking at one of them. */
+/** Moves the members to running and ends their operations. Returns false if a worker holds one of these operations. */
 async function startMembers({ operation, nowMs }: Work, tx: Tx, members: MemberRow[]): Promise<boolean> {
   const waiting = new Map(members.filter(({ state }) => state === 'STATE_CREATING').map((vm) => [vm.id, vm]))
   const children = await lockParkedOperations(tx, [...waiting.keys()])

@@ -66,7 +66,7 @@ export async function admitGroupCreate(
   })
 }
 
-/** The time that members wait for each other is free, unless many groups of the organization failed lately. */
+/** The time that members wait for each other is free, unless many groups of the organization have failed recently. */
 export async function hasFreeBarrier(tx: Tx, { organizationId }: ProjectRequester): Promise<boolean> {
   return organizationId === null || (await countFailedGroups(tx, organizationId)) < freeFailures
 }

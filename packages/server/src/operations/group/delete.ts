@@ -61,7 +61,7 @@ async function removeMembers(work: Work, tx: Tx): Promise<Outcome> {
   return members.length > 0 ? wait(pauseMs) : next()
 }
 
-/** A disk that was attached elsewhere since stays. */
+/** A disk that was attached to another VM in the meantime is kept. */
 async function removeDisks(work: Work, tx: Tx): Promise<Outcome> {
   const { project_id, resource_id } = work.operation
   if (work.scratch.deletesDisks !== true) return next()

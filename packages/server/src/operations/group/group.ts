@@ -28,7 +28,7 @@ function required(group: GroupRow | undefined): GroupRow {
   return group
 }
 
-/** On whose behalf the operation of a group changes its members. */
+/** The requester for which the operation of a group changes its members. */
 export const requesterOf = ({ operation }: Work): ProjectRequester => ({
   ...system,
   actor: operation.actor,
@@ -57,7 +57,9 @@ export const emitGroup = (
     },
   })
 
-/** Ends the change of a group: it is healthy or unhealthy by what its members are. Returns the group's record. */
+/**
+ * Ends the change of a group: its state becomes healthy or unhealthy, depending on its members. Returns the group's record.
+ */
 export async function settleGroup(work: Work, tx: Tx) {
   const { operation } = work
   const more = {

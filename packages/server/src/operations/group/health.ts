@@ -2,7 +2,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { judgeGroup } from '../../store/compute/instance-groups.ts'
 import { emit } from '../../store/events/events.ts'
 
-/** A member has changed: its group may have become healthy or unhealthy, and says so. */
+/** Called after a member has changed: updates the health of its group and emits an event if it has changed. */
 export async function judgeGroupOf(
   tx: Tx,
   vm: { id: string; group_id: string | null; project_id: string },

@@ -21,7 +21,7 @@ import { noRange } from '../vm/refusals.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 import { placeMembers } from './place.ts'
 
-/** The part of a group that decides what its members are. */
+/** The part of a group that determines its members. */
 export type GroupShape = Pick<GroupRow, 'id' | 'name' | 'template_id' | 'vm' | 'placement_policy'>
 
 export const memberName = (group: { name: string }, number: number) => `${group.name}-${number}`
@@ -60,17 +60,17 @@ export async function memberBody(
   return completeVmBody(tx, by.projectId, request)
 }
 
-/** The members that are to be admitted, and where they must not be. */
+/** The members to admit, and the hosts where they must not be placed. */
 interface WantedMembers {
   numbers: number[]
   avoidedHosts: string[]
-  /** The location was chosen for the tenant: if not all fit there, another one may be chosen. */
+  /** True if the service chose the location: if not all members fit there, another one may be chosen. */
   mayMove?: boolean
 }
 
 /**
  * Admits members of a group, all or none, in the transaction of the request: each becomes a VM with an operation of its own.
- * If not all fit, the failure says how many do, and where all would.
+ * If not all fit, the failure says how many fit, and in which locations all would.
  */
 export async function admitMembers(
   tx: Tx,

@@ -23,7 +23,7 @@ export async function admitGroupStart(
   return begin(tx, by, group, groupStart, stopped, admitVmStart)
 }
 
-/** Stops all members that run. The caller has locked the group. */
+/** Stops all running members. The caller has locked the group. */
 export const admitGroupStop = async (
   tx: Tx,
   by: ProjectRequester,

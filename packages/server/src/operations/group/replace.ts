@@ -13,8 +13,9 @@ import { admitMembers, lowestFree, memberName } from './members.ts'
 const pauseMs = 250
 
 /**
- * Replaces members that were lost with their hosts, or that an earlier replacement could not place. The new VM has the name and the number of the old one, and another
- * address; the old VM is deleted, and its host removes it when it returns. The caller has locked the group.
+ * Replaces members that were lost with their hosts, or that an earlier replacement could not place. The new VM has the name
+ * and the number of the old one, and another address. The old VM is deleted, and its host removes it when the host returns.
+ * The caller has locked the group.
  */
 export async function admitGroupReplace(
   tx: Tx,
@@ -53,7 +54,7 @@ export const groupReplace: Definition = {
   ],
 }
 
-/** The names and numbers of the lost members are free once these are hidden. */
+/** Waits until the lost members are hidden, because only then their names and numbers are free. */
 async function placeWhenGone(work: Work, tx: Tx): Promise<Outcome> {
   const group = await lockGroupOf(work, tx)
   const numbers = work.scratch.numbers as number[]

@@ -8,7 +8,10 @@ import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
-/** Admits a start, stop or reset: the VM is idle and in a state that allows it, and moves to the state in between. */
+/**
+ * Admits a start, stop or reset. The VM must be idle and in a state that allows the action; it moves to the state in
+ * between.
+ */
 export async function beginVmAction(
   tx: Tx,
   by: ProjectRequester,

@@ -22,7 +22,7 @@ export interface Addresses {
 
 /**
  * Finds free addresses for a VM among random candidates, so that creations do not contend for the same ones. A pool that is
- * nearly full needs an exact search, which a request makes alone. Unique indexes prevent that an address is given twice.
+ * nearly full needs an exact search, which a request makes outside a batch. Unique indexes prevent duplicate addresses.
  */
 export const pickAddresses = gathered(
   async (tx: Tx, requests: AddressRequest[]): Promise<OwnResult<Addresses>[]> => {

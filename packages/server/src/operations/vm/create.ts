@@ -74,7 +74,7 @@ export async function admitVmCreate(
       })
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
-  // Refuse based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
+  // Refuse the request based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
   const { isTaken, hasReservations, now } = await readName
   if (isTaken) throw nameTaken('VM', body.name)
   await requireFree(tx, disks)

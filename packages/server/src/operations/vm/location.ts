@@ -11,7 +11,8 @@ import type { VmBody } from './template.ts'
 
 /**
  * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
- * catalogue order that has stock, the image and a subnet of the project. If the VM fits nowhere, returns a location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
+ * catalogue order that has stock, the image and a subnet of the project. If the VM fits nowhere, returns a location anyway,
+ * so that the error names what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,

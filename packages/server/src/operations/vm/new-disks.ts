@@ -26,7 +26,7 @@ import { engineAt } from '../engine-work.ts'
 import type { VmBody } from './template.ts'
 
 /**
- * Returns the disks of `new_disks`, with the VM's labels; throws the 400s. The numbers of names in `kept` are passed over: these
+ * Returns the disks of `new_disks`, with the VM's labels; throws the 400s. The numbers of names in `kept` are skipped: these
  * are disks of an earlier member of the group that had the same name.
  */
 export function newDisksOf(
@@ -78,7 +78,7 @@ export function newDisksQuota(disks: Pick<NewDisk, 'type' | 'sizeGib'>[]): Quota
   return sum
 }
 
-/** Leaves the batch before anything is written: a name that is taken would fail all of it. */
+/** Leaves the batch before anything is written, because a name that is taken would fail the whole batch. */
 export function requireAlone(tx: Tx, disks: NewDisk[]): void {
   if (disks.length > 0 && !tx.mayWait) throw retryAlone('new disks are admitted by one request at a time')
 }
@@ -144,7 +144,7 @@ export async function removeNewDisks(work: Work, vm: VmRow): Promise<void> {
   }
 }
 
-/** The VM runs: its new disks are usable and metered. */
+/** Called when the VM runs: makes its new disks usable and meters them. */
 export async function finishNewDisks(
   tx: Tx,
   vm: VmRow,
@@ -166,7 +166,7 @@ export async function finishNewDisks(
   }
 }
 
-/** Deletes the rows of new disks whose VM never ran, after the VM's row. */
+/** Deletes the rows of new disks of a VM that never ran. Called after the VM's row is deleted. */
 export async function forgetNewDisks(tx: Tx, vm: VmRow): Promise<void> {
   const disks = unfinished(vm)
   for (const { id } of disks) await deleteDiskRow(tx, id)

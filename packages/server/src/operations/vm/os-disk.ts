@@ -12,7 +12,7 @@ export function osDiskQuota(vm: Pick<VmRow, 'os_disk_gib'>): { disk_gib?: number
   return excess > 0 ? { disk_gib: excess } : {}
 }
 
-/** Billed from creation to deletion, whether or not the VM runs. */
+/** Opens the meter of the OS disk, which is billed from creation to deletion, whether or not the VM runs. */
 export async function openOsDiskUsage(tx: Tx, vm: VmRow): Promise<void> {
   const quantity = osDiskExcessGib(vm)
   if (quantity <= 0) return

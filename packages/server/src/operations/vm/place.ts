@@ -19,8 +19,8 @@ const mostRounds = 8
 
 /**
  * Finds GPUs for a VM, on hosts that it locks; undefined if it fits nowhere. If other transactions have locked all hosts where
- * it fits, the request waits for them, alone, and searches again until a fresh snapshot shows no fit: so the last GPU goes to
- * exactly one of two requests.
+ * it fits, the request leaves its batch, waits for them and searches again until a fresh snapshot shows no fit. So the last
+ * GPU goes to exactly one of two requests.
  */
 export const placeVm = gathered(placeVms)
 

@@ -41,7 +41,7 @@ async function reset(work: Work): Promise<Outcome> {
   return next()
 }
 
-/** The VM may or may not have been reset, but it did not come up. */
+/** Marks the VM as crashed. It may or may not have been reset, but the guest did not respond. */
 async function markCrashed(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await changeVmState(tx, vm, 'STATE_CRASHED', { from: ['STATE_RESETTING'], cause: causeOf(work) })

@@ -20,8 +20,8 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /**
- * A stopped VM has no GPUs: this claims those of the `hold`, or new ones, on another host if its disks are not local. If
- * there are none, the VM gets its own GPUs again, as long as they are in quarantine.
+ * A stopped VM has no GPUs. This claims those of the `hold`, or new ones, possibly on another host if its disks are not
+ * local. If none are free, the VM gets its previous GPUs again, as long as they are in quarantine.
  */
 export async function admitVmStart(
   tx: Tx,

@@ -56,8 +56,8 @@ export const vmEvent = (state: VmState): EventType => eventNames[state]
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
- * Changes a VM's state, its meter and emits the event. `from` replaces the states that the state table allows: an undo goes back
- * to states that the table does not list. Returns false if the VM is in another state.
+ * Changes a VM's state and its meter, and emits the event. `from` replaces the states that the state table allows: an undo
+ * returns to states that the table does not list. Returns false if the VM is in another state.
  */
 export async function changeVmState(
   tx: Tx,
@@ -128,7 +128,7 @@ const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
     ...(vm.reservation_id && { reservationId: vm.reservation_id }),
   })
 
-/** The host no longer has the VM's OS disk: billing ends, and a VM that was running has crashed. */
+/** Called when the host no longer has the VM's OS disk: ends billing, and marks a VM that was running as crashed. */
 export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, true))) return
   await closeUsage(tx, vm.id)
@@ -137,7 +137,7 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
   await changeVmState(tx, { ...vm, os_disk_lost_at: new Date() }, 'STATE_CRASHED', { cause })
 }
 
-/** The host has the VM's OS disk again. */
+/** Called when the host has the VM's OS disk again. */
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
   if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
@@ -173,7 +173,7 @@ export async function leaveToReconciler(tx: Tx, by: Requester, operation: Operat
 /** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])
-  // It uses no reservation while it is off; its GPUs stay with the reservation.
+  // A VM that is off uses no reservation. Its GPUs stay with the reservation.
   if (vm.reservation_id) await setReservationOfVm(tx, vm.id, null)
   await giveBackQuota(tx, vm.project_id, gpuAmount(vm, released!))
 }

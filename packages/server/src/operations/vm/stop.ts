@@ -49,7 +49,7 @@ async function powerOff(work: Work): Promise<Outcome> {
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
-  // The guest would be stopping if the engine had not lost the request.
+  // A guest that still runs means that the engine has lost the request.
   if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))

@@ -6,7 +6,7 @@ import { unsupported } from './error.ts'
 export interface Account {
   uid: number
   gid: number
-  /** True when that is not the user that this process runs as. */
+  /** True if this process runs as a different user. */
   isOther: boolean
 }
 
@@ -35,7 +35,7 @@ export function give(path: string, account: Account): void {
   if (account.isOther) chownSync(path, account.uid, account.gid)
 }
 
-/** Makes a directory that only this user can write to; returns false where that is not possible. */
+/** Creates a directory that only this user can write to. Returns false if that is not possible. */
 export function makeOwnDir(path: string): boolean {
   try {
     mkdirSync(path, { recursive: true, mode: 0o755 })
@@ -47,7 +47,7 @@ export function makeOwnDir(path: string): boolean {
   }
 }
 
-/** Tests access as that user, so that the modes of all parents, ACLs and mount options count. */
+/** Tests access as that user, so that the modes of all parent directories, ACLs and mount options are included. */
 export function canUse(path: string, test: '-r' | '-w' | '-x', account: Account): boolean {
   if (!account.isOther) return true
   const { status } = spawnSync('/bin/sh', ['-c', `test ${test} "$0"`, path], {

@@ -19,7 +19,7 @@ interface PlatformPackage {
 }
 
 /**
- * Returns the binaries of the platform package, usable by `account`: in place where that works, otherwise as a copy in the
+ * Returns the binaries of the platform package, usable by `account`: in place if that works, otherwise as a copy in the
  * first of `copyDirs` that can be written and reached.
  */
 export async function provideBinaries(account: Account, copyDirs: string[]): Promise<Binaries> {
@@ -48,7 +48,7 @@ function findPackage(): PlatformPackage {
   throw unsupported(`${name} is not installed`)
 }
 
-/** npm packages contain no links; the package's install script makes them, unless install scripts are off. */
+/** npm packages contain no links. The package's install script creates them, unless install scripts are disabled. */
 async function linksExist(found: PlatformPackage): Promise<boolean> {
   try {
     await makeLinks(found, join(found.root, 'native'))

@@ -67,7 +67,7 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
   if (canUse(inside, '-w', account)) return insideName
   await fs.rmdir(inside)
   for (const outside of outsideDirs) {
-    // The name is random, so that a data directory that was removed and created again does not find its old database.
+    // The name is random, so that a data directory that was removed and recreated does not find its old database.
     const dir = join(outside, randomBytes(8).toString('hex'))
     if (!makeOwnDir(outside)) continue
     await fs.mkdir(dir, { mode: 0o700 })
@@ -80,7 +80,7 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
   )
 }
 
-/** The record names the home directory, too, so that a copied or moved data directory gets a socket of its own. */
+/** The record also names the home directory, so that a copied or moved data directory gets its own socket. */
 async function chooseSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
   const [notedHome, notedDir] =
     (await fs.readFile(notePath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
@@ -94,7 +94,7 @@ async function chooseSocketDir(notePath: string, homeDir: string, account: Accou
   return chosen
 }
 
-/** Runs at each start, because temporary directories are swept. */
+/** Called at each start, because systems clean up temporary directories. */
 export async function ensureSocketDir({ socketDir, account }: Home): Promise<void> {
   const existing = lstatSync(socketDir, { throwIfNoEntry: false })
   if (existing) {
@@ -114,7 +114,7 @@ function shortTmpdir(): string {
   return tmpdir().length <= 40 ? tmpdir() : '/tmp'
 }
 
-/** Makes the handler of a rejection that ignores this error code. */
+/** Returns a rejection handler that ignores this error code. */
 export function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {
   return (error) => {
     if (error.code !== code) throw error

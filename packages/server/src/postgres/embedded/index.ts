@@ -30,7 +30,7 @@ interface EmbeddedOptions {
 }
 
 export interface Embedded {
-  /** The service's database, with a role that is no superuser. */
+  /** URL of the service's database, for a role that is not a superuser. */
   url: string
   /** URL of the database for a superuser, for maintenance. */
   superuserUrl: string
@@ -52,7 +52,7 @@ const attachedLock = [0x534c4950, 1]
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   try {
     await fs.mkdir(dirname(resolve(options.dataDir)), { recursive: true })
-    // A server of root runs PostgreSQL as another user, which must be able to reach its own directory inside.
+    // A server that runs as root runs PostgreSQL as another user, which must be able to reach its own directory inside.
     await fs
       .mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
       .catch(ignore('EEXIST'))
@@ -119,7 +119,7 @@ async function ensureRunning(postmaster: Postmaster, url: string, log: Log): Pro
   throw new EmbeddedError(`PostgreSQL was not ready after ${readyTimeoutMs / 1000} s: ${String(refusal)}`)
 }
 
-/** A running postmaster does not create its socket again after a sweep of temporary files has removed it. */
+/** A running postmaster does not recreate its socket after a cleanup of temporary files has removed it. */
 async function waitForSocketOrStop({ home }: Postmaster, log: Log): Promise<void> {
   for (let waitedMs = 0; waitedMs < socketTimeoutMs; waitedMs += retryMs) {
     if (livingPid(home) === undefined || socketExists(home)) return
@@ -200,7 +200,7 @@ function watch(
       }
     }
   }
-  // The end of a session is an event. The removal of the socket, for example by a sweep of temporary files, is not.
+  // The end of a session emits an event. The removal of the socket, for example by a cleanup of temporary files, does not.
   const timer = setInterval(() => {
     const client = keeper
     if (!client || socketExists(postmaster.home)) return

@@ -12,7 +12,7 @@ const openLocked = 0x20
 
 /**
  * Runs `work` while no other process of this machine does so for the same data directory. The kernel holds the lock (an
- * abstract socket name on Linux, a locked file elsewhere), so that it is released however its holder dies.
+ * abstract socket name on Linux, a locked file elsewhere), so that it is released even if its holder crashes.
  */
 export async function exclusively<T>(dataDir: string, secret: string, work: () => Promise<T>): Promise<T> {
   const acquire =

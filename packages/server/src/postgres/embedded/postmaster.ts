@@ -13,7 +13,7 @@ const socketName = '.s.PGSQL.5432'
 const stopTimeoutMs = 60_000
 const logLimitBytes = 10_000_000
 
-/** For a small server that shares its machine. Durability keeps PostgreSQL's safe defaults. */
+/** Settings for a small server that shares its machine. Settings for durability keep PostgreSQL's safe defaults. */
 const defaultSettings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
@@ -76,7 +76,7 @@ export async function ensureCluster({ home, binaries }: Postmaster, password: st
   }
 }
 
-/** Also removes what an earlier first start left that was killed; its initdb may still be writing there. */
+/** Removes what an interrupted first start has left. Its initdb may still be writing there. */
 async function removePartials({ clusterDir }: Home): Promise<void> {
   const prefix = `${basename(clusterDir)}.partial-`
   for (const name of await fs.readdir(dirname(clusterDir)))
@@ -146,7 +146,7 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
   }
 }
 
-/** PostgreSQL takes any process with the recorded pid, even a zombie, for a running postmaster. */
+/** PostgreSQL mistakes any process with the recorded pid, even a zombie, for a running postmaster. */
 async function clearLeftovers(home: Home): Promise<void> {
   if (livingPid(home) !== undefined) return
   await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })

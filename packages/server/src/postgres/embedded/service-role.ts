@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto'
 import pg from 'pg'
 
-/** The role of the service. It owns its database and nothing else: it can run no programs and read no files. */
+/** The role of the service. It owns its database and nothing else, and can neither run programs nor read files. */
 export const serviceRole = 'slipway_service'
 
-/** Derived from the superuser's password, which the data directory holds and which this one does not reveal. */
+/** Derived from the superuser's password, which is in the data directory and cannot be derived from this one. */
 export const servicePassword = (superuserPassword: string): string =>
   createHmac('sha256', superuserPassword).update(serviceRole).digest('hex')
 

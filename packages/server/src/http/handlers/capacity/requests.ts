@@ -16,7 +16,7 @@ import { labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
 import { started } from '../operations.ts'
 
-/** A signal can be lost, so that a wait also reads the request at this interval. */
+/** A signal can be lost, so a wait also reads the request at this interval. */
 const pollMs = 1_000
 
 const viewFor =
@@ -24,7 +24,7 @@ const viewFor =
   (row: RequestRecordRow): CapacityRequest =>
     capacityRequestView(row, isAtLeast('member', context))
 
-/** A request with `create` is only held for a moment. */
+/** A request with `create` stays in the state held only for a moment. */
 const isWaiting = ({ state, on_available }: RequestRecordRow) =>
   state === 'waiting' || (state === 'held' && on_available === 'create')
 
