@@ -353,14 +353,15 @@ test('firewall rules can be written as text, listed, tested, changed and deleted
   await slipway('vm', 'delete', 'target', '--yes')
 })
 
-test('networks and subnets can be created, listed and deleted', async () => {
+test('networks and subnets can be created, listed, renamed and deleted', async () => {
   await golden(
     'network.txt',
     ['network', 'create', 'training', '--cidr', '10.20.0.0/16'],
     ['subnet', 'create', 'training-a', '--network', 'training', '--cidr', '10.20.0.0/20', ...where],
     ['network', 'list'],
     ['subnet', 'show', 'training-a'],
-    ['subnet', 'delete', 'training-a', '--yes'],
+    ['subnet', 'rename', 'training-a', 'training-b'],
+    ['subnet', 'delete', 'training-b', '--yes'],
     ['network', 'delete', 'training', '--yes'],
   )
 })

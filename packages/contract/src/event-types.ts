@@ -94,6 +94,7 @@ export const eventTypes = [
   'ssh_key.deleted',
   'subnet.created',
   'subnet.deleted',
+  'subnet.updated',
   'user.created',
   'user.identity_linked',
   'user.identity_unlinked',

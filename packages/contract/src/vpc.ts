@@ -212,6 +212,16 @@ export const vpcRoutes = defineRoutes({
     access: 'viewer',
     answer: Subnet,
   },
+  subnetUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',
+    tag: 'VPC',
+    summary: 'Rename a subnet',
+    access: 'member',
+    body: body('SubnetUpdate', { name: ResourceName }),
+    answer: Subnet,
+    errors: ['already_exists'],
+  },
   subnetDelete: {
     method: 'DELETE',
     path: '/v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',

@@ -120,6 +120,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   subnetList: 'GET /v0.1/projects/{project_id}/vpc/subnets paged',
   subnetCreate: 'POST /v0.1/projects/{project_id}/vpc/subnets body',
   subnetGet: 'GET /v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',
+  subnetUpdate: 'PATCH /v0.1/projects/{project_id}/vpc/subnets/{subnet_id} body',
   subnetDelete: 'DELETE /v0.1/projects/{project_id}/vpc/subnets/{subnet_id}',
   firewallRuleCreate: 'POST /v0.1/projects/{project_id}/vpc/firewall-rules body',
   firewallRuleList: 'GET /v0.1/projects/{project_id}/vpc/firewall-rules paged',

@@ -14,13 +14,16 @@ interface Change {
 }
 
 /** How a noun's things are read and changed; some changes are operations, which have ended already. */
-interface Annotated<T extends object> {
-  resource: Resource<T>
+interface Annotated<T extends object> extends Changeable<T, Change> {
   get(cli: Cli, id: string): Promise<{ labels: Labels }>
-  change(cli: Cli, id: string, change: Change): Promise<{ operation?: Operation } | object>
 }
 
-async function apply<T extends object>(cli: Cli, kind: Annotated<T>, id: string, change: Change) {
+interface Changeable<T extends object, C> {
+  resource: Resource<T>
+  change(cli: Cli, id: string, change: C): Promise<{ operation?: Operation } | object>
+}
+
+async function apply<T extends object, C>(cli: Cli, kind: Changeable<T, C>, id: string, change: C) {
   const answer = await kind.change(cli, id, change)
   if ('operation' in answer && answer.operation?.state === 'IN_PROGRESS')
     await follow(cli, 'Changing', answer.operation, {})
@@ -46,7 +49,7 @@ export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
   })
 }
 
-export function renameCommand<T extends object>(kind: Annotated<T>): AnyCommand {
+export function renameCommand<T extends object>(kind: Changeable<T, { name: string }>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; name: string }>({
     name: 'rename',

@@ -277,6 +277,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     location: 'us-east1-a',
   }),
   'subnet.deleted': subnet('A subnet was deleted.'),
+  'subnet.updated': subnet('A subnet’s name changed.'),
   'user.created': user('An account was created by single sign-on.', {
     email: 'ada@example.com',
     issuer: 'https://login.example.com',

@@ -12,6 +12,7 @@ import {
   insertSubnet,
   lockSubnet,
   type SubnetRow,
+  setSubnetName,
 } from '../store/network/networks.ts'
 import { checkBlock, lockedNetwork, type NewBlock, orConflict } from './networks.ts'
 
@@ -42,6 +43,22 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
     data: { ...subnet },
   })
   return (await findSubnet(tx, projectId, id))!
+}
+
+export async function renameSubnet(
+  tx: Tx,
+  by: ProjectRequester,
+  id: string,
+  name: string,
+): Promise<SubnetRow> {
+  await lockSubnet(tx, by.projectId, id)
+  const subnet = await findSubnet(tx, by.projectId, id)
+  if (!subnet) throw notFound('subnet')
+  const renamed = { ...subnet, name }
+  await orConflict('subnet', renamed, () => setSubnetName(tx, id, name))
+  const data = { name }
+  await emit(tx, { ...by, type: 'subnet.updated', resourceType: 'subnet', resourceId: id, data })
+  return renamed
 }
 
 export async function deleteSubnet(tx: Tx, by: ProjectRequester, id: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { renameCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand, showCommand } from '../../core/generic-commands.ts'
 import { subnetCreate } from './create.ts'
@@ -12,6 +13,11 @@ export const subnet: GroupSpec = {
       cli.client.subnetGet({ project_id: await cli.project(), subnet_id }),
     ),
     subnetCreate,
+    renameCommand({
+      resource: subnets,
+      change: async (cli, subnet_id, { name }) =>
+        cli.client.subnetUpdate({ project_id: await cli.project(), subnet_id }, { name }),
+    }),
     deleteCommand(subnets, async (cli, subnet_id) => {
       await cli.client.subnetDelete({ project_id: await cli.project(), subnet_id })
       return {}

@@ -1,6 +1,6 @@
 import { requireFound } from '../../domain/failure.ts'
 import { changeNetwork, createNetwork, deleteNetwork } from '../../networks/networks.ts'
-import { createSubnet, deleteSubnet } from '../../networks/subnets.ts'
+import { createSubnet, deleteSubnet, renameSubnet } from '../../networks/subnets.ts'
 import { findNetwork, findSubnet, listNetworks, listSubnets } from '../../store/network/networks.ts'
 import { networkView, subnetView } from '../../views/network.ts'
 import { emptyResponse, type Handlers } from '../context.ts'
@@ -30,6 +30,9 @@ export const networkHandlers = {
 
   subnetGet: async ({ tx, project, params }) =>
     subnetView(requireFound('subnet', await findSubnet(tx, project.projectId, params.subnet_id))),
+
+  subnetUpdate: async ({ tx, by, params, body }) =>
+    subnetView(await renameSubnet(tx, by, params.subnet_id, body.name)),
 
   subnetDelete: ({ tx, by, params }) => emptyResponse(deleteSubnet(tx, by, params.subnet_id)),
 } satisfies Partial<Handlers>

@@ -103,6 +103,10 @@ export const insertSubnet = statement<never, NewSubnet, Tx>(
   `INSERT INTO subnets (id, project_id, network_id, name, cidr, location)
    VALUES (:id, :projectId, :networkId, :name, :cidr, :location)`,
 ).run
+export const setSubnetName = statement<never, { id: string; name: string }, Tx>(
+  'subnet_set_name',
+  'UPDATE subnets SET name = :name WHERE id = :id',
+).runBy('id', 'name')
 export const deleteSubnetRow = statement<never, { id: string }, Tx>(
   'subnet_delete',
   'DELETE FROM subnets WHERE id = :id',

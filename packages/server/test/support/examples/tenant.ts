@@ -169,6 +169,7 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
   })
   await ok('subnetList')
   await ok('subnetGet', { params: { subnet_id: subnet.id } })
+  await ok('subnetUpdate', { params: { subnet_id: subnet.id }, body: { name: 'lab-b' } })
   await ok('subnetDelete', { params: { subnet_id: subnet.id } })
   await ok('networkDelete', { params: { network_id: lab.id } })
   return { network_id, rule_id }
