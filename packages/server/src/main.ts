@@ -15,6 +15,8 @@ import { credentialsPath, readCredentials } from './setup/credentials-file.ts'
 import { offerSetupCode, seedDemo } from './setup/demo.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 
+type Log = ReturnType<typeof openLog>
+
 const longestStopMs = 10_000
 
 await main()
@@ -76,6 +78,7 @@ function leave(code: number, line: string): never {
 
 async function serve(config: Config, begun: number): Promise<void> {
   const log = openLog(config.server.logLevel)
+  const reloadWith = reloadOnSignal(log)
   // A damaged file is reported before anything is started.
   if (config.isDemo && config.server.role !== 'worker') await readCredentials(config.server.dataDir)
   const embedded = config.database.url
@@ -96,6 +99,7 @@ async function serve(config: Config, begun: number): Promise<void> {
     await server.close()
     await embedded?.stop()
   })
+  reloadWith(server)
   if (config.server.role !== 'worker') await introduce(config, server)
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
   log.flush()
@@ -150,9 +154,40 @@ async function introduce(config: Config, server: Server): Promise<void> {
 `)
 }
 
+/** The end of a terminal is also a SIGHUP: a server in a terminal stops then, and does not reload. */
+const isInTerminal = process.stdin.isTTY === true
+
+/** Reads the locations again at each SIGHUP. One that arrives during the start is handled when the server is given. */
+function reloadOnSignal(log: Log): (server: Server) => void {
+  let onReady: (server: Server) => void = () => {}
+  let last: Promise<unknown> = new Promise<Server>((resolve) => {
+    onReady = resolve
+  })
+  const ready = last as Promise<Server>
+  if (!isInTerminal)
+    process.on('SIGHUP', () => {
+      last = last.then(async () => reload(await ready, log))
+    })
+  return onReady
+}
+
+async function reload(server: Server, log: Log): Promise<void> {
+  try {
+    const config = loadConfig(process.argv.slice(2), process.env, (path) => readFileSync(path, 'utf8'))
+    const { needRestart, ...changes } = await server.reload(config)
+    log.info(changes, 'locations reloaded')
+    if (needRestart.length > 0)
+      log.warn({ settings: needRestart }, 'settings other than locations changed: restart to apply them')
+  } catch (err) {
+    log.error({ err }, `locations not reloaded, nothing was changed: ${(err as Error).message}`)
+  }
+  log.flush()
+}
+
 function stopOnSignal(stop: () => Promise<void>): void {
   let isStopping = false
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  const signals = ['SIGINT', 'SIGTERM', ...(isInTerminal ? ['SIGHUP'] : [])]
+  for (const signal of signals)
     process.on(signal, () => {
       if (isStopping) return
       isStopping = true

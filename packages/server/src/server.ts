@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { BillingTasks } from './billing/tasks.ts'
 import { type Config, ConfigError } from './config/index.ts'
-import { createEngines } from './engines/engines.ts'
+import { closeEngines, imagesOfEngine, openEngines } from './engines/engines.ts'
 import { buildApp } from './http/app.ts'
 import { buildWorkerApp } from './http/worker-app.ts'
 import { MailDelivery } from './mail/delivery.ts'
@@ -17,6 +17,7 @@ import { Runner } from './runner/runner.ts'
 import { offerSlots } from './runner/slots.ts'
 import type { Services } from './services.ts'
 import { applyConfig, offerImages } from './setup/apply-config.ts'
+import { type LocationChanges, reloadLocations } from './setup/reload-locations.ts'
 import { openSecretKey } from './setup/secrets.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
@@ -31,6 +32,8 @@ export interface Server {
   billing: BillingTasks
   webhooks: WebhookDelivery
   mail: MailDelivery
+  /** Applies the locations of a configuration that was read again. */
+  reload(given: Config): Promise<LocationChanges>
   close(): Promise<void>
 }
 
@@ -54,22 +57,18 @@ export async function startServer(
     await signals.close()
     await database.close()
   }
-  const { config, engines, secretKey } = await prepare(given, database, log).catch(async (error) => {
+  const { config, engines, secretKey, dev } = await prepare(given, database, log).catch(async (error) => {
     await closeStore()
     throw error
   })
   const { role, workerPort } = config.server
-  // Loaded only if it is wanted, so that nothing of it can be reached otherwise.
-  const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
   let url = ''
   const services: Services = {
     config,
     database,
     signals,
-    due: new DueWorkWatch(database, [...engines.byLocation.keys()], (err) =>
-      log.warn({ err }, 'due work not read; will retry'),
-    ),
-    engines: dev?.engines(engines.byLocation) ?? engines.byLocation,
+    due: new DueWorkWatch(database, engines, (err) => log.warn({ err }, 'due work not read; will retry')),
+    engines,
     log,
     version: packageVersion(),
     secretKey,
@@ -103,7 +102,7 @@ export async function startServer(
     await closeApp(app)
     if (isWorker)
       await Promise.all([runner.stop(), reconciler.stop(), billing.stop(), webhooks.stop(), mail.stop()])
-    await engines.close()
+    await closeEngines(engines.values())
     await closeStore()
   }
   if (app) {
@@ -125,6 +124,11 @@ export async function startServer(
   return {
     url,
     ...workers,
+    reload: (again) =>
+      reloadLocations(
+        { services, engines, reconciler: isWorker ? reconciler : null, wrap: dev?.engine },
+        again,
+      ),
     close,
   }
 }
@@ -160,9 +164,12 @@ export class AddressTaken extends Error {
 async function prepare(given: Config, database: Database, log: FastifyBaseLogger) {
   const secretKey = await openSecretKey(database, given.server)
   const config = { ...given, locations: await applyConfig(database, given) }
-  const engines = await createEngines(config, database, log)
-  for (const [location, images] of engines.images) await offerImages(database, location, images)
-  return { config, engines, secretKey }
+  // Loaded only if it is wanted, so that nothing of it can be reached otherwise.
+  const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
+  const engines = await openEngines(config.locations, { config, database, log, wrap: dev?.engine })
+  for (const location of config.locations)
+    await offerImages(database, location.name, await imagesOfEngine(location, { config, log }))
+  return { config, engines, secretKey, dev }
 }
 
 /** Without TLS, bearer tokens and passwords can be read on the network, unless a proxy in front uses TLS. */

@@ -1,4 +1,4 @@
-import type { Engines } from '../engines/engine.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { DevMode } from '../http/app.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Definition } from '../runner/operation.ts'
@@ -12,7 +12,7 @@ import { RequestLog } from './request-log.ts'
 export interface Dev {
   /** The operations, with steps that fail as wanted. */
   definitions: Definition[]
-  engines(engines: Engines): Engines
+  engine<E extends Engine>(engine: E): E
   mode(workers: Workers): DevMode
 }
 
@@ -24,7 +24,7 @@ export async function openDev(database: Database, definitions: Definition[]): Pr
   await database.transaction(expireAllLeases)
   return {
     definitions: faults.around(definitions),
-    engines: (engines) => new Map([...engines].map(([location, engine]) => [location, faultyEngine(engine)])),
+    engine: faultyEngine,
     mode: (workers) => ({
       watch: (app) => watchRequests(app, faults, log),
       mount: (app, { access, streams }) => mountLevers(app, { workers, faults, access, streams }, log),

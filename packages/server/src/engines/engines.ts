@@ -2,37 +2,56 @@ import { existsSync } from 'node:fs'
 import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Log } from '../services.ts'
-import { type Engine, EngineError, type EngineImage, type Engines } from './engine.ts'
+import { type Engine, EngineError, type EngineImage } from './engine.ts'
 import { createIncusEngine } from './incus/index.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
 
-export interface OpenEngines {
-  byLocation: Engines
-  /** Images that an engine provides by itself, by location. */
-  images: Map<string, EngineImage[]>
-  close(): Promise<void>
+export type OpenEngine = Engine & { close?(): Promise<void> }
+
+export interface EngineParts {
+  config: Config
+  database: Database
+  log: Log
+  /** Replaces each engine, in a service whose clients control faults. */
+  wrap?: ((engine: OpenEngine) => OpenEngine) | undefined
 }
 
-export async function createEngines(config: Config, database: Database, log: Log): Promise<OpenEngines> {
-  const byLocation = new Map<string, Engine & { close?(): Promise<void> }>()
-  const images = new Map<string, EngineImage[]>()
-  for (const location of config.locations) {
-    byLocation.set(location.name, await createEngine(location, config, database, log))
-    // Without Debian packages to build the mini guest from, only imported images are offered.
-    if (location.engine === 'qemu')
-      images.set(location.name, await miniImage(config.server.dataDir, log).catch(() => []))
+/** Returns the engines of locations by name. If one cannot be opened, none stays open. */
+export async function openEngines(
+  locations: LocationConfig[],
+  parts: EngineParts,
+): Promise<Map<string, OpenEngine>> {
+  const opened = new Map<string, OpenEngine>()
+  try {
+    for (const location of locations) {
+      const engine = await openEngine(location, parts)
+      opened.set(location.name, parts.wrap?.(engine) ?? engine)
+    }
+  } catch (error) {
+    await closeEngines(opened.values())
+    throw error
   }
-  return {
-    byLocation,
-    images,
-    async close() {
-      for (const engine of byLocation.values()) await engine.close?.()
-    },
-  }
+  return opened
 }
 
-async function createEngine(location: LocationConfig, config: Config, database: Database, log: Log) {
+export async function closeEngines(engines: Iterable<OpenEngine>): Promise<void> {
+  for (const engine of engines) await engine.close?.()
+}
+
+/** Returns the images that the engine of a location provides by itself. */
+export async function imagesOfEngine(
+  { engine }: LocationConfig,
+  { config, log }: Pick<EngineParts, 'config' | 'log'>,
+): Promise<EngineImage[]> {
+  // Without Debian packages to build the mini guest from, only imported images are offered.
+  return engine === 'qemu' ? miniImage(config.server.dataDir, log).catch(() => []) : []
+}
+
+async function openEngine(
+  location: LocationConfig,
+  { config, database, log }: EngineParts,
+): Promise<OpenEngine> {
   switch (location.engine) {
     case 'simulated': {
       const { bootMs, quarantineMs } = location.simulated

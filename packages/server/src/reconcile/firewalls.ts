@@ -24,36 +24,42 @@ interface LocationQueue {
  */
 export class Firewalls {
   readonly #services: Services
-  readonly #queues: LocationQueue[]
+  readonly #queueOf = new Map<string, LocationQueue>()
 
   constructor(services: Services) {
     this.#services = services
-    this.#queues = [...services.engines.keys()].map((location) => ({
-      location,
-      working: new Map(),
-      after: zeroUuid,
-    }))
   }
 
   /** Begins what is due, as far as there are free slots, without waiting for engines. */
   async begin(signal: AbortSignal): Promise<void> {
-    for (const queue of this.#queues) await this.#begin(queue, signal)
+    for (const queue of this.#servedQueues()) await this.#begin(queue, signal)
     await releaseAddresses(this.#services.database)
   }
 
   /** Resolves when nothing more is due. */
   async finish(signal: AbortSignal): Promise<void> {
     do await this.idle()
-    while ((await Promise.all(this.#queues.map((queue) => this.#begin(queue, signal)))).includes(true))
+    while (
+      (await Promise.all(this.#servedQueues().map((queue) => this.#begin(queue, signal)))).includes(true)
+    )
     await releaseAddresses(this.#services.database)
   }
 
   /** Resolves when all work that was begun has ended. */
   async idle(): Promise<void> {
-    const working = this.#queues.flatMap((queue) => [...queue.working.values()])
+    const working = [...this.#queueOf.values()].flatMap((queue) => [...queue.working.values()])
     if (working.length === 0) return
     await Promise.all(working)
     return this.idle()
+  }
+
+  /** Returns the queues of the locations that have an engine now. */
+  #servedQueues(): LocationQueue[] {
+    return [...this.#services.engines.keys()].map((location) => {
+      const queue = this.#queueOf.get(location) ?? { location, working: new Map(), after: zeroUuid }
+      this.#queueOf.set(location, queue)
+      return queue
+    })
   }
 
   /** Returns whether anything was begun. */

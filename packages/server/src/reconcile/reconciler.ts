@@ -46,6 +46,9 @@ export class Reconciler {
   readonly #stamper: Stamper
   readonly #clock: ClockGuard
   readonly #capacity: CapacityQueue
+  readonly #hints: Hints
+  /** Ends the work for a location that this process serves. */
+  readonly #served = new Map<string, AbortController>()
 
   constructor(services: Services) {
     this.#services = services
@@ -56,6 +59,7 @@ export class Reconciler {
     this.#stamper = new Stamper(services)
     this.#clock = new ClockGuard(services)
     this.#capacity = new CapacityQueue(services)
+    this.#hints = new Hints(services, this.#tasks.stopping)
   }
 
   /** Resolves when the engines that respond have reported their hosts. */
@@ -64,14 +68,7 @@ export class Reconciler {
     const { engines, log } = this.#services
     if (this.#isRestored)
       log.warn({}, 'operations.restored is set: nothing expires or is removed until it is unset')
-    // All locations together take a tenth of the time.
-    const restOfEach = { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
-    for (const location of engines.keys())
-      this.#inTurn(
-        { restMs: this.#isSimulated(location) ? simulatedRestMs : 0 },
-        { name: reportsTurn(location), everyMs: reportMs, rest: restOfEach },
-        (signal) => this.#inventory.location(location, signal),
-      )
+    for (const location of engines.keys()) this.serve(location)
     this.#inTurn({ kind: 'hosts' }, { name: 'lost hosts', everyMs: reportMs, rest }, (signal) =>
       this.#inventory.lost(signal),
     )
@@ -94,10 +91,33 @@ export class Reconciler {
     this.#when('firewalls', () => this.#firewalls.begin(this.#tasks.stopping))
     this.#when('events', () => this.stamp())
     this.#tasks.every(clockMs, () => this.#clock.observe())
-    const hints = new Hints(this.#services, this.#tasks.stopping)
-    const unsubscribe = [...engines.values()].map((engine) => engine.watch((vmId) => hints.hear(vmId)))
-    unsubscribe.push(this.#stamper.start())
-    for (const each of unsubscribe) this.#tasks.stopping.addEventListener('abort', each)
+    this.#tasks.stopping.addEventListener('abort', this.#stamper.start())
+  }
+
+  /** Begins to inspect a location, whose engine this process has. */
+  serve(location: string): void {
+    const { engines } = this.#services
+    const left = new AbortController()
+    this.#served.set(location, left)
+    this.#tasks.stopping.addEventListener('abort', () => left.abort())
+    const unwatch = engines.get(location)!.watch((vmId) => this.#hints.hear(vmId))
+    left.signal.addEventListener('abort', unwatch)
+    const turn = {
+      name: reportsTurn(location),
+      everyMs: reportMs,
+      // All locations together take a tenth of the time.
+      get rest() {
+        return { ...rest, factor: (rest.factor + 1) * engines.size - 1 }
+      },
+    }
+    const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
+    this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), left.signal)
+  }
+
+  /** Ends the inspection of a location, even if one is running. */
+  leave(location: string): void {
+    this.#served.get(location)?.abort()
+    this.#served.delete(location)
   }
 
   async stop(): Promise<void> {
@@ -183,11 +203,16 @@ export class Reconciler {
   }
 
   /** Runs `work` when its turn is due and this process gets it. */
-  #inTurn(due: DueTask, turn: SharedTask, work: (signal: AbortSignal) => Promise<void>): void {
-    const { stopping } = this.#tasks
+  #inTurn(
+    due: DueTask,
+    turn: SharedTask,
+    work: (signal: AbortSignal) => Promise<void>,
+    until: AbortSignal = this.#tasks.stopping,
+  ): void {
     this.#tasks.upon(
       (call) => this.#services.due.on({ ...due, turn: turn.name, everyMs: turn.everyMs }, call),
-      () => this.#sharedTasks.runIfDue(turn, (lost) => work(AbortSignal.any([stopping, lost]))),
+      () => this.#sharedTasks.runIfDue(turn, (lost) => work(AbortSignal.any([until, lost]))),
+      until,
     )
   }
 

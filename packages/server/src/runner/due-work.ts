@@ -1,3 +1,4 @@
+import type { Engines } from '../engines/engine.ts'
 import type { Database } from '../postgres/database.ts'
 import type { DueTask, DueTasks } from '../services.ts'
 import { type DueWork, findDueWork } from '../store/fleet/due.ts'
@@ -24,16 +25,15 @@ const isDue = ({ kind, turn, everyMs = 0, notifiedAt }: Entry, found: DueWork): 
  */
 export class DueWorkWatch implements DueTasks {
   readonly #database: Database
-  readonly #locations: string[]
+  readonly #engines: Pick<Engines, 'keys'>
   readonly #onError: (error: unknown) => void
   readonly #entries = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
 
-  /** This process has engines for `locations`. */
-  constructor(database: Database, locations: string[], onError: (error: unknown) => void) {
+  /** `engines` are those of this process; they change when the locations are read again. */
+  constructor(database: Database, engines: Pick<Engines, 'keys'>, onError: (error: unknown) => void) {
     this.#database = database
-    // Operations that need no engine have the location ''.
-    this.#locations = ['', ...locations]
+    this.#engines = engines
     this.#onError = onError
   }
 
@@ -69,7 +69,8 @@ export class DueWorkWatch implements DueTasks {
       turn === undefined ? [] : [{ name: turn, restMs: Number.isFinite(notifiedAt) ? restMs : 0 }],
     )
     return findDueWork(this.#database, {
-      locations: this.#locations,
+      // Operations that need no engine have the location ''.
+      locations: ['', ...this.#engines.keys()],
       turns: turns.map(({ name }) => name),
       restsMs: turns.map(({ restMs }) => restMs),
     })

@@ -23,8 +23,12 @@ export class PeriodicTasks {
     this.#run(this.#loop(ms, action))
   }
 
-  /** Runs the action whenever the subscription calls, unless it is still running. */
-  upon(subscribe: (call: () => void) => () => void, action: () => unknown): void {
+  /** Runs the action whenever the subscription calls, unless it is still running; until the end or `until`. */
+  upon(
+    subscribe: (call: () => void) => () => void,
+    action: () => unknown,
+    until: AbortSignal = this.stopping,
+  ): void {
     let isRunning = false
     const unsubscribe = subscribe(() => {
       if (isRunning) return
@@ -35,7 +39,7 @@ export class PeriodicTasks {
         }),
       )
     })
-    this.stopping.addEventListener('abort', unsubscribe)
+    until.addEventListener('abort', unsubscribe)
   }
 
   /** Resolves when the last action has ended. */

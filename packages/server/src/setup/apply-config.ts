@@ -64,20 +64,40 @@ export function applyConfig(
   return database.transaction(async (tx) => {
     await holdLock(tx, 'applyConfig')
     const locations = effectiveLocations(config, await listLocations(tx))
-    const newNames = await applyLocations(tx, locations)
-    await applyImages(tx, locations, newNames, imagesOf)
+    await writeLocations(tx, { ...config, locations }, imagesOf)
     await applyPrices(tx, config.prices)
-    for (const location of locations)
-      if (location.engine === 'simulated')
-        await putSimulatedHosts(tx, location.name, simulatedHosts(location.simulated.hosts))
-    await addSubnets(tx, [...newNames])
-    await fillQuotas(tx, { quotas: config.quotas, locations })
     return locations
   })
 }
 
+/** Writes locations that were read while the service runs. Prices stay as operators have set them since the start. */
+export function applyLocations(
+  database: Database,
+  config: Pick<Config, 'locations' | 'quotas'>,
+): Promise<void> {
+  return database.transaction(async (tx) => {
+    await holdLock(tx, 'applyConfig')
+    await writeLocations(tx, config, simulatedOnly)
+  })
+}
+
+async function writeLocations(
+  tx: Tx,
+  config: Pick<Config, 'locations' | 'quotas'>,
+  imagesOf: ImagesOf,
+): Promise<void> {
+  const { locations } = config
+  const newNames = await putLocations(tx, locations)
+  await applyImages(tx, locations, newNames, imagesOf)
+  for (const location of locations)
+    if (location.engine === 'simulated')
+      await putSimulatedHosts(tx, location.name, simulatedHosts(location.simulated.hosts))
+  await addSubnets(tx, [...newNames])
+  await fillQuotas(tx, config)
+}
+
 /** `--engine` only affects the demo of an empty store: later starts without a file keep the engine of the first. */
-function effectiveLocations(
+export function effectiveLocations(
   config: Pick<Config, 'locations' | 'engine'>,
   stored: LocationRow[],
 ): LocationConfig[] {
@@ -91,7 +111,7 @@ function effectiveLocations(
 }
 
 /** Returns the names of new locations. */
-async function applyLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<string>> {
+async function putLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<string>> {
   const newNames = new Set<string>()
   for (const [position, location] of locations.entries()) {
     const { name, engine } = location
