@@ -91,7 +91,7 @@ async function placeAnew(
   }
 }
 
-/** Prevents that a member delays its response so that the other members compute for free. */
+/** Bills the members that have responded, so that a member cannot delay its response to let the others compute for free. */
 async function billLongWait(work: Work, tx: Tx, members: MemberRow[]): Promise<void> {
   const arrived = members.filter(({ booted_at }) => booted_at !== null)
   const firstMs = Math.min(...arrived.map(({ booted_at }) => Date.parse(booted_at!)))

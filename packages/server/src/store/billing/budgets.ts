@@ -15,8 +15,8 @@ export interface ReachedBudgetRow extends BudgetRow {
 }
 
 /**
- * A project without a budget has a row without a limit. Admissions read it: it takes three rows by their keys, however much
- * the project runs.
+ * A project without a budget has a row without a limit. Admissions read this: it reads three rows by their keys, regardless
+ * of how much the project runs.
  */
 export const findBudgets = statement<BudgetRow, { projectIds: string[] }>(
   'budget_find',
@@ -66,7 +66,7 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
    ON CONFLICT DO NOTHING RETURNING to_char(month, 'YYYY-MM-DD') AS month`,
 )
 
-/** Returns the last of the next `most` projects with a budget, undefined if there are none. */
+/** Returns the last of the next `most` projects with a budget; undefined if there are none. */
 export const findBudgetPieceEnd = async (db: Queryable, after: string, most: number) =>
   (await lastOfPiece.one(db, { after, most }))?.project_id
 

@@ -18,7 +18,7 @@ interface InvoiceLineRow {
   usd_cents: string
 }
 
-// It inserts nothing if the month has its invoice already.
+// This inserts nothing if the month already has its invoice.
 const insert = statement<
   { id: string },
   { id: string; organizationId: string; month: string; usdCents: string }
@@ -80,7 +80,7 @@ const projectNames = statement<{ id: string; name: string }, { organizationId: s
   'SELECT id, name FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns false if the month has its invoice already. */
+/** Returns false if the month already has its invoice. */
 export async function insertInvoice(
   tx: Tx,
   invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },

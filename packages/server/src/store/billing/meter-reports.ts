@@ -23,7 +23,10 @@ export const insertMeterReport = statement<
    ON CONFLICT DO NOTHING`,
 ).runBy('organizationId', 'day', 'usdCents')
 
-/** Takes reports for two minutes, so that two processes never send one at once; if one dies, another takes its reports. */
+/**
+ * Takes reports for two minutes, so that two processes never send the same report at once. If a process dies, another takes
+ * over.
+ */
 export const takeMeterReports = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
   `UPDATE meter_reports r SET next_attempt_at = slipway_now() + interval '2 minutes'
@@ -56,11 +59,11 @@ const postpone = statement<never, { organizationId: string; day: string }>(
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
-/** Call it before the report is sent: from then on the provider may have it. */
+/** Call this before the report is sent: from then on the provider may have it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>
   markTried.run(db, { organizationId: organization_id, day })
 
-/** Returns false if the report was closed already. */
+/** Returns false if the report was already closed. */
 export const closeMeterReport = async (
   db: Queryable,
   { organization_id, day }: MeterReportRow,

@@ -37,7 +37,7 @@ const setState = statement<never, { organizationId: string; state: string }>(
    WHERE id = :organizationId AND payment_state <> :state`,
 )
 
-/** Does not change an id that is known already. */
+/** Does not change an id that is already known. */
 export const setPaymentCustomer = statement<never, { organizationId: string; customerId: string }, Tx>(
   'payment_customer_set',
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
@@ -76,7 +76,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// Counts what could not be paid for without a payment method. A stopped VM costs nothing.
+// Counts what runs and costs money, and so needs a payment method. A stopped VM costs nothing.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
@@ -103,14 +103,14 @@ export const pruneProviderEvents = statement(
   `DELETE FROM provider_events WHERE received_at < slipway_now() - interval '60 days'`,
 ).runBy()
 
-/** Returns whether it changed. */
+/** Returns whether the state changed. */
 export const setPaymentState = async (
   tx: Tx,
   organizationId: string,
   state: OrganizationRow['payment_state'],
 ) => (await setState.run(tx, { organizationId, state })) > 0
 
-/** Returns the id that is kept. */
+/** Returns the id that is stored. */
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
   (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
 
@@ -118,7 +118,7 @@ export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, custo
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
   (await beginSync.one(db, { organizationId }))!.begun
 
-/** Returns false if a later read has been applied already. Blocks other reads until the transaction ends. */
+/** Returns false if a later read has already been applied. Blocks other reads until the transaction ends. */
 export const applyProviderSync = async (tx: Tx, organizationId: string, ticket: number) =>
   (await applySync.run(tx, { organizationId, ticket })) > 0
 

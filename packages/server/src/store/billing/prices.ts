@@ -12,7 +12,7 @@ export interface PriceRow {
 const inForce = `SELECT DISTINCT ON (product_name) product_name, unit, usd FROM prices
   WHERE valid_from <= slipway_now() ORDER BY product_name, valid_from DESC`
 
-/** Lists the prices for everyone; those of reservations are between their organization and the operator. */
+/** Lists the public prices. The prices of reservations are visible only to their organization and to operators. */
 export const listPrices = statement<PriceRow & { unit: 'vm_hour' | 'gb_hour' }>(
   'price_list',
   `SELECT product_name, unit, usd::text FROM (${inForce}) p
@@ -39,7 +39,7 @@ const put = statement<never, Columns<PriceRow> & { onlyUnset: boolean }>(
 
 /** The prices are valid from now; products that are not named keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
-  // A transaction that opens or closes a meter does so before the prices become valid, or sees them.
+  // A transaction that opens or closes a meter either commits before the prices become valid, or sees them.
   await holdLock(tx, 'prices')
   await put.run(tx, { ...columns(prices, ['product_name', 'unit', 'usd']), onlyUnset: options.onlyUnset })
 }

@@ -53,7 +53,7 @@ const nextWithUsage = statement<{ id: string }, { after: string; fromDay: string
 
 export const beginRollup = async (tx: Tx, day: string): Promise<RollupRow> => (await begin.one(tx, { day }))!
 
-/** Returns the last of the next `most` projects, undefined if there are none. */
+/** Returns the last of the next `most` projects; undefined if there are none. */
 export const findShardEnd = async (db: Queryable, after: string, most: number) =>
   (await lastOfShard.one(db, { after, most }))?.id
 

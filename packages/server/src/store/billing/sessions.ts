@@ -6,7 +6,7 @@ export const sessionMinutes = 15
 
 export interface BillingSessionRow {
   organization_id: string
-  /** Set when the link is for one project, and only adds a payment method. */
+  /** Set if the link is for one project, and can only add a payment method. */
   project_id: string | null
   user_id: string | null
   access_key_id: string | null
@@ -30,7 +30,7 @@ export const insertBillingSession = statement<never, NewBillingSession, Tx>(
            slipway_now() + interval '${sessionMinutes} minutes')`,
 ).run
 
-/** A session is valid until it expires, and only while its credential is: the login of an owner, or a key. */
+/** A session is valid until it expires, and only while its credential is valid: the login of an owner, or a key. */
 export const findBillingSession = statement<BillingSessionRow, { tokenHash: Buffer }>(
   'billing_session_find',
   `SELECT s.organization_id, s.project_id, s.user_id, s.access_key_id,

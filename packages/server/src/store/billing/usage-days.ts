@@ -26,7 +26,7 @@ export interface UsageLabelRow extends UsageDayRow {
 /** The month of one project and product on one day, over all locations. */
 export type MonthRow = Omit<UsageDayRow, 'location'>
 
-// A price is valid until the next one; before the first there is none.
+// A price is valid until the next one. Before the first price there is none.
 const pricePeriods = `
   SELECT product_name, usd,
          tstzrange(valid_from, lead(valid_from) OVER (PARTITION BY product_name ORDER BY valid_from)) AS period
@@ -137,7 +137,7 @@ const lastClosed = statement<{ closed_at: Date | null; today: string }>(
           to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today`,
 )
 
-// Closed days are read as they were written; the others are added up from the intervals, until now.
+// Closed days are read as they were written. Other days are added up from the intervals until now.
 const monthBounds = (month: string) => `
   SELECT first_day, until, least(greatest(first_day, coalesce((SELECT max(day) + 1 FROM usage_days_closed), first_day)),
                                  (first_day + interval '1 month')::date) AS open_day
@@ -178,7 +178,7 @@ const projectIds = statement<{ id: string }, { organizationId: string }>(
   'SELECT id FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns the day after the last closed one, and whether it can be closed; null if nothing was ever metered. */
+/** Returns the day after the last closed day, and whether it can be closed; null if nothing was ever metered. */
 export async function findNextOpenDay(
   db: Queryable,
   rollupAtUtc: string,
@@ -187,7 +187,10 @@ export async function findNextOpenDay(
   return row?.day ? { day: row.day, isDue: row.is_due === true } : null
 }
 
-/** The usage of these projects is visible when the day is closed. The caller holds the lock of the roll-up. */
+/**
+ * Writes the usage of these projects, which becomes visible when the day is closed. The caller holds the lock of the
+ * roll-up.
+ */
 export async function addUsageOfDay(tx: Tx, day: string, projects: { after: string; upTo: string }) {
   await insertDay.run(tx, { day, ...projects })
   await insertResources.run(tx, { day, ...projects })
@@ -215,7 +218,7 @@ export const listUsageByLabel = (db: Queryable, ids: string[], key: string, filt
 /** Returns when usage was last written, and the current UTC day. */
 export const usageState = async (db: Queryable) => (await lastClosed.one(db))!
 
-/** Lists a whole month, or the current one until now. */
+/** Lists the usage of a whole month, or of the current month until now. */
 export const listMonth = (
   db: Queryable,
   ids: string[],

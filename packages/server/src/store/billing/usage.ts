@@ -14,7 +14,7 @@ const openIntervals = statement<never, { metered: string }>(
                                                 "productName" text, quantity bigint, "reservationId" uuid)`,
 )
 
-// An interval lasts at least a millisecond, also if the time went back since it was opened: usage is never forgotten.
+// An interval lasts at least a millisecond, even if the time went back since it was opened, so that no usage is lost.
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
   `UPDATE usage_intervals i
@@ -23,7 +23,10 @@ const closeIntervals = statement<never, { resourceIds: string[] }>(
    WHERE i.resource_id = w.id AND upper_inf(i.period)`,
 )
 
-/** Usage from today on has this name and these labels; intervals that ended today are not added up yet. */
+/**
+ * Gives usage from today on this name and these labels. Intervals that ended today are not added up yet, so they change
+ * too.
+ */
 export const relabelUsage = statement<never, { resourceIds: string[]; name: string; labels: Labels }, Tx>(
   'usage_relabel',
   `UPDATE usage_intervals i SET resource_name = :name, labels = :labels
@@ -33,7 +36,7 @@ export const relabelUsage = statement<never, { resourceIds: string[]; name: stri
 ).runBy('resourceIds', 'name', 'labels')
 
 /**
- * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval has the cost of the
+ * Returns the cost of a resource until now; undefined if it was never metered. Its latest interval contains the cost of the
  * earlier ones.
  */
 export const findResourceCost = statement<
@@ -61,7 +64,7 @@ export interface Metered {
   reservationId?: string
 }
 
-/** Call it in the transaction that makes the resource billable. The schema rejects a second interval at the same time. */
+/** Call this in the transaction that makes the resource billable. The schema rejects a second interval at the same time. */
 export const openUsage = (tx: Tx, metered: Metered): Promise<void> => tx.enqueue(writeOpenings, metered)
 
 const writeOpenings = (tx: Tx, metered: Metered[]) =>

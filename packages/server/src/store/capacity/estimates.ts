@@ -9,7 +9,7 @@ interface LaneHostRow {
   vms: { gpus: number; ends_at: string | null; since: string }[]
 }
 
-// GPUs in quarantine are free soon. The GPUs that the first request accumulates are free for it.
+// GPUs in quarantine will soon be free. The GPUs that the first request accumulates count as free for that request.
 export const listLaneHosts = statement<LaneHostRow, Lane>(
   'estimate_hosts',
   `SELECT h.id,
@@ -40,7 +40,7 @@ export const listWaiting = statement<WaitingRow, Lane & { most: number }>(
    JOIN capacity_requests r ON r.id = p.request_id ORDER BY p.turn, p.request_id`,
 ).all
 
-// The newest meters are read without an index of their own, which every end of a meter would have to write.
+// The newest meters are read without an index of their own, because every end of a meter would have to update it.
 const lives = statement<{ ms: number }, { types: string[] }>(
   'estimate_lives',
   `SELECT extract(epoch FROM upper(u.period) - lower(u.period)) * 1000 AS ms
@@ -50,7 +50,7 @@ const lives = statement<{ ms: number }, { types: string[] }>(
    ORDER BY 1`,
 )
 
-/** How long VMs of these types ran in the last 30 days, in ascending order. */
+/** Lists how long VMs of these types ran in the last 30 days, in ascending order. */
 export const listLivesMs = async (db: Queryable, types: string[]): Promise<number[]> =>
   (await lives.all(db, { types })).map(({ ms }) => Number(ms))
 
@@ -75,7 +75,7 @@ const put = statement<never, Lane & Columns<EstimateRow>>(
    FROM new WHERE p.request_id = new.request_id AND p.location = :location AND p.family = :family`,
 )
 
-// A request that ended without a grant was not granted by its time, unless its time was not over.
+// A request that ended without a grant counts as late, unless it ended before its estimated time.
 const putLane = statement<never, Lane & { likelyAt: Date | null }>(
   'estimate_put_lane',
   `UPDATE capacity_lanes SET likely_at = :likelyAt, estimated_at = slipway_now(), hit_rate = (

@@ -3,7 +3,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { bestFirst, fits } from '../compute/placement.ts'
 
-// The transaction has locked the hosts. Only hosts that can take VMs are returned.
+// The transaction has locked the hosts. Only hosts that accept VMs are returned.
 export const listOpenHosts = statement<OpenHost, { hostIds: string[] }, Tx>(
   'hold_open_hosts',
   `SELECT h.id, h.name, h.location, h.family, h.free_gpus AS "freeGpus",
@@ -14,7 +14,7 @@ export const listOpenHosts = statement<OpenHost, { hostIds: string[] }, Tx>(
    WHERE h.id = ANY (:hostIds::uuid[]) AND h.is_schedulable AND h.state = 'up' AND h.free_gpus > 0 ORDER BY h.id`,
 ).allBy('hostIds')
 
-/** Locks hosts in order, as every statement does that locks several. */
+/** Locks hosts in the order of their ids, like every statement that locks several hosts. */
 export const lockHosts = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_lock_hosts',
   'SELECT id FROM hosts WHERE id = ANY (:hostIds::uuid[]) ORDER BY id FOR NO KEY UPDATE',
@@ -30,7 +30,7 @@ export const listFittingHosts = statement<{ id: string }, { requestId: string }>
    WHERE p.request_id = :requestId AND p.is_open`,
 ).allBy('requestId')
 
-/** Lists requests that have lost GPUs of their hold, because the host does not report them any more. */
+/** Lists requests that have lost GPUs of their hold, because the host no longer reports them. */
 export const listBrokenHolds = statement<{ id: string; host_id: string }, { hostIds: string[] }, Tx>(
   'hold_broken',
   `SELECT r.id, r.held_host AS host_id FROM capacity_requests r
@@ -38,7 +38,7 @@ export const listBrokenHolds = statement<{ id: string; host_id: string }, { host
      AND r.gpus > (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held' AND g.host_id = r.held_host)`,
 ).allBy('hostIds')
 
-// The transaction fails if a GPU is not free any more.
+// The transaction fails if a GPU is no longer free.
 const hold = statement<never, { gpuIds: string[]; heldFor: string; heldKind: HoldKind }>(
   'hold_gpus',
   `WITH held AS (
@@ -47,13 +47,15 @@ const hold = statement<never, { gpuIds: string[]; heldFor: string; heldKind: Hol
    SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM held`,
 )
 
-/** The GPUs that are held for a request or reservation, without those that its VMs use. */
+/** Lists the GPUs that are held for a request or reservation, without those that its VMs use. */
 export const listHeldGpus = statement<{ id: string; host_id: string }, { heldFor: string }, Tx>(
   'hold_list',
   `SELECT id, host_id FROM gpus WHERE held_for = :heldFor AND state = 'held' ORDER BY host_id, pci_address`,
 ).allBy('heldFor')
 
-/** Ends holds of a reservation, on the hosts with the fewest of them first. The transaction has locked the hosts. */
+/**
+ * Ends holds of a reservation, starting with the hosts that have the fewest of them. The transaction has locked the hosts.
+ */
 export const freeSomeHeld = statement<{ host_id: string }, { heldFor: string; count: number }, Tx>(
   'hold_free_some',
   `UPDATE gpus SET state = 'free', held_for = NULL, held_kind = NULL
@@ -63,7 +65,7 @@ export const freeSomeHeld = statement<{ host_id: string }, { heldFor: string; co
      ORDER BY on_host, id LIMIT :count)) RETURNING host_id`,
 ).all
 
-/** Ends holds; the transaction has locked the host. Returns the number of GPUs that are in stock again. */
+/** Ends holds. The transaction has locked the host. Returns the number of GPUs that are in stock again. */
 export const endHolds = statement<never, { heldFor: string; hostId: string }, Tx>(
   'hold_end',
   `UPDATE gpus SET state = 'free', held_for = NULL, held_kind = NULL
@@ -71,8 +73,8 @@ export const endHolds = statement<never, { heldFor: string; hostId: string }, Tx
 ).runBy('heldFor', 'hostId')
 
 /**
- * Ends the holds on hosts that take no VMs any more. Returns the holders. The transaction has locked the hosts, by a change
- * of their state.
+ * Ends the holds on hosts that no longer accept VMs. Returns the holders. The transaction has locked the hosts by changing
+ * their state.
  */
 export const dropHoldsOfClosedHosts = statement<
   { held_for: string; held_kind: HoldKind },

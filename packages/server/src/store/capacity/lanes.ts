@@ -16,11 +16,11 @@ export interface LaneRow extends Lane {
   accumulating_since: Date | null
   paused_until: Date | null
   due_at: Date | null
-  /** Reservations of such GPUs have not ended. */
+  /** True if a reservation of such GPUs has not ended. */
   has_reservations: boolean
 }
 
-/** A place in a queue, as an offer reads it. */
+/** The place of a request in a queue, with the columns that an offer needs. */
 export interface PlaceRow {
   request_id: string
   turn: number
@@ -39,7 +39,7 @@ export const findLane = statement<LaneRow, Lane>(
 
 const wanted = 'unnest(:location::text[], :family::text[]) AS w (location, family)'
 
-// Lanes are locked in order.
+// Every transaction locks lanes in this order.
 const lock = statement<LaneRow, Columns<Lane>>(
   'lane_lock',
   `SELECT ${laneColumns} FROM ${wanted} JOIN capacity_lanes l ON l.location = w.location AND l.family = w.family
@@ -59,8 +59,8 @@ const ofHosts = statement<Lane, { hostIds: string[] }>(
 )
 
 /**
- * Locks the queues until the transaction ends. Every transaction that adds to a queue or frees GPUs does this, so that one
- * of two such transactions sees what the other has done.
+ * Locks the queues until the transaction ends. Every transaction that adds to a queue or frees GPUs does this, so that the
+ * later of two such transactions sees what the other has done.
  */
 export async function lockLanes(tx: Tx, lanes: Lane[]): Promise<LaneRow[]> {
   if (lanes.length === 0) return []
@@ -75,8 +75,8 @@ export async function lockLanes(tx: Tx, lanes: Lane[]): Promise<LaneRow[]> {
 export const lockLanesOfHosts = async (tx: Tx, hostIds: string[]): Promise<LaneRow[]> =>
   lockLanes(tx, await ofHosts.all(tx, { hostIds }))
 
-// One probe of an index for each size that fits, so that requests that do not fit are not read. The order begins with the
-// size, which is one here, so that only the index by size serves it.
+// Makes one index lookup for each size that fits, so that requests that do not fit are not read. The order begins with the
+// size, although each lookup has only one, so that PostgreSQL uses the index by size.
 const next = statement<
   PlaceRow,
   Lane & { sizes: number[]; hostIds: string[]; free: number[]; passed: string[] }
@@ -97,7 +97,7 @@ const next = statement<
    ORDER BY p.turn, p.request_id LIMIT 1`,
 )
 
-/** Returns the first open place of the queue with one of the sizes; `hosts` are those with free GPUs. */
+/** Returns the first open place of the queue with one of the sizes. `hosts` are the hosts with free GPUs. */
 export const findNextPlace = (
   tx: Tx,
   { location, family }: Lane,
@@ -112,7 +112,7 @@ export const findNextPlace = (
     passed: wantedPlace.passed,
   })
 
-/** Returns the first open place of the queue, with the time since when it waits. */
+/** Returns the first open place of the queue, with the time when its wait began. */
 export const findHead = statement<PlaceRow & { created_at: Date }, Lane>(
   'place_head',
   `SELECT p.request_id, p.turn, p.gpus, p.host_id, r.created_at
@@ -121,8 +121,8 @@ export const findHead = statement<PlaceRow & { created_at: Date }, Lane>(
    JOIN capacity_requests r ON r.id = p.request_id`,
 ).one
 
-// An organization's next turn is after its last one and after what was granted last, by the number of GPUs. A queue that is
-// empty forgets the turns. The transaction has locked the lane.
+// An organization's next turn comes after its last one and after the last granted turn, by the number of GPUs. The turns
+// are deleted when the queue is empty. The transaction has locked the lane.
 const forgetTurns = statement<never, Lane>(
   'lane_forget_turns',
   `WITH forgotten AS (
@@ -154,7 +154,7 @@ const addPlace = statement<
    VALUES (:requestId, :location, :family, :turn, :gpus, :hostId)`,
 )
 
-/** Adds a request to the end of its organization's turns. The transaction has locked the lane. */
+/** Adds a request after the other requests of its organization. The transaction has locked the lane. */
 export async function queueRequest(
   tx: Tx,
   { location, family }: Lane,
@@ -172,7 +172,7 @@ export const setPlacesOpen = statement<never, { requestId: string; isOpen: boole
   'UPDATE capacity_places SET is_open = :isOpen WHERE request_id = :requestId AND is_open <> :isOpen',
 ).runBy('requestId', 'isOpen')
 
-/** Removes the places of a request that has ended, and keeps them in its row. The transaction has locked its lanes. */
+/** Removes the places of a request that has ended, and saves them in its row. The transaction has locked its lanes. */
 export const deletePlaces = statement<never, { requestId: string }, Tx>(
   'place_delete',
   `WITH gone AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, host_id)
@@ -204,13 +204,15 @@ const lanesOfRequest = statement<Lane, { requestId: string }>(
 export const lockLanesOfRequest = async (tx: Tx, requestId: string): Promise<LaneRow[]> =>
   lockLanes(tx, await lanesOfRequest.all(tx, { requestId }))
 
-/** The turn of a granted request is the queue's time. The next look at the queue is due at once. */
+/**
+ * Records the turn of a granted request as the current turn of the queue.
+ */
 export const noteTurn = statement<never, Lane & { turn: number }, Tx>(
   'lane_note_turn',
   `UPDATE capacity_lanes SET virtual_time = greatest(virtual_time, :turn) WHERE location = :location AND family = :family`,
 ).run
 
-/** Makes the service look at the queues now: their estimates and what they accumulate may have changed. */
+/** Makes a check of the request's queues due now, because their estimates and what they accumulate may have changed. */
 export const touchLanesOfRequest = statement<never, { requestId: string }, Tx>(
   'lane_touch',
   `UPDATE capacity_lanes l SET due_at = slipway_now() FROM capacity_places p
@@ -218,7 +220,7 @@ export const touchLanesOfRequest = statement<never, { requestId: string }, Tx>(
      AND l.due_at IS DISTINCT FROM slipway_now()`,
 ).runBy('requestId')
 
-/** An estimate is at most a minute old while requests wait. */
+/** Queues that are due. While requests wait, estimates are at most a minute old. */
 export const laneDue = `SELECT location, family FROM capacity_lanes
   WHERE due_at <= slipway_now() OR waiting > 0 AND coalesce(estimated_at < slipway_now() - interval '60 seconds', true)`
 
@@ -253,7 +255,7 @@ export const findQueue = statement<{ waiting: number; likely_at: Date | null }, 
    FROM capacity_lanes WHERE location = :location AND family = :family`,
 ).one as (db: Queryable, lane: Lane) => Promise<{ waiting: number; likely_at: Date | null } | undefined>
 
-// After a hold that was not claimed.
+// Called after a hold was not claimed.
 export const refuseHolds = statement<
   never,
   { organizationId: string; location: string; family: string; seconds: number },

@@ -43,7 +43,7 @@ export type BlockReason = 'quota' | 'budget' | 'payment' | 'suspended'
 /** A request with its best place and the estimate there. */
 export interface RequestRecordRow extends RequestRow {
   gpus_held: number
-  /** Counted to 100; null beyond, and for a request that does not wait. */
+  /** The position up to 100; null beyond that, and for a request that does not wait. */
   position: number | null
   earliest_at: Date | null
   likely_at: Date | null
@@ -55,8 +55,8 @@ export interface RequestRecordRow extends RequestRow {
 
 const maxPosition = 100
 
-// A request that waits has a place. With several locations, the one with the earliest estimate is shown. The position is counted to 100, so that the
-// statement does not read more because the queue is longer.
+// A request that waits has a place. With several locations, the place with the earliest estimate is shown. Positions are
+// counted up to 100, so that the statement does not read more rows for a longer queue.
 const records = `SELECT r.*, p.earliest_at, p.likely_at, p.latest_at, p.basis, p.estimated_at, p.hit_rate,
     (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held')::integer AS gpus_held,
     CASE WHEN p.request_id IS NOT NULL THEN (
@@ -102,7 +102,7 @@ export const findRequestRecord = statement<RequestRecordRow, { projectId: string
   `${records} WHERE r.id = :id AND r.project_id = :projectId`,
 ).oneBy('projectId', 'id')
 
-/** A request of any project, without its place. */
+/** Finds a request of any project, without its place. */
 export const findRequest = statement<RequestRow, { id: string }>(
   'capacity_request_any',
   'SELECT * FROM capacity_requests WHERE id = :id',
@@ -124,7 +124,7 @@ interface NewRequest {
   requestId: string
 }
 
-// It is due at once: what it needs may be in stock.
+// The request is due at once, because what it needs may be in stock.
 const insert = statement<RequestRow, NewRequest>(
   'capacity_request_insert',
   `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, family, gpus,
@@ -134,7 +134,7 @@ const insert = statement<RequestRow, NewRequest>(
    RETURNING *`,
 )
 
-/** Violates `capacity_requests_start` if the stopped VM waits already. */
+/** Violates `capacity_requests_start` if a request for the stopped VM is already waiting. */
 export const insertRequest = async (tx: Tx, request: NewRequest): Promise<RequestRow> =>
   (await insert.one(tx, request))!
 
@@ -154,7 +154,7 @@ export const listDueRequests = statement<{ id: string }>(
   'SELECT id FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at LIMIT 100',
 ).all
 
-/** The GPUs of the host are held for the request. Fails if it does not wait any more. */
+/** Records that GPUs of the host are held for the request. Fails if the request no longer waits. */
 export const setHeld = statement<RequestRow, { id: string; location: string; hostId: string }, Tx>(
   'capacity_request_hold',
   `UPDATE capacity_requests SET state = 'held', location = :location, held_host = :hostId, blocked_by = '',
@@ -163,7 +163,7 @@ export const setHeld = statement<RequestRow, { id: string; location: string; hos
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** The hold is lost, or its VM did not boot: the request waits again, in its old place. */
+/** Makes the request wait again at its old place, because the hold is lost or its VM did not boot. */
 export const setWaiting = statement<RequestRow, { id: string }, Tx>(
   'capacity_request_requeue',
   `UPDATE capacity_requests SET state = 'waiting', location = '', held_host = NULL, held_until = NULL, granted_at = NULL,
@@ -171,7 +171,7 @@ export const setWaiting = statement<RequestRow, { id: string }, Tx>(
    WHERE id = :id AND state = 'held' RETURNING *`,
 ).oneBy('id')
 
-/** A request whose VM did not boot waits again, up to three times. */
+/** Makes a request wait again after its VM did not boot, up to three times. */
 export const setWaitingAfterBoot = statement<RequestRow, { operationId: string; mostBoots: number }, Tx>(
   'capacity_request_retry_boot',
   `UPDATE capacity_requests SET state = 'waiting', location = '', granted_at = NULL, resource_id = NULL, operation_id = NULL,
@@ -180,7 +180,7 @@ export const setWaitingAfterBoot = statement<RequestRow, { operationId: string; 
    RETURNING *`,
 ).one
 
-/** A request whose VM did not boot for the last time. */
+/** Fails a request after its VM did not boot for the last time. */
 export const failAfterBoot = statement<RequestRow, { operationId: string }, Tx>(
   'capacity_request_fail_boot',
   `UPDATE capacity_requests SET state = 'failed', updated_at = slipway_now(), resource_id = NULL,
@@ -188,7 +188,7 @@ export const failAfterBoot = statement<RequestRow, { operationId: string }, Tx>(
    WHERE operation_id = :operationId AND state = 'fulfilled' RETURNING *`,
 ).oneBy('operationId')
 
-/** Ends a request. Returns undefined if it is not in the state any more. */
+/** Ends a request. Returns undefined if it is no longer in the given state. */
 export const endRequest = statement<
   RequestRow,
   {
@@ -207,7 +207,7 @@ export const endRequest = statement<
    WHERE id = :id AND state = :from RETURNING *`,
 ).one
 
-// A request that is blocked, or that must wait for another reason, is looked at again when `retryS` is over.
+// A request that is blocked, or that must wait for another reason, is checked again after `retryS`.
 export const blockRequest = statement<
   RequestRow,
   { id: string; blockedBy: string; retryAt: Date | null; retryS: number },
@@ -219,7 +219,7 @@ export const blockRequest = statement<
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** The request waits in the queue; the service acts on it again when its time is over. */
+/** Lets the request wait in the queue. The service acts on it again when it expires. */
 export const rest = statement<never, { id: string }, Tx>(
   'capacity_request_rest',
   `UPDATE capacity_requests SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'`,
@@ -232,7 +232,7 @@ export const recheckBlocked = statement<never, { organizationId: string }, Tx>(
    WHERE organization_id = :organizationId AND due_at IS NOT NULL AND state = 'waiting' AND blocked_by <> ''`,
 ).runBy('organizationId')
 
-/** What can block a request besides quota and budget. */
+/** Finds what can block a request in addition to quota and budget. */
 export const findStanding = statement<
   {
     is_paid: boolean

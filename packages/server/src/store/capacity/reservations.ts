@@ -25,21 +25,21 @@ export interface ReservationRow {
   state: ReservationState
   /** In whole months. */
   months: number
-  /** The GPUs of the reservation by host, those in use included. */
+  /** The GPUs of the reservation by host, including those in use. */
   owned: { host_id: string; gpus: number }[]
   delivered_gpus: number
   used_gpus: number
   vm_ids: string[]
 }
 
-/** The product of a reservation's own meter, whose price is that of its contract. */
+/** The product of a reservation's own meter, with the price of its contract. */
 export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
 /** How long before the start GPUs are collected. */
 const collectAhead = `interval '24 hours'`
-/** The warnings of the end, and how many are due. */
+/** How long before the end each warning is sent. */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
 const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
@@ -144,7 +144,7 @@ export const lockReservation = statement<{ id: string }, { id: string }, Tx>(
   'SELECT id FROM reservations WHERE id = :id AND ended_at IS NULL FOR NO KEY UPDATE',
 ).oneBy('id')
 
-/** What the service notes about a reservation after it has looked at it; it looks again when something changes by time. */
+/** Records the state of a reservation after a check. The next check is due when something changes with time. */
 export const noteDelivery = statement<
   { due_notices: number },
   { id: string; meteredGpus: number; isDelivered: boolean; isShort: boolean; retryS: number | null },
@@ -174,7 +174,10 @@ export interface ShortReservation {
   owned: { host_id: string; gpus: number }[]
 }
 
-/** Reservations of a queue's GPUs that lack some and collect now, the earliest first. The transaction has locked the lane. */
+/**
+ * Lists the reservations of a queue that lack GPUs and collect them now, earliest first. The transaction has locked the
+ * lane.
+ */
 export const listShortReservations = statement<ShortReservation, Lane>(
   'reservation_short',
   `SELECT r.id, r.unit_gpus, (r.quantity - o.gpus)::integer AS missing, o.owned
@@ -187,21 +190,21 @@ export const listShortReservations = statement<ShortReservation, Lane>(
    ORDER BY lower(r.term), r.id`,
 ).all
 
-/** Lists hosts of a queue with free GPUs, those with most of them first. */
+/** Lists hosts of a queue with free GPUs, those with the most free GPUs first. */
 export const listStockHosts = statement<{ id: string }, Lane>(
   'reservation_stock_hosts',
   `SELECT id FROM hosts WHERE location = :location AND family = :family AND is_schedulable AND state = 'up' AND free_gpus > 0
    ORDER BY free_gpus DESC, id LIMIT 200`,
 ).all
 
-/** All GPUs of a reservation belong to it no longer. The transaction has locked their hosts. */
+/** Takes all GPUs out of a reservation. The transaction has locked their hosts. */
 export const releaseReservedGpus = statement<never, { id: string }, Tx>(
   'reservation_release',
   `UPDATE gpus SET state = CASE state WHEN 'held' THEN 'free' ELSE state END, held_for = NULL, held_kind = NULL
    WHERE held_for = :id`,
 ).runBy('id')
 
-/** The GPUs of a VM belong to the reservation from now on, or to none. The transaction has locked their host. */
+/** Makes the GPUs of a VM part of the reservation, or of none. The transaction has locked their host. */
 export const setReservationOfGpus = statement<never, { vmId: string; id: string | null }, Tx>(
   'reservation_set_gpus',
   `UPDATE gpus SET held_for = :id, held_kind = CASE WHEN :id::uuid IS NOT NULL THEN 'reservation' END WHERE vm_id = :vmId`,
@@ -227,7 +230,7 @@ interface Room {
 const openTo = `r.organization_id = :organizationId AND r.ended_at IS NULL AND slipway_now() <@ r.term
   AND (r.projects = '{}' OR :projectId = ANY (r.projects))`
 
-// The cheapest reservation first; there the host that has the fewest GPUs left, so that whole units are broken last.
+// Chooses the cheapest reservation, and the host with the fewest GPUs left there, so that whole units are split last.
 export const findRoom = statement<{ id: string; host_id: string }, Room, Tx>(
   'reservation_room',
   `SELECT r.id, h.id AS host_id FROM reservations r
@@ -251,7 +254,7 @@ export const lockReservedGpus = statement<
    FROM host JOIN gpus g ON g.host_id = host.id WHERE g.held_for = :id AND g.state = 'held' ORDER BY g.pci_address`,
 ).allBy('id', 'hostId')
 
-/** The unused GPUs of the organization's reservations by host, for what a caller sees as available. */
+/** Lists the unused GPUs of the organization's reservations by host, for the availability that a caller sees. */
 export const listReservedRoom = statement<
   { location: string; family: string; gpus: number },
   { organizationId: string; projectId: string }

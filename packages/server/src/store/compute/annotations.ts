@@ -10,7 +10,7 @@ interface Annotations {
   isProtected: boolean | null
 }
 
-/** Makes the function that changes the name, labels and notes of a resource; it keeps what is not given. */
+/** Returns a function that changes the name, labels and notes of a resource. It keeps values that are not given. */
 export function annotationOf(what: 'vm' | 'disk') {
   const update = statement<never, Annotations>(
     `${what}_annotate`,

@@ -34,14 +34,14 @@ export interface DiskRow {
   generation: number
   host_id: string | null
   host: string | null
-  /** The group with whose members it was created. */
+  /** The group, if the disk was created with one of its members. */
   group_id: string | null
   created_at: Date
   updated_at: Date
   labels: Labels
   description: string
   is_protected: boolean
-  /** `is_vm_deleted`: it went while its host was away, and holds the disk until the host is back or forgotten. */
+  /** `is_vm_deleted`: the VM was deleted while its host was down, and keeps the disk until the host is back or forgotten. */
   attached_to: { vm_id: string; mode: 'read-write' | 'read-only'; is_vm_deleted: boolean }[]
 }
 
@@ -57,7 +57,7 @@ const byId = statement<DiskRow, { projectId: string; id: string }>(
   `${selectDisk} WHERE d.id = :id AND d.project_id = :projectId`,
 )
 
-/** What clients see, as SQL of a row `d` of disks; a field is added here and to the contract's `Disk`. */
+/** The record that clients see, as SQL on a row `d` of disks. Add a new field here and to the contract's `Disk`. */
 const diskRecord = jsonSql(
   object<Disk>({
     id: plain('d.id'),
@@ -143,7 +143,7 @@ const resize = statement<never, { id: string; size: string; sizeGib: number }>(
   'UPDATE disks SET size = :size, size_gib = :sizeGib, updated_at = slipway_now() WHERE id = :id',
 )
 
-// Where storage is local, the first attachment settles where a disk lives.
+// With local storage, the first attachment determines the host of a disk.
 const pin = statement<never, { id: string; hostId: string }>(
   'disk_settle',
   'UPDATE disks SET host_id = :hostId WHERE id = :id AND host_id IS NULL',
@@ -172,7 +172,7 @@ export async function findDiskView(
   return row && new JsonText(row.record)
 }
 
-/** Locks the disks in the order of their ids, then reads them as they now are. */
+/** Locks the disks in the order of their ids, then reads their current rows. */
 export async function lockDisks(tx: Tx, projectId: string, ids: string[]): Promise<DiskRow[]> {
   await lock.run(tx, { projectId, ids })
   return several.all(tx, { projectId, ids })
@@ -204,13 +204,13 @@ export interface NewDisk {
   labels: Labels
   description: string
   isProtected: boolean
-  /** The group with whose members it is created. */
+  /** The group, if the disk is created with one of its members. */
   groupId: string | null
 }
 
 export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)
 
-/** Violates `disks_project_id_name_key` when the name is taken. */
+/** Violates `disks_project_id_name_key` if the name is taken. */
 export const annotateDisk = annotationOf('disk')
 
 export async function moveDisk(tx: Tx, id: string, to: DiskState, from: DiskState[]): Promise<boolean> {

@@ -21,7 +21,7 @@ interface FinishedOperation {
 
 type Stored = Omit<FinishedOperation, 'request' | 'result'> & { request: string; result: string }
 
-// It is never in the queue: no worker claims it, and it blocks no other operation.
+// The operation is never in the queue: no worker claims it, and it blocks no other operation.
 const insert = statement<OperationRow, Stored>(
   'operation_insert_finished',
   `INSERT INTO operations (id, project_id, kind, name, resource_type, resource_id, location, generation, request, result,

@@ -13,7 +13,7 @@ interface GangParams extends PlacementRequest {
 const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> ALL (:except::uuid[])
    AND coalesce(h.id = ANY (:allowedHosts::uuid[]), true)`
 
-// Waits for the locks of the hosts, in the order of their ids like every change of GPUs.
+// Waits for the locks of the hosts in the order of their ids, like every change of GPUs.
 const lockWith = (name: string, order: string) =>
   statement<{ id: string }, GangParams>(
     `host_lock_gang_${name}`,
@@ -24,7 +24,7 @@ const lockWith = (name: string, order: string) =>
 const lockFullest = lockWith('fullest', bestFirst)
 const lockEmptiest = lockWith('emptiest', 'ORDER BY h.free_gpus DESC, h.id DESC')
 
-// A statement after the locks sees what their last holders have left.
+// A statement after the locks sees the changes of their previous holders.
 const open = statement<OpenHost, { ids: string[] }>(
   'host_open_gang',
   `SELECT h.id, h.name, h.location, h.family, h.free_gpus AS "freeGpus",
@@ -52,5 +52,5 @@ export async function lockHostsForGang(tx: Tx, params: GangParams, isPacked: boo
   return locked.length === 0 ? [] : open.all(tx, { ids: locked.map(({ id }) => id) })
 }
 
-/** How many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
+/** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
 export const listGangRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)

@@ -19,7 +19,7 @@ const isNotHeld = 'h.id <> ALL (:held::uuid[])'
 const fitsGroup = `${fits('w.location', 'w.family', 'w."gpuCount"')} AND ${isNotHeld}`
 const isAllowed = 'h.id = ANY (w."allowedHosts")'
 
-// Locks as many of the best hosts as the group needs and no more. It skips hosts that other transactions hold, and takes
+// Locks only as many of the best hosts as the group needs. It skips hosts that other transactions hold, and takes
 // emptier ones instead. GPUs are read as they were before the locks; if they have changed since, the claim fails.
 const lockHosts = (name: string, condition: string, room: string) =>
   statement<OpenHost, { groups: string; held: string[] }>(
@@ -42,7 +42,7 @@ const lockHosts = (name: string, condition: string, room: string) =>
 
 /**
  * Hosts that can keep a VM inside one NUMA node come first. The number is part of the statement, so that a partial
- * index finds them; a single GPU is always inside one node, and whole-host types never are.
+ * index finds them. A single GPU is always inside one node, and types that use a whole host never are.
  */
 const inOneNode: Record<number, Statement<OpenHost, { groups: string; held: string[] }>> = {
   2: lockHosts('node_2', `${fitsGroup} AND h.max_node_free >= 2`, 'h.max_node_free'),
@@ -101,6 +101,6 @@ export async function doesAnyHostFit(tx: Tx, request: PlacementRequest, held: st
   return (await waysOf(request).fits.one(tx, { ...request, held }))!.fits
 }
 
-/** Waits for the lock of the best host. Only a later statement sees the GPUs that it has left. */
+/** Waits for the lock of the best host. Only a later statement sees the GPUs that are still free there. */
 export const waitForHostLock = (tx: Tx, request: PlacementRequest, held: string[]) =>
   waysOf(request).wait.one(tx, { ...request, held })

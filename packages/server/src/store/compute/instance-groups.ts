@@ -124,7 +124,7 @@ const remove = statement<never, { id: string }>(
 /** The states of a member that make its group unhealthy. */
 export const unhealthyStates: VmState[] = ['STATE_CRASHED', 'STATE_UNREACHABLE']
 
-// Moves a group between healthy and unhealthy by what its members are now; while an operation changes it, nothing.
+// Moves a group between healthy and unhealthy, depending on its members. Does nothing while an operation changes the group.
 const judge = statement<GroupRow, { id: string; unhealthy: string[] }>(
   'instance_group_judge',
   `WITH judged AS (
@@ -169,7 +169,7 @@ export const clearBootFailures = statement<never, { groupId: string }, Tx>(
   'DELETE FROM group_boot_failures WHERE group_id = :groupId',
 ).runBy('groupId')
 
-/** How many operations on groups of an organization failed within a day. */
+/** Counts the operations on groups of an organization that failed within a day. */
 const failures = statement<{ count: number }, { organizationId: string }>(
   'instance_group_failures',
   `SELECT count(*) AS count FROM projects p CROSS JOIN LATERAL (
@@ -178,7 +178,10 @@ const failures = statement<{ count: number }, { organizationId: string }>(
    WHERE p.organization_id = :organizationId`,
 )
 
-/** Groups with members that have been unreachable for this long, protected ones apart, or that lack members for as long. */
+/**
+ * Groups with members that have been unreachable for this time, except protected members, or that have lacked members for
+ * it.
+ */
 const toRepair = `SELECT g.id, g.project_id FROM instance_groups g
    WHERE g.on_member_loss = 'replace' AND g.state = 'UNHEALTHY'
      AND (EXISTS (SELECT FROM vms v WHERE v.group_id = g.id AND v.deleted_at IS NULL AND NOT v.is_protected
@@ -193,7 +196,7 @@ export const listGroupsToRepair = statement<
   { unreachableS: number; most: number }
 >('instance_group_to_repair', `${toRepair} LIMIT :most`).allBy('unreachableS', 'most')
 
-/** The disks that were created with members of the group, also with former ones. */
+/** Lists the disks that were created with members of the group, including former members. */
 export const disksOfGroup = statement<{ id: string; name: string }, { groupId: string }, Tx>(
   'instance_group_disks',
   'SELECT id, name FROM disks WHERE group_id = :groupId ORDER BY id',
@@ -259,7 +262,7 @@ export const listGroups = (
   }: PageParams & { projectId: string; names: string[] | null; labels: LabelSelector | null },
 ) => list.all(db, { ...filter, ...labelParams(labels) })
 
-/** Locks the members of the group, then the group, and returns it as it now is. */
+/** Locks the members of the group, then the group, and returns its current row. */
 export async function lockGroup(tx: Tx, projectId: string, id: string): Promise<GroupRow | undefined> {
   await lockMembers.run(tx, { id })
   await lock.run(tx, { projectId, id })
@@ -295,7 +298,10 @@ export async function deleteGroup(tx: Tx, id: string): Promise<void> {
 /** Returns the group if its state has changed. */
 export const judgeGroup = (tx: Tx, id: string) => judge.one(tx, { id, unhealthy: unhealthyStates })
 
-/** Records that a new member responds; false if it is recorded already, or is not being created any more. */
+/**
+ * Records that a new member responds. Returns false if that is already recorded, or if the member is no longer being
+ * created.
+ */
 export const recordArrival = async (
   tx: Tx,
   vm: { id: string; sshDestination: string; firewallGeneration: number },

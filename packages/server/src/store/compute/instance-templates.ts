@@ -91,7 +91,7 @@ export const listInstanceTemplates = (
   { labels, ...filter }: TemplateFilter & { labels: LabelSelector | null },
 ) => list.all(db, { ...filter, ...labelParams(labels) })
 
-/** Inserts the next version; undefined if the name is taken and no new version is wanted. */
+/** Inserts the next version. Returns undefined if the name is taken and no new version is wanted. */
 export async function insertInstanceTemplate(
   tx: Tx,
   template: NewTemplate,

@@ -27,7 +27,7 @@ export interface NewOperation {
   admittedStep: string | null
   /** The event of the start. */
   event: { type: EventType; data: Record<string, unknown> }
-  /** The service's time, where it is known already. */
+  /** The service's time, if it is already known. */
   startedAt?: Date
   /** Held by the worker that starts the operation after the commit. */
   lease?: { token: string; ms: number } | undefined
@@ -67,9 +67,8 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
    SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
 )
 
-// Ends the operations whose leases are valid, writes their events, and makes operations due that wait for them: the deletion
-// of the resource, and the operation of the group that it is a member of. With
-// `mustAll` it fails if a lease is not valid.
+// Ends the operations with valid leases, writes their events, and makes operations that wait for them due: the deletion of
+// the resource, and the operation of the group that it is a member of. With `mustAll` it fails if a lease is not valid.
 const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
@@ -131,7 +130,7 @@ export async function insertOperations(
   if (operations.some(({ lease }) => !lease)) tx.signal('operations')
   const given = operations.map(({ event, lease, ...operation }) => ({
     ...operation,
-    // It is sent as text because jsonb rejects what JSON allows, such as half a surrogate pair.
+    // The request is sent as text because jsonb rejects what JSON allows, such as half a surrogate pair.
     request: JSON.stringify(operation.request),
     listedRequest: listedRequestOf(operation.request),
     leaseToken: lease?.token,
@@ -145,7 +144,7 @@ export async function insertOperations(
   return operations.map(({ id }) => byId.get(id)!)
 }
 
-/** A result that stands for the record of the operation's VM, which the statement that ends the operation reads. */
+/** A placeholder result: the statement that ends the operation replaces it with the record of the operation's VM. */
 export const vmRecordAsResult = Symbol('record of the VM')
 
 export interface OperationEnd {
@@ -158,7 +157,7 @@ export interface OperationEnd {
   stepLog: StepEntry[] | null
 }
 
-/** Ends operations, except one whose lease is lost, and one that was cancelled if its result is another. */
+/** Ends operations, except those with a lost lease and those that were cancelled but have another result. */
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 

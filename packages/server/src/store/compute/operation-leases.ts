@@ -39,7 +39,7 @@ interface ClaimedRow {
 /** The condition of operations that a worker for these locations may claim. */
 export const claimable = 'run_at <= slipway_now() AND location = ANY (:locations::text[])'
 
-// A claim moves run_at to the end of the lease: a held operation is not due, and is due again if its holder dies.
+// A claim moves run_at to the end of the lease: a held operation is not due, but becomes due again if its holder dies.
 const claimOf = (due: string) =>
   `UPDATE operation_queue q SET lease_token = :leaseToken, run_at = slipway_now() + :leaseMs * interval '1 millisecond'
    FROM (${due}) due
@@ -52,9 +52,9 @@ const claim = statement<ClaimedRow, ClaimParams>(
 )
 
 // Claims for the organization with the fewest slots first, and in it for the project with the fewest, each within its share.
-// Of those with the same number of slots, the one that was served least recently comes first. It makes one index lookup for
-// each project with unfinished operations, however long their queues are, and skips what another worker claims at the same
-// moment.
+// If several have the same number of slots, the one that was served least recently comes first. It makes one index lookup
+// for each project with unfinished operations, regardless of the length of their queues, and skips operations that another
+// worker is claiming.
 const claimBeside = statement<ClaimedRow, ClaimParams & ShareParams>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
@@ -93,14 +93,14 @@ const claimBeside = statement<ClaimedRow, ClaimParams & ShareParams>(
          FOR UPDATE SKIP LOCKED`),
 )
 
-// This is a separate statement after the claim, so that it sees all that the previous holder wrote under its lease.
+// This is a separate statement after the claim, so that it sees everything that the previous holder wrote under its lease.
 const claimed = statement<OperationRow & { now: Date; organization_id: string }, { ids: string[] }>(
   'operation_claimed',
   `SELECT o.*, slipway_now() AS now, (SELECT organization_id FROM projects p WHERE p.id = o.project_id) AS organization_id
    FROM operations o WHERE o.id = ANY (:ids::uuid[])`,
 )
 
-// Every statement that locks several rows of the queue does it in the order of their ids.
+// Every statement that locks several rows of the queue locks them in the order of their ids.
 const renew = statement<Lease, Columns<Lease> & { leaseMs: number }>(
   'operation_renew',
   `WITH held AS MATERIALIZED (
@@ -115,8 +115,8 @@ const heldBy = `
      SELECT operation_id AS id FROM operation_queue
      WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
-// Gives this attempt a new generation, also at the resource, from which later attempts count on. A restored store may have
-// taken over a later generation meanwhile.
+// Gives this attempt a new generation and writes it to the resource, where later attempts continue. A restored database may
+// have adopted a later generation in the meantime.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH held AS (${heldBy}),
@@ -150,7 +150,7 @@ const progressParams = ({ id, token }: Lease, progress: Progress): Lease & Progr
   token,
 })
 
-// It changes nothing if the worker has lost its lease, or if the operation was cancelled meanwhile.
+// This changes nothing if the worker has lost its lease, or if the operation was cancelled in the meantime.
 const advance = statement<{ id: string }, Lease & ProgressParams>(
   'operation_advance',
   `WITH held AS (${heldBy})
@@ -166,11 +166,11 @@ const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
    UPDATE operations o SET ${progressColumns} FROM held WHERE o.id = held.id RETURNING o.id`,
 )
 
-/** Claims what has been due longest. */
+/** Claims the operations that have been due longest. */
 export const claimOperations = async (db: Queryable, params: ClaimParams) =>
   readClaimed(db, await claim.all(db, params))
 
-/** Claims for those that hold the fewest slots, each within its share. */
+/** Claims operations of the owners that hold the fewest slots, each within its share. */
 export const claimOperationsFairly = async (
   db: Queryable,
   params: ClaimParams,
@@ -206,7 +206,7 @@ export async function renewLeases(db: Queryable, leases: Lease[], leaseMs: numbe
   return leases.filter((lease) => !renewed.some(({ id, token }) => id === lease.id && token === lease.token))
 }
 
-/** Returns a generation; engines reject calls of earlier attempts, which have lower ones. */
+/** Returns a new generation. Engines reject calls of earlier attempts, which have lower generations. */
 export async function fenceOperation(tx: Tx, lease: Lease): Promise<number> {
   return requireHeld(await fence.one(tx, lease)).generation
 }
@@ -216,7 +216,7 @@ export async function advanceOperation(db: Queryable, lease: Lease, progress: Pr
   requireHeld(await advance.one(db, progressParams(lease, progress)))
 }
 
-/** Records progress and releases the lease; the operation is due again after `ms`. */
+/** Records progress and releases the lease. The operation is due again after `ms`. */
 export async function parkOperation(db: Queryable, lease: Lease, progress: Progress, ms: number) {
   requireHeld(await park.one(db, { ...progressParams(lease, progress), ms }))
 }

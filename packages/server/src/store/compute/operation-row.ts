@@ -53,12 +53,12 @@ export type BegunOperation = Pick<
 export interface ClaimedOperation extends OperationRow {
   /** The service's time at the claim. */
   now: Date
-  /** It was claimed from a worker whose lease ran out. */
+  /** True if the operation was claimed after the lease of another worker expired. */
   was_held: boolean
   is_cancelled: boolean
   /** The read of its first step, sent when the operation was created. */
   prefetched?: Promise<unknown> | undefined
 }
 
-/** The lease is lost, or the operation was cancelled: nothing was written, and the transaction rolls back. */
+/** Thrown if the lease is lost or the operation was cancelled: nothing was written, and the transaction rolls back. */
 export class LostLease extends Error {}

@@ -71,7 +71,7 @@ export const findEndedOperations = statement<OperationRecord, { ids: string[] }>
   `SELECT ${columns} FROM operations o WHERE o.id = ANY (:ids::uuid[]) AND o.state <> 'IN_PROGRESS'`,
 ).allBy('ids')
 
-/** Returns undefined for an operation on another type of resource than the path says. */
+/** Returns undefined for an operation on a type of resource that does not match the path. */
 export async function findOperationRecord(
   db: Queryable,
   projectId: string,

@@ -23,7 +23,7 @@ export const findOperation = statement<
    WHERE project_id = :projectId AND id = :id AND (:type::text IS NULL OR resource_type = :type)`,
 ).oneBy('projectId', 'id', 'type')
 
-// Unfinished operations are in the queue; failed ones are few, and have indexes of their own.
+// Unfinished operations are in the queue. Failed ones are few, and have their own indexes.
 const isInState = (unfinished: string) =>
   ({
     IN_PROGRESS: `id IN (${unfinished})`,
@@ -54,14 +54,14 @@ export const listOperations = filteredStatement<{ id: string; record: string }, 
   },
 ).all
 
-// The subquery looks each operation up by its id, also where the tables have no statistics and a join would read them whole.
+// The subquery looks up each operation by its id, even if the tables have no statistics; a join would then read them whole.
 const unfinished = statement<OperationRow, { resourceIds: string[] }>(
   'operation_unfinished',
   `SELECT o.* FROM operation_queue q, LATERAL (SELECT * FROM operations WHERE id = q.operation_id LIMIT 1) o
    WHERE q.resource_id = ANY (:resourceIds::uuid[]) ORDER BY q.resource_id, q.is_deletion DESC FOR UPDATE OF q`,
 )
 
-// There is at most one other operation beside a deletion.
+// There is at most one other operation in addition to a deletion.
 const other = keyedStatement<object, { resourceId: string; id: string }>(
   'operation_other_unfinished',
   `SELECT w.resource_id AS "resourceId", w.id FROM unnest(:resourceId::uuid[], :id::uuid[]) AS w (resource_id, id)
@@ -69,8 +69,8 @@ const other = keyedStatement<object, { resourceId: string; id: string }>(
 )
 
 /**
- * Makes an operation due that waits for something which may have happened. One that a worker holds checks by itself, and
- * one that failed keeps its pause. Returns the number of operations that are due now.
+ * Makes an operation due if it waits for something that may have happened. An operation that a worker holds checks by itself,
+ * and one that failed keeps its pause. Returns the number of operations that are due now.
  */
 export const makeOperationDue = statement<never, { resourceId: string }>(
   'operation_hasten',

@@ -54,7 +54,7 @@ const put = statement<never, { organizationId: string; names: string[]; limits: 
    ON CONFLICT (organization_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-// Sets a limit only where none was ever set, and never below what is in use.
+// Sets a limit only if none was ever set, and never below what is in use.
 const fill = statement<never, { organizationId: string | null; names: string[]; limits: number[] }>(
   'organization_quota_fill',
   `INSERT INTO organization_quotas AS q (organization_id, name, max)
@@ -87,7 +87,7 @@ export const setOrganizationQuotas = (
   limits: Partial<Record<OrganizationQuotaName, number>>,
 ) => put.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
-/** Sets limits where an organization, or all without an id, has none yet: the given one, or what is in use if that is more. */
+/** Sets missing limits of one organization, or of all without an id: the given limit, or what is in use if that is more. */
 export const fillOrganizationQuotas = (
   tx: Tx,
   limits: Record<OrganizationQuotaName, number>,

@@ -12,7 +12,10 @@ export const fits = (location: string, family: string, gpuCount: string) =>
 /** The best fit is the fullest host. */
 export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 
-/** The order makes the planner use the index. For a plain EXISTS it would expect a host early in the table, and scan it. */
+/**
+ * The order makes the planner use the index. For a plain EXISTS it would expect to find a host early in a scan of the
+ * table.
+ */
 export const isThereOne = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
@@ -50,7 +53,7 @@ export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string 
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 ).allBy('location')
 
-// An inspection from before the quarantine shows nothing about the reset after the last VM. The GPU of a reservation is held
+// An inspection from before the quarantine says nothing about the reset after the last VM. The GPU of a reservation is held
 // for it again.
 const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt: Date }>(
   'gpu_free_clean',
@@ -62,7 +65,7 @@ const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt
      AND host_id IN (SELECT id FROM host) RETURNING host_id`,
 )
 
-// The GPUs that the VM had before it stopped, if they are all still in quarantine. Waits for the lock of their host.
+// Finds the GPUs that the VM had before it stopped, if they are all still in quarantine. Waits for the lock of their host.
 const lockOwn = statement<{ host_id: string; gpu_ids: string[] }, { vmId: string }>(
   'gpu_lock_own',
   `WITH host AS MATERIALIZED (
@@ -95,7 +98,7 @@ const availability = statement<AvailabilityRow, TypesAt>(
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
 
-// A host in service offers every type that it could run if it were empty.
+// A host offers every type that it could run if it were empty.
 const offering = statement<{ location: string }, { family: string; gpuCount: number }>(
   'location_offering',
   `SELECT l.name AS location FROM locations l
@@ -122,7 +125,7 @@ interface GpuClaim {
   heldFor?: string
 }
 
-/** The transaction has locked the hosts of the GPUs. It is retried if a GPU is not free any more. */
+/** The transaction has locked the hosts of the GPUs. It is retried if a GPU is no longer free. */
 export const claimGpus = (tx: Tx, claim: GpuClaim): Promise<void> => tx.enqueue(writeClaims, claim)
 
 async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
@@ -133,8 +136,8 @@ async function writeClaims(tx: Tx, claims: GpuClaim[]): Promise<void> {
 }
 
 /**
- * Returns the GPUs that a stopped VM had, while they wait for their reset: the same VM may have them again. The VM was off
- * when they came into quarantine, so that its engine has released them.
+ * Returns the GPUs that a stopped VM had, while they wait for their reset: the same VM may use them again. The VM was off
+ * when they were put into quarantine, so its engine has released them.
  */
 export async function findOwnGpus(
   tx: Tx,
@@ -146,7 +149,9 @@ export async function findOwnGpus(
   return whole && { hostId: whole.host_id, gpuIds: whole.gpu_ids }
 }
 
-/** Releases the GPUs of VMs; no VM gets them before the engine has reset them. Returns the number of GPUs of each VM. */
+/**
+ * Releases the GPUs of VMs. No other VM gets them before the engine has reset them. Returns the number of GPUs of each VM.
+ */
 export async function quarantineGpus(tx: Tx, vmIds: string[]): Promise<number[]> {
   const released = await quarantine.all(tx, { vmIds })
   return vmIds.map((id) => released.filter(({ vm_id }) => vm_id === id).length)
@@ -161,8 +166,8 @@ interface QuarantinedGpu {
 }
 
 /**
- * Frees GPUs that an inspection found reset and unused. `inspectedAt` is the start of the inspection by the database's
- * clock. Locks their hosts and returns those of the freed GPUs.
+ * Frees GPUs that are reset and unused according to an inspection. `inspectedAt` is the start of the inspection by the
+ * database's clock. Locks their hosts and returns those of the freed GPUs.
  */
 export async function freeCleanGpus(tx: Tx, gpuIds: string[], inspectedAt: Date): Promise<string[]> {
   if (gpuIds.length === 0) return []
@@ -188,7 +193,7 @@ const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
   availability.all(db, typesAt(types, location))
 
-/** Lists the locations whose hosts could run the type, in stock now or not. */
+/** Lists the locations that have hosts for the type, whether or not it is in stock now. */
 export const listOffering = async (db: Queryable, { family, gpuCount }: WantedType): Promise<string[]> =>
   (await offering.all(db, { family, gpuCount })).map(({ location }) => location)
 

@@ -19,7 +19,7 @@ export interface QuotaShortage {
   available: number
 }
 
-/** Shown as the limit where neither the project nor its organization has one. */
+/** Shown as the limit if neither the project nor its organization has one. */
 const mostOfAnything = 1_000_000_000
 
 /** Shows the lower limit of project and organization, and what is left under both. */
@@ -37,7 +37,7 @@ interface QuotaKey {
   name: QuotaName
 }
 
-/** The rows of `wanted`: those of organizations, then those of projects; `inOrder` adds their order and lock. */
+/** The rows of `wanted`: rows of organizations, then rows of projects. `inOrder` adds their order and lock. */
 const rowsOf = (inOrder: (columns: string, row: string) => string) => `
         whole AS MATERIALIZED (
           SELECT o.organization_id, o.name, o.max, o.used
@@ -63,9 +63,9 @@ const read = statement<QuotaState, Columns<QuotaKey>>(
    FROM wanted w ${besideRows}`,
 )
 
-// Locks the organization's rows, which a trigger on the project's rows updates, before those, each in order, so that two
-// transactions never wait for each other. After a wait both rows are as the other transaction left them. The transaction
-// fails unless every quota covers what is taken of it; what is given back is always covered.
+// Locks the organization's rows before the project's rows, because a trigger on the latter updates the former. Both are
+// locked in order, so that two transactions never deadlock. After a wait both rows have the values of the other transaction.
+// The transaction fails unless every quota covers the amount that is taken; giving back always succeeds.
 const change = statement<never, Columns<QuotaChange>>(
   'quota_change',
   `WITH wanted AS MATERIALIZED (
@@ -87,7 +87,7 @@ interface QuotaState {
   project_id: string
   organization_id: string
   name: QuotaName
-  /** The project has a row for the quota. */
+  /** True if the project has a row for the quota. */
   is_there: boolean
   max: number | null
   used: number | null
@@ -117,7 +117,7 @@ export const deleteQuotas = statement<never, { projectId: string }, Tx>(
    DELETE FROM quotas WHERE project_id = :projectId AND (SELECT count(*) FROM whole) >= 0`,
 ).runBy('projectId')
 
-/** The amounts that one request takes of its project's quotas. */
+/** The amounts that one request takes from its project's quotas. */
 interface QuotaRequest {
   projectId: string
   amounts: QuotaAmounts
@@ -142,7 +142,7 @@ export const readQuotas = gathered(async (tx: Tx, requests: QuotaRequest[]): Pro
 
 /**
  * Takes the amounts of the request. The statement is sent with the commit, so that its rows are locked for the shortest
- * time. If a quota does not cover them any more, the transaction is retried, and then reads the shortage.
+ * time. If a quota no longer covers them, the transaction is retried, and then reads the shortage.
  */
 export const takeQuota = (tx: Tx, request: QuotaRequest): Promise<void> =>
   tx.enqueue(changeQuotas, changesOf(request))
@@ -163,7 +163,7 @@ async function changeQuotas(tx: Tx, requests: QuotaChange[][]): Promise<void> {
   if (sums.size > 0) await change.run(tx, columns([...sums.values()], ['projectId', 'name', 'amount']))
 }
 
-/** The amounts left of quotas: as they were read, less what requests of the transaction have taken. */
+/** The remaining amounts of quotas: as they were read, minus what requests of the transaction have taken. */
 class QuotasLeft {
   /** The key is the id of a project or organization and the name of the quota. */
   readonly #left = new Map<string, number>()
@@ -173,7 +173,7 @@ class QuotasLeft {
     return this.#left.has(`${projectId} ${name}`)
   }
 
-  /** A project's quota without a row covers nothing; one without a limit covers what the organization's does. */
+  /** A project's quota without a row covers nothing. A quota without a limit covers what the organization's quota covers. */
   add(rows: QuotaState[]): void {
     for (const row of rows) {
       const { project_id, organization_id, name } = row
@@ -225,6 +225,6 @@ function inOrderOfReport(a: QuotaShortage, b: QuotaShortage): number {
   return a.available - b.available || (a.holder === 'project' ? -1 : 1)
 }
 
-/** A limit below what is used only stops further taking. With null, only the organization's limit applies. */
+/** A limit below the current use only prevents further use. With null, only the organization's limit applies. */
 export const setQuotas = (tx: Tx, projectId: string, items: QuotaLimit[]) =>
   put.run(tx, { projectId, ...columns(items, ['name', 'max']) })

@@ -41,8 +41,8 @@ export interface NewVm {
   groupNumber: number | null
 }
 
-// Only what the catalogue still offers at this moment becomes a VM, and only under a name and addresses that are free;
-// unless all of them do, the transaction fails. Names come in order, so that two lists never wait for each other.
+// Inserts VMs only if the catalogue still offers what they need, and if their names and addresses are free. Unless all of
+// them can be inserted, the transaction fails. Names are in order, so that two batches never deadlock.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
@@ -77,13 +77,13 @@ const movesTo = (state: string, now = 'slipway_now()') =>
                      WHEN ${state} = 'STATE_RUNNING' AND v.state <> 'STATE_UNREACHABLE' THEN ${now}
                      ELSE v.started_at END`
 
-// The guard is the state table's: a transition that it does not list does not happen.
+// The state table provides `from`: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
   `UPDATE vms v SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-// From here on, what earlier operations may still ask of the engine is refused.
+// With the raised generation, the engine rejects calls that earlier operations may still make.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
   `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
@@ -95,9 +95,9 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-// A member of a group may be metered before it runs (`group/barrier.ts`). All that the end of a boot changes: one new version of each row, its meters and its event. VMs are locked in the order of
-// their ids, so that two lists never wait for each other. Unless all of them move, the transaction fails. Its time is that of
-// its beginning, also if it had to wait for a lock.
+// Everything that the end of a boot changes: one new version of each row, its meters and its event. A member of a group may
+// be metered before it runs (`group/barrier.ts`). VMs are locked in the order of their ids, so that two batches never
+// deadlock. Unless all of them move, the transaction fails. Its time is its beginning, even if it had to wait for a lock.
 const started = statement<
   never,
   { vms: string; count: number; from: string[]; billed: string[]; eventType: string }
@@ -148,7 +148,7 @@ const stopped = statement<never, { id: string }>(
   `UPDATE vms SET ssh_destination = '' WHERE id = :id`,
 )
 
-// The VM is off and its time was up: what was asked for has happened, and a start begins without a time to live.
+// The VM is off and its TTL has expired, so the TTL has taken effect. The next start begins without one.
 const spendTtl = statement<never, { id: string }>(
   'vm_spend_ttl',
   `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
@@ -179,7 +179,7 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
-// The second of two writers reads the key of the first.
+// If two workers write a key, the second one reads the key of the first.
 const giveHostKey = statement<
   Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
   { id: string; publicKey: string; sealed: Buffer }
@@ -200,17 +200,17 @@ const hide = statement<never, { id: string }>(
   'UPDATE vms SET deleted_at = slipway_now() WHERE id = :id',
 )
 
-/** The transaction is tried again if a name or address was taken meanwhile, or the catalogue changed. */
+/** The transaction is retried if a name or address was taken in the meantime, or if the catalogue changed. */
 export const insertVm = (tx: Tx, vm: NewVm): Promise<void> => tx.enqueue(writeVms, vm)
 
 const writeVms = (tx: Tx, vms: NewVm[]) => insert.run(tx, { vms: JSON.stringify(vms), count: vms.length })
 
-/** Returns the ids of those that were in one of the states `from`. */
+/** Returns the ids of the VMs that were in one of the states `from`. */
 export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[]): Promise<Set<string>> {
   return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
 
-/** Moves VMs into deletion, raises their generations and returns them. */
+/** Moves VMs to STATE_DELETING, raises their generations and returns them. */
 export async function moveVmsToDeleting(
   tx: Tx,
   ids: string[],
@@ -224,20 +224,20 @@ export const raiseVmGeneration = async (tx: Tx, id: string): Promise<number> =>
 
 export interface StartedVm {
   id: string
-  /** Its OS disk is metered from now on. */
+  /** True if the OS disk is metered from now on. */
   isNew: boolean
-  /** Counts where the VM has a public address. */
+  /** Used if the VM has a public address. */
   sshDestination: string
   firewallGeneration: number
-  /** For its event. */
+  /** The actor of the event. */
   actor: string
   requestId: string
   operationId: string
 }
 
 /**
- * Moves them from one of the states `from` to running, opens the meters of those that were in none of the states `billed`,
- * and writes the event. If one is elsewhere or has lost its OS disk, the statement fails (`isAssertionFailure`).
+ * Moves VMs from one of the states `from` to running, opens the meters of VMs that were in none of the states `billed`, and
+ * writes the event. If a VM is in another state or has lost its OS disk, the statement fails (`isAssertionFailure`).
  */
 export async function moveVmsToRunning(
   tx: Tx,
@@ -250,19 +250,19 @@ export async function moveVmsToRunning(
   tx.signal('events')
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
-/** A VM without a host is at no engine: its host was forgotten. */
+/** A VM without a host is on no engine, because its host was forgotten. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
-/** Returns false when that was known. */
+/** Returns false if that was already known. */
 export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
   (await osDisk.one(tx, { id, isLost })) !== undefined
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>
   setType.run(tx, { id, type, gpuCount })
-/** Violates `vms_name` when the name is taken. */
+/** Violates `vms_name` if the name is taken. */
 export const annotateVm = annotationOf('vm')
-/** Returns the key that it has now; undefined when it is gone. */
+/** Returns the key that the VM has now; undefined if the VM does not exist. */
 export const giveVmHostKey = (db: Queryable, id: string, publicKey: string, sealed: Buffer) =>
   giveHostKey.one(db, { id, publicKey, sealed })
-/** Forgets a time to live that is over. */
+/** Removes a TTL that has expired. */
 export const spendVmTtl = (tx: Tx, id: string) => spendTtl.run(tx, { id })
 export const setVmTtl = (tx: Tx, id: string, ttlSeconds: number, onExpiry: string | null) =>
   setTtl.run(tx, { id, ttlSeconds, onExpiry })

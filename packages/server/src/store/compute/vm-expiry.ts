@@ -3,7 +3,7 @@ import { statement } from '../../postgres/statement.ts'
 
 export const warnAheadS = 600
 
-/** VMs whose TTL has expired. */
+/** VMs with an expired TTL. */
 export const expired = `SELECT id, project_id, on_expiry FROM vms v
    WHERE expires_at <= slipway_now() AND deleted_at IS NULL
      AND CASE WHEN on_expiry = 'delete' AND NOT is_protected THEN state <> 'STATE_DELETING'
@@ -12,7 +12,7 @@ export const expired = `SELECT id, project_id, on_expiry FROM vms v
          END
    ORDER BY expires_at`
 
-/** VMs whose TTL expires soon, and whose owners were not warned. */
+/** VMs with a TTL that expires soon, for which no warning was sent. */
 export const expiring = `SELECT id FROM vms
    WHERE expires_at <= slipway_now() + interval '${warnAheadS} seconds' AND expires_at > slipway_now()
      AND expiry_warned_at IS NULL AND deleted_at IS NULL AND state <> 'STATE_DELETING'

@@ -33,8 +33,8 @@ export const listTenantVms = filteredStatement<TenantVmRow, TenantVmFilter>(
   { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
 ).all
 
-// A VM with an unfinished operation is found again when that has ended. The order of the joins makes the plan start with
-// the organizations, of which there are few, so that it never scans all VMs.
+// A VM with an unfinished operation is found again when that operation has ended. The order of the joins makes the plan
+// start with the few suspended organizations, so that it never scans all VMs.
 export const suspendedRunning = `WITH stopped AS MATERIALIZED (
      SELECT id FROM projects
      WHERE organization_id = ANY (ARRAY(SELECT id FROM organizations WHERE stops_vms)) AND deleted_at IS NULL)
@@ -44,7 +44,7 @@ export const suspendedRunning = `WITH stopped AS MATERIALIZED (
        AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
      OFFSET 0) v`
 
-/** Lists the running VMs of organizations whose suspension stops their VMs. */
+/** Lists the running VMs of organizations with a suspension that stops VMs. */
 export const listVmsOfSuspended = statement<{ id: string; project_id: string }, { most: number }>(
   'vm_list_of_suspended',
   `${suspendedRunning} LIMIT :most`,

@@ -46,7 +46,7 @@ const lockUnchanged = statement<{ id: string }, { id: string; generation: number
 
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>
   onHosts.all(db, { location, hosts })
-/** In the order of their ids, from after one of them on. */
+/** Lists the VMs in the order of their ids, beginning after one of them. */
 export const listVmsOnLostHosts = (
   db: Queryable,
   states: VmState[],

@@ -37,7 +37,7 @@ export interface VmRow {
   image: string
   image_source: Record<string, unknown>
   ssh_public_keys: string[]
-  /** The public half; '' where the guest made its own. */
+  /** The public half; '' if the guest created its own key. */
   ssh_host_key: string
   /** The private half, until the guest has it. */
   ssh_host_key_sealed: Buffer | null
@@ -67,18 +67,18 @@ export interface VmRow {
   created_at: Date
   updated_at: Date
   deleted_at: Date | null
-  /** Its host has no OS disk of it: it is neither billed nor started. */
+  /** Set if its host no longer has the OS disk: the VM is neither billed nor started. */
   os_disk_lost_at: Date | null
   instance_template_id: string | null
   group_id: string | null
   group_number: number | null
   metered_since: Date | null
-  /** The reservation whose GPUs it uses now. */
+  /** The reservation that provides its GPUs now. */
   reservation_id: string | null
   disks: VmDiskRow[]
 }
 
-/** The disks come in the order in which they were attached. */
+/** The disks, in the order in which they were attached. */
 export const attachedDisksOfVm = `
          coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
@@ -86,7 +86,7 @@ export const attachedDisksOfVm = `
                      'updated_at', d.updated_at, 'mode', a.mode, 'state', d.state) ORDER BY a.position)
                    FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id), '[]')`
 
-// Without the record, which is as long as all others together.
+// All columns except the record, which is as long as all others together.
 const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v.location, v.state, v.generation, v.host_id,
   v.image, v.image_source, v.ssh_public_keys, v.ssh_host_key, v.ssh_host_key_sealed, v.startup_script,
   v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
@@ -103,19 +103,19 @@ const byId = statement<VmRow, { projectId: string; id: string }>(
   `${selectVm} WHERE v.id = :id AND v.project_id = :projectId AND v.deleted_at IS NULL`,
 )
 
-// Operations that begin together ask for their VMs together, here and for their engines.
+// Operations that begin together read their VMs together, here and in `forEngine`.
 const wantedVms = 'v.id = ANY (:id::uuid[])'
 
 const anyById = keyedStatement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE ${wantedVms}`)
 
-// In the order of their ids, so that two who lock several never wait for each other.
+// Locks in the order of their ids, so that two transactions that lock several VMs never deadlock.
 const lockAnySeveral = statement<VmRow, { ids: string[] }>(
   'vm_lock_any_several',
   `${selectVm} WHERE v.id = ANY (:ids::uuid[]) ORDER BY v.id FOR NO KEY UPDATE OF v`,
 )
 
-// In the order of their ids, so that two who lock several never wait for each other. A store without statistics expects next
-// to no living VM, and would read the index of all of them: so written, their ids are all that it can look them up by.
+// Locks in the order of their ids, so that two transactions that lock several VMs never deadlock. Without statistics,
+// PostgreSQL expects almost no living VMs and would read the index of all of them. In this form it can only use the ids.
 const lockSeveral = statement<never, { projectIds: string[]; ids: string[] }>(
   'vm_lock_several',
   `SELECT v.id FROM unnest(:projectIds::uuid[], :ids::uuid[]) AS w (project_id, id)
@@ -130,8 +130,8 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
-// Written as a range and in order, so that only the index of names can be used. An index by project alone would look as good to
-// PostgreSQL while it takes a project for one VM, and it would read all that the project has.
+// Written as a range and in order, so that only the index of names can be used. As long as PostgreSQL expects one VM per
+// project, an index by project alone would look equally good, and it would read all VMs of the project.
 const named = statement<
   { project_id: string; name: string; is_taken: boolean; has_reservations: boolean; now: Date },
   { projectIds: string[]; names: string[] }
@@ -146,17 +146,17 @@ const named = statement<
    FROM unnest(:projectIds::uuid[], :names::text[]) AS w (project_id, name)`,
 )
 
-/** A VM with all that its engine has to know. */
+/** A VM with everything that its engine needs. */
 export interface VmEngineRow extends VmRow {
   gpus: { pci_address: string; model: string }[]
   subnet_cidr: string
   /** The engine of its location. */
   engine: string
-  /** The rules of its wanted generation, read at the same moment. */
+  /** The rules of its wanted generation, read in the same statement. */
   firewall: NetworkFirewall
 }
 
-// What a network's VMs share is read once for all of them.
+// Data that the VMs of a network share is read once for all of them.
 const forEngine = keyedStatement<VmEngineRow, { id: string }>(
   'vm_for_engine',
   `WITH wanted AS MATERIALIZED (SELECT ${rowColumns} FROM vms v WHERE ${wantedVms}),
@@ -172,9 +172,9 @@ const forEngine = keyedStatement<VmEngineRow, { id: string }>(
 )
 
 export const findVm = (db: Queryable, projectId: string, id: string) => byId.one(db, { projectId, id })
-/** Finds a VM of any project, also a hidden one. */
+/** Finds a VM of any project, including hidden ones. */
 export const findAnyVm = (db: Queryable, id: string) => anyById.one(db, { id })
-/** Locks a VM of any project, also a hidden one. */
+/** Locks a VM of any project, including hidden ones. */
 export const lockAnyVm = gathered(async (tx: Tx, ids: string[]): Promise<(VmRow | undefined)[]> => {
   const byId = new Map((await lockAnySeveral.all(tx, { ids })).map((vm) => [vm.id, vm]))
   return ids.map((id) => byId.get(id))
@@ -187,8 +187,8 @@ interface VmName {
 }
 
 /**
- * Returns whether a VM of the project has the name, whether its organization has reservations, and the service's time. It is for a refusal in time; the schema
- * guarantees that no two VMs have one name.
+ * Returns whether a VM of the project has the name, whether its organization has reservations, and the service's time. The
+ * name is checked here for an early refusal; the schema guarantees that no two VMs have the same name.
  */
 export const findVmName = gathered(
   async (tx: Tx, wanted: VmName[]): Promise<{ isTaken: boolean; hasReservations: boolean; now: Date }[]> => {
@@ -207,7 +207,7 @@ export const findVmName = gathered(
   { claimOf: ({ projectId, name }) => `${projectId} ${name}` },
 )
 
-/** Locks the VM for the transaction and returns it as it now is; undefined if the project has no such VM. */
+/** Locks the VM for the transaction and returns its current row; undefined if the project has no such VM. */
 export const lockVm = gathered(
   async (tx: Tx, wanted: { projectId: string; id: string }[]): Promise<(VmRow | undefined)[]> => {
     const which = { projectIds: wanted.map(({ projectId }) => projectId), ids: wanted.map(({ id }) => id) }
@@ -218,6 +218,6 @@ export const lockVm = gathered(
   { claimOf: ({ id }) => id },
 )
 
-/** What the guest sees as the disk's serial: at most 20 characters for virtio. */
+/** Returns the serial number of the disk in the guest: at most 20 characters for virtio. */
 export const serialNumberOf = (diskId: string): string =>
   diskId.slice(14, 18) + diskId.slice(19, 23) + diskId.slice(24)

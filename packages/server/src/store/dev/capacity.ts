@@ -29,8 +29,8 @@ const hold = statement<never, { ids: string[] }>(
 )
 
 /**
- * Holds back free GPUs of the family so that exactly `vms` VMs with `gpuCount` GPUs each fit. Returns how many fit if that is
- * fewer, and then holds back none.
+ * Holds back free GPUs of the family so that exactly `vms` VMs with `gpuCount` GPUs each fit. If fewer
+ * fit, returns their number and holds back none.
  */
 export async function limitCapacity(tx: Tx, place: Place, gpuCount: number, vms: number): Promise<number> {
   await lock.all(tx, place)

@@ -27,7 +27,7 @@ const step = statement<never, { ms: number }>(
      paused_at = paused_at + :ms::float8 * interval '1 millisecond'`,
 )
 
-// Hosts and engines that have reported lately are not silent because the clock was moved.
+// Hosts and engines that have reported recently must not look silent because the clock was moved.
 const moveReports = statement<never, { ms: number }>(
   'dev_clock_move_reports',
   `UPDATE host_reports r SET reported_at = r.reported_at + :ms::float8 * interval '1 millisecond'
@@ -84,7 +84,7 @@ const inProgress = statement<{ id: string; kind: string; resource_id: string }>(
    WHERE q.lease_token IS NOT NULL OR q.run_at <= slipway_now() ORDER BY o.id LIMIT 20`,
 )
 
-// The worker that held them was a process before this one; with a frozen clock its leases would never expire.
+// The worker that held these leases was an earlier process. With a frozen clock its leases would never expire.
 const expireLeases = statement<never>(
   'dev_leases_expire',
   'UPDATE operation_queue SET run_at = slipway_now() WHERE lease_token IS NOT NULL AND run_at > slipway_now()',
@@ -99,7 +99,7 @@ export const findNextDue = async (
 ): Promise<Date | null> => (await nextDue.one(db, params))!.at
 export const listDueOperations = inProgress.all
 
-/** Moves the clock, and the reports of hosts with it. Operations continue whose VM is ready by then. */
+/** Moves the clock, and the reports of hosts with it. Operations continue if their VM is ready by then. */
 export async function stepClock(tx: Tx, ms: number): Promise<void> {
   await step.run(tx, { ms })
   await moveReports.run(tx, { ms })

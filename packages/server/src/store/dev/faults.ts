@@ -29,5 +29,5 @@ export const insertFault = (db: Queryable, fault: DevFault) =>
 export const updateFault = (db: Queryable, fault: DevFault) =>
   update.run(db, { id: fault.id, fault: JSON.stringify(fault) })
 
-/** Null deletes all. */
+/** Deletes one fault, or all if the id is null. */
 export const deleteFaults = remove.runBy('id')

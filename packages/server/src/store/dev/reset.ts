@@ -38,7 +38,7 @@ const tables = statement<{ name: string }, { kept: string[] }>(
    WHERE schemaname = 'public' AND tablename <> ALL (:kept::text[]) AND tablename NOT LIKE 'schema%'`,
 )
 
-/** The tenants besides the demo, whose credentials must keep working. */
+/** The tenants other than the demo. The demo's credentials must keep working. */
 const others = `
   DELETE FROM access_tokens WHERE family_id IN (SELECT id FROM token_families WHERE user_id NOT IN (SELECT id FROM kept_users));
   DELETE FROM refresh_tokens WHERE family_id IN (SELECT id FROM token_families WHERE user_id NOT IN (SELECT id FROM kept_users));

@@ -26,7 +26,7 @@ export interface DueWebhook {
   isSlow: boolean
 }
 
-/** The webhooks, projects and organizations that have all their slots. */
+/** The webhooks, projects and organizations that use all their slots. */
 export interface AtLimit {
   webhookIds: string[]
   projectIds: string[]
@@ -37,7 +37,7 @@ export interface ClaimedDelivery {
   delivery: DeliveryRow
   url: string
   event: EventRow
-  /** The real time of the database: receivers compare it with their own clock, and that of this process may be wrong. */
+  /** The real time of the database. Receivers compare it with their own clock, and the clock of this process may be wrong. */
   claimedAt: Date
 }
 
@@ -53,14 +53,14 @@ export interface AttemptOutcome {
   restS: number
 }
 
-/** Returns the webhooks that still exist. Locks in the order of their ids, so that two transactions never deadlock. */
+/** Returns the webhooks that still exist. Locks them in the order of their ids, so that two transactions never deadlock. */
 export const lockWebhooks = statement<{ id: string; failures: number }, { ids: string[] }, Tx>(
   'webhooks_lock',
   `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
 ).allBy('ids')
 
-// A webhook is due when its earliest head is due and its receiver's rest is over. One that waits already keeps its place,
-// however much is added; one that had its turn goes to the end. The caller holds the rows.
+// A webhook is due when its earliest head is due and its receiver's rest is over. A webhook that already waits keeps its
+// place, even if deliveries are added; one that had its turn moves to the end. The caller holds the rows.
 const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
   'webhooks_schedule',
   `UPDATE webhooks w SET due_at = CASE
@@ -74,7 +74,7 @@ const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
    WHERE w.id = given.id`,
 )
 
-// Slow and quick webhooks have queues of their own: it reads the start of one of them. The deliveries of a suspended
+// Slow and quick webhooks have separate queues. This reads the start of one of them. The deliveries of a suspended
 // organization wait until it is active again.
 const inLine = statement<
   { id: string; project_id: string; organization_id: string },
@@ -117,7 +117,7 @@ const claim = statement<
              statement_timestamp() AS claimed_at`,
 )
 
-// The next delivery of the queue becomes its head when this one ends. It changes nothing if another worker has taken over.
+// The next delivery of the queue becomes its head when this one ends. Nothing changes if another worker has taken over.
 const end = statement<
   { state: DeliveryRow['state'] },
   { id: string; attempt: number } & Pick<AttemptOutcome, 'state' | 'status' | 'error' | 'pauseS'>

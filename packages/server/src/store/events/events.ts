@@ -5,7 +5,7 @@ import { sharedRead } from '../../postgres/keyed.ts'
 import { filteredStatement, ifGiven, statement } from '../../postgres/statement.ts'
 
 export interface NewEvent {
-  /** Set by a caller that refers to the event. */
+  /** Set if the caller needs the id, to refer to the event. */
   id?: string
   type: EventType
   resourceType: string
@@ -34,7 +34,7 @@ export interface OrganizationRequester extends Requester {
   organizationId: string
 }
 
-/** Stands for the service itself, where no request caused the change. */
+/** The requester of changes that no request caused: the service itself. */
 export const system: Requester = {
   actor: 'system',
   requestId: '',
@@ -73,7 +73,7 @@ const anyPending = statement<{ is_any: boolean }>(
   'event_any_pending',
   'SELECT EXISTS (SELECT FROM events_pending) AS is_any',
 )
-/** Shared, so that many lists of events at once ask once. */
+/** Shared, so that concurrent lists of events need only one query. */
 const isAnyPending = sharedRead(async (db, _: null) => (await anyPending.one(db))!.is_any)
 
 // Both lock statements record in a setting of the transaction whether it is the stamper, so that the statement that stamps
@@ -178,7 +178,7 @@ const stampBatch = 1_000
  * another process does it, unless `isPatient`: then all events that were committed before the call have positions after it.
  */
 export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
-  // Readers are patient, and there is mostly nothing to wait for.
+  // Only readers are patient, and usually there is nothing to wait for.
   if (isPatient && !(await isAnyPending(database, null))) return false
   let stamped = 0
   await database.transaction(async (tx) => {
@@ -194,7 +194,7 @@ export async function stampEvents(database: Database, isPatient = false): Promis
   return isFull && isPatient ? stampEvents(database, true) : isFull
 }
 
-/** Events up to `last` are all visible; events up to `pruned` are deleted. */
+/** Returns two positions: events up to `last` are all visible, and events up to `pruned` are deleted. */
 export async function findEventBounds(db: Queryable): Promise<{ last: number; pruned: number }> {
   const row = (await bounds.one(db))!
   return { last: row.last_position, pruned: row.pruned_position }
@@ -206,7 +206,7 @@ export interface EventScope {
   organizationId: string | null
 }
 
-/** Lists them in order. */
+/** Lists the events in order. */
 export function listEventsBetween(
   db: Queryable,
   { projectId, organizationId }: EventScope,
@@ -225,16 +225,16 @@ export interface EventFilter extends EventScope {
   limit: number
 }
 
-/** Newest first. */
+/** Lists events, newest first. */
 export const listEvents = (db: Queryable, filter: EventFilter, beforePosition: number | null) =>
   list.all(db, { ...filter, beforePosition })
 
-/** Oldest first. */
+/** Lists events, oldest first. */
 export const listEventsAfter = (db: Queryable, filter: EventFilter, after: number) =>
   listForward.all(db, { ...filter, after })
 
-// Streams see in pruned_position that the events they ask for are deleted. An index finds the oldest events, so that a run
-// without work is cheap.
+// Streams see in pruned_position that the events they ask for are deleted. The oldest events are found by an index, so that
+// a run without work is cheap.
 const prune = statement<{ count: number }, { most: number }>(
   'prune_events',
   `WITH old AS MATERIALIZED (
@@ -248,6 +248,6 @@ const prune = statement<{ count: number }, { most: number }>(
    SELECT count(*) AS count FROM old`,
 )
 
-/** Returns how many were removed, at most `most`. */
+/** Deletes at most `most` old events, and returns how many. */
 export const pruneEvents = async (db: Queryable, most: number): Promise<number> =>
   (await prune.one(db, { most }))!.count

@@ -82,6 +82,6 @@ export async function listNotices(
   types: readonly string[],
 ): Promise<{ rows: NoticeRow[]; end: number }> {
   const end = (await batchEnd.one(tx, { after, most }))?.position ?? after
-  // Events that got positions meanwhile belong to the next batch.
+  // Events that got positions in the meantime belong to the next batch.
   return { rows: end === after ? [] : await notices.all(tx, { after, end, most, types }), end }
 }

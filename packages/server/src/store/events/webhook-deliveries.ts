@@ -23,7 +23,7 @@ const oldest = statement<{ since: number | null }>(
   'SELECT min(since_position) AS since FROM webhooks',
 )
 
-// The number is in the text, because with a parameter the planner expects a tenth of all events, and reads every webhook.
+// The limit is a literal in the SQL: with a parameter, the planner expects a tenth of all events and reads every webhook.
 const fanOutBatch = 500
 
 // A test event is delivered separately, to its one webhook.
@@ -37,7 +37,8 @@ const fresh = statement<{ position: number; event_id: string; webhook_id: string
    ORDER BY e.position`,
 )
 
-// The first delivery of an empty queue is its head. The caller holds the webhooks' rows, so that no head ends meanwhile.
+// The first delivery of an empty queue is its head. The caller holds the webhooks' rows, so that no head completes in the
+// meantime.
 const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds: string[] }>(
   'webhook_deliveries_insert',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at)
@@ -71,7 +72,7 @@ const liftRest = statement<never, { id: string }>(
   'UPDATE webhooks SET rests_until = NULL WHERE id = :id AND rests_until IS NOT NULL',
 )
 
-// The age of the first of the last `count` deliveries that were requested.
+// Finds the age of the oldest of the last `count` deliveries that a user requested.
 const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number }>(
   'webhook_delivery_asked_ago',
   `SELECT extract(epoch FROM slipway_now() - created_at)::float8 AS ago_s FROM webhook_deliveries
@@ -100,8 +101,8 @@ export const firstWantedPosition = async (db: Queryable): Promise<number | null>
   (await oldest.one(db))?.since ?? null
 
 /**
- * Creates the deliveries of the next events; returns whether there may be more. One process does so at a time, and the
- * cursor moves in the same transaction, so that no event is left out or taken twice.
+ * Creates the deliveries of the next events. Returns whether there may be more. Only one process does this at a time, and the
+ * cursor moves in the same transaction, so that no event is skipped or delivered twice.
  */
 export function fanOutEvents(database: Database, since: number): Promise<boolean> {
   return database.transaction(async (tx) => {
@@ -125,7 +126,7 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
   })
 }
 
-/** Makes a delivery that a user asked for, which is sent at once. The caller holds the webhook's row. */
+/** Creates a delivery that a user requested; it is sent immediately. The caller holds the webhook's row. */
 export async function insertDirectDelivery(
   tx: Tx,
   webhookId: string,
@@ -138,6 +139,9 @@ export async function insertDirectDelivery(
   return (await findDelivery(tx, webhookId, id))!
 }
 
-/** Returns how long ago the first of the last `count` deliveries was requested; null if there were fewer. */
+/**
+ * Returns how long ago the oldest of the last `count` deliveries that a user requested was requested; null if there were
+ * fewer.
+ */
 export const secondsSinceSent = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
   (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null

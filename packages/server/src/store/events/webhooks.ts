@@ -76,7 +76,7 @@ const update = statement<
    WHERE id = :id RETURNING *`,
 )
 
-// Makes the head of each queue due if the webhook is active, after an attempt that is running; changes nothing if it is
+// Makes the head of each queue due if the webhook is active, after an attempt that is running. Changes nothing if it is
 // paused. The caller holds the webhook's row.
 const release = statement<never, { id: string }>(
   'webhook_release',
@@ -115,7 +115,7 @@ export const insertWebhook = async (
   return row
 }
 
-/** The previous secret also signs for `overlapS`. The caller holds the webhook's row. */
+/** Deliveries are also signed with the previous secret for `overlapS`. The caller holds the webhook's row. */
 export async function replaceWebhookSecret(
   tx: Tx,
   id: string,

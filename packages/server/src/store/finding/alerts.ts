@@ -4,7 +4,7 @@ import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from '../fleet/fleet.ts'
 import { failedVmCreations } from './failed-creations.ts'
 
-/** A condition that needs attention. `detail` has the values of its message besides the name. */
+/** A condition that needs attention. `detail` has the values of its message except the name. */
 export interface AlertRow {
   kind: AlertKind
   resource_type: string
@@ -16,7 +16,7 @@ export interface AlertRow {
   detail: Record<string, unknown>
 }
 
-/** A budget raises an alert from this part on. */
+/** A budget raises an alert from this percentage on. */
 const budgetPercent = 80
 /** After this many attempts an operation will probably not succeed by itself. */
 const manyAttempts = 10
@@ -36,7 +36,7 @@ const vmsInTrouble = `
   FROM vms v
   WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state IN ('STATE_CRASHED', 'STATE_UNREACHABLE')`
 
-// `num_nulls` keeps the planner from the index of all VMs that expire: those of the projects are fewer.
+// `num_nulls` keeps the planner from using the index of all VMs that expire: the projects have fewer VMs.
 const vmsExpiring = `
   SELECT 'expiring', 'vm', v.id, v.name, v.project_id, NULL, v.expiry_warned_at,
          jsonb_build_object('expires_at', v.expires_at, 'on_expiry', v.on_expiry)
@@ -116,7 +116,7 @@ const locationsUnread = `
   WHERE l.engine_problem <> ''
     AND coalesce(l.engine_answered_at < slipway_now() - interval '1 minute', true)`
 
-// What an engine finds on a host that an operator has to put right.
+// Problems that an engine finds on a host and that an operator has to fix.
 const hostsWithProblems = `
   SELECT 'host_problem', 'host', h.id, h.name, NULL, NULL, r.reported_at,
          jsonb_build_object('location', h.location, 'problem', p.text)

@@ -1,6 +1,6 @@
 /**
  * Creations of VMs that failed within the last day, as the end of a FROM clause. A creation that ended because the VM was
- * deleted meanwhile is no failure.
+ * deleted in the meantime is not a failure.
  */
 export const failedVmCreations = `operations o
   WHERE o.state = 'FAILED' AND o.name = 'CREATE' AND o.resource_type = 'vm'

@@ -24,7 +24,7 @@ const most = 20
 const rankOf = (text: string) =>
   `CASE WHEN ${text} = :q THEN 0 WHEN starts_with(${text}, :q) THEN 1
         WHEN strpos(translate(${text}, '-_.@/', '     '), ' ' || :q) > 0 THEN 2 WHEN strpos(${text}, :q) > 0 THEN 3 END`
-/** An id matches by its first 8 or more characters, fewer of which could match by accident. */
+/** An id matches by its first 8 or more characters; fewer could match by accident. */
 const rankOfId = (id: string) =>
   `CASE WHEN length(:q) >= 8 AND starts_with(${id}::text, :q) THEN CASE WHEN ${id}::text = :q THEN 0 ELSE 1 END END`
 const rankOfAddress = (address: string) =>
@@ -50,8 +50,7 @@ const byNameOrId = [rankOf('lower(t.name)'), rankOfId('t.id')]
 const vmAddress = `coalesce(host(t.public_address), host(t.private_address))`
 
 /**
- * Finds things of all projects of an organization, the best fit first. Reads what the organization has, and nothing of
- * others.
+ * Finds resources of all projects of an organization, best match first. Reads only rows of this organization.
  */
 export const searchOrganization = statement<FoundRow, { organizationId: string; q: string }>(
   'search_organization',
@@ -118,7 +117,7 @@ const vmsByName = `
 const vmColumns = columnsOf('t.state', 't.location', vmAddress)
 const exactly = ['0']
 
-/** Finds hosts, tenants, users and VMs, the best fit first. `q` is also what an id or an address is, if it is one. */
+/** Finds hosts, tenants, users and VMs, best match first. `id` and `address` are set if `q` is an id or an address. */
 export const searchEverywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
   'search_everywhere',
   best([

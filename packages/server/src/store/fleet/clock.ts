@@ -1,13 +1,13 @@
 import { statement } from '../../postgres/statement.ts'
 
-/** A step of the clock that is at least this long raises an alert. Clocks are corrected by less every day. */
+/** A clock step of at least this size raises an alert. Smaller corrections of clocks are normal. */
 export const alertMs = 5_000
 
 /** The time of the service without the shift, and the steps of PostgreSQL's clock. */
 interface Observation {
   /** In milliseconds since 1970. */
   ms: number
-  /** How far this statement found that the clock had gone back; 0 if it had not. */
+  /** How far the clock had gone back when this statement ran; 0 if it had not. */
   wentBackMs: number
   /** Null if there was no step. */
   sinceStepMs: number | null
@@ -19,7 +19,7 @@ const inMs = (interval: string) => `(extract(epoch FROM ${interval}) * 1000)::fl
 const isStepBack = `${real} + ahead < latest - interval '${alertMs} milliseconds'`
 
 // If the clock went back, the time goes on from the latest record, and then pauses for a tenth of each second until it
-// agrees with the clock again. One of the processes records; the others have waited for the row, and find a new record in it.
+// agrees with the clock again. One process writes the record. The others wait for the row, and find the new record in it.
 const record = statement<Observation>(
   'clock_record',
   `WITH recorded AS (

@@ -28,7 +28,7 @@ const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''),
   'held_for', coalesce(g.held_for::text, ''))`
 
-// A stopped VM needs its host only where storage is local; otherwise it can start on another host.
+// A stopped VM needs its host only if storage is local; otherwise it can start on another host.
 export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
 
 const vmView = `jsonb_build_object('id', v.id, 'name', v.name, 'state', v.state, 'project_id', p.id,
@@ -135,7 +135,7 @@ const release = statement<never, { gpuId: string }>(
    WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
-/** Counts GPUs by location and family, without those that are gone. `free` counts those that placement can use. */
+/** Counts GPUs by location and family, without removed GPUs. `free` counts the GPUs that placement can use. */
 export const countGpus = statement<FamilyCounts>(
   'fleet_counts',
   `SELECT h.location, h.family, count(*) AS total,
@@ -163,7 +163,7 @@ export async function insertHost(tx: Tx, location: string, name: string): Promis
 export const setHostSchedulable = async (tx: Tx, id: string, isSchedulable: boolean): Promise<boolean> =>
   (await setSchedulable.run(tx, { id, isSchedulable })) > 0
 
-/** Returns the names of the hosts that an operator has closed for new VMs. */
+/** Returns the names of the hosts that an operator has cordoned. */
 export const listCordonedHosts = async (
   db: Queryable,
   location: string,
@@ -173,7 +173,7 @@ export const listCordonedHosts = async (
 /** The host gets no new VMs from now on. Returns false if there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
-/** Marks draining hosts that have no VMs any more, and returns how many. */
+/** Marks draining hosts that no longer have VMs, and returns how many. */
 export async function markDrainedHosts(tx: Tx): Promise<number> {
   const drained = await markDrained.all(tx)
   for (const { id, name, location } of drained)
@@ -188,8 +188,8 @@ export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_us
 }
 
 /**
- * Holds a GPU back from placement, or releases it. Returns the GPU as it is afterwards; a GPU that a VM has, or that is
- * gone, does not change.
+ * Holds a GPU back from placement, or releases it. Returns the GPU afterwards. A GPU that a VM uses, or that was
+ * removed, does not change.
  */
 export async function setGpuHold(
   tx: Tx,

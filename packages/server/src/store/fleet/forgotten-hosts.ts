@@ -16,7 +16,8 @@ const recall = statement<{ id: string }, { location: string; name: string }>(
 )
 
 /**
- * Locks every VM of the host, hidden ones too, and tells which of them need it. VMs are always locked before their host.
+ * Locks every VM of the host, including hidden ones, and returns which of them need it. VMs are always locked before their
+ * host.
  */
 export const lockVmsOfHost = statement<{ id: string; lives_on_host: boolean }, { id: string }, Tx>(
   'host_lock_vms',
@@ -36,7 +37,7 @@ export const lockDisksOfHost = statement<{ id: string; project_id: string }, { i
   'SELECT id, project_id FROM disks WHERE host_id = :id ORDER BY id FOR UPDATE',
 ).allBy('id')
 
-/** Also detaches the disk: one without a host is not attached. */
+/** Also detaches the disk, because a disk without a host is not attached. */
 export const unpinLostDisk = statement<never, { diskId: string }, Tx>(
   'host_unpin_disk',
   `WITH detached AS (DELETE FROM disk_attachments WHERE disk_id = :diskId)
@@ -52,10 +53,10 @@ const namesOf = statement<{ name: string }, { location: string }>(
 export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
   (await forget.one(tx, { id })) !== undefined
 
-/** Lets a forgotten host of this name report again; returns its id, if there is one. */
+/** Lets a forgotten host of this name report again. Returns its id, if there is one. */
 export const recallHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
   (await recall.one(tx, { location, name }))?.id
 
-/** Returns the names of the hosts whose reports are rejected. */
+/** Returns the names of the forgotten hosts. Their reports are rejected. */
 export const listForgottenHosts = async (db: Queryable, location: string): Promise<Set<string>> =>
   new Set((await namesOf.all(db, { location })).map(({ name }) => name))

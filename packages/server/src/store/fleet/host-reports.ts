@@ -13,7 +13,7 @@ export interface ReportRequest {
 
 // Reports without a change only update their time, for all hosts at once and without a lock on any host. The rows are locked
 // in order, so that two processes with the same reports never deadlock. A report is as old as its request: a late one does
-// not make a host look alive that has been silent since. A time in the future, from before a clock was set back, is not
+// not make a host that has been silent since then look alive. A time in the future, from before a clock was set back, is not
 // kept: the host would look alive until then.
 const touch = statement<{ name: string }, { location: string } & Columns<Report> & ReportRequest>(
   'host_report_touch',
@@ -35,7 +35,7 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-// Locks in order, as every statement does that locks several hosts. A host that was forgotten meanwhile is left out.
+// Locks in order, like every statement that locks several hosts. A host that was forgotten in the meantime is skipped.
 const lockByName = statement<
   ReportedHost,
   { location: string; names: string[]; askedAt: Date | null; silenceMs: number }
@@ -96,7 +96,10 @@ const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint
      fingerprint = excluded.fingerprint, inspection = greatest(host_reports.inspection, excluded.inspection)`,
 )
 
-/** Marks these hosts down at once, and returns those that were not. Locks in order, as every statement on several hosts. */
+/**
+ * Marks these hosts down at once, and returns those that were not down. Locks in order, like every statement on several
+ * hosts.
+ */
 export const loseHosts = statement<LostHost, { location: string; names: string[] }, Tx>(
   'host_lose_named',
   `WITH lost AS MATERIALIZED (
@@ -105,7 +108,7 @@ export const loseHosts = statement<LostHost, { location: string; names: string[]
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 ).allBy('location', 'names')
 
-// A host that reported in this inspection, or a later one, is not silent, even if the clock was changed since. The duration
+// A host that reported in this inspection, or a later one, is not silent, even if the clock was changed later. The duration
 // of the inspection does not count.
 const loseSilent = statement<
   LostHost,
@@ -131,7 +134,7 @@ export interface ReportedHost {
   state: HostState
   is_draining: boolean
   capabilities: Record<string, unknown>
-  /** The report was requested long ago; the host may have been silent since. */
+  /** True if the report was requested long ago: the host may have been silent since then. */
   is_late: boolean
 }
 
@@ -210,7 +213,7 @@ export async function writeReportedHosts(tx: Tx, hosts: HostChange[], asked: Rep
 
 /** The hosts to check for silence, and the last inspection. */
 export interface Silence {
-  /** All locations without it. */
+  /** Absent for all locations. */
   locations?: string[]
   inspection?: Pick<Inspection, 'number' | 'begunAt'>
 }

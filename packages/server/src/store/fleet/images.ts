@@ -10,7 +10,7 @@ export interface ImageRow {
   tags: string[]
   locations: string[]
   source: Record<string, unknown>
-  /** An engine registered the source. */
+  /** True if an engine registered the source. */
   is_registered: boolean
   created_at: Date
 }
@@ -31,13 +31,13 @@ const findByName = statement<ImageRow, { name: string }>(
   'SELECT * FROM images WHERE name = :name',
 )
 
-// Finds the complete source, registered by an engine, that has every member of the given one.
+// Finds the full source, registered by an engine, that contains all fields of the given partial source.
 const findSource = statement<{ source: Record<string, unknown> }, { given: Record<string, unknown> }>(
   'image_find_source',
   'SELECT source FROM images WHERE source @> :given AND is_registered ORDER BY created_at LIMIT 1',
 )
 
-// It inserts nothing if the name is taken.
+// This inserts nothing if the name is taken.
 const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
   `INSERT INTO images (id, name, description, tags, locations, source, is_registered)
@@ -50,7 +50,8 @@ export const setImageLocations = statement<ImageRow, { id: string; locations: st
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 ).oneBy('id', 'locations')
 
-// Only adds locations, so that an operator's removal stays. An empty source registers nothing.
+// Adds locations and never removes one. Callers pass only new locations, so that a location that an operator removed is not
+// // added again. An empty source registers nothing.
 const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
   'image_extend',
   `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,

@@ -2,7 +2,7 @@ import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 // Takes the next hosts in turn, and hosts that are not down with GPUs that wait for a reset, the oldest first. The turn is
-// advanced before the inspection, so that one that fails never blocks other hosts. One more name than is taken shows whether
+// advanced before the inspection, so that one that fails never blocks other hosts. One additional name shows whether
 // any host is left.
 const begin = statement<
   { number: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
@@ -32,7 +32,7 @@ const begin = statement<
 const gpusPerHost = 8
 
 export interface Inspection {
-  /** Later ones have higher numbers. */
+  /** Later inspections have higher numbers. */
   number: number
   /** A time of the database's clock. */
   begunAt: Date

@@ -8,7 +8,7 @@ export interface LocationRow {
   description: string
   engine: 'simulated' | 'qemu' | 'incus'
   storage: 'shared' | 'local'
-  /** Null where VMs can have no public address. */
+  /** Null if VMs cannot have a public address here. */
   public_ipv4: string | null
   /** Why the engine cannot be read; '' if it responds. */
   engine_problem: string
@@ -69,8 +69,8 @@ const hosting = statement<{ name: string }, { location: string }>(
 )
 
 /**
- * Lists default networks without a subnet in one of these locations, with the ranges that are taken. It leaves out a network
- * whose project uses the name of the subnet for another one.
+ * Lists default networks without a subnet in one of these locations, with the ranges that are taken. It skips a network
+ * if its project uses the name of the subnet for another one.
  */
 export const defaultNetworksWithoutSubnet = statement<
   {
@@ -98,7 +98,7 @@ export const silenceMs = 30_000
 /** The name of the lease for reading a location's inventory. */
 export const reportsTurn = (location: string): string => `reports ${location}`
 
-/** Locations besides `locations` whose inventory no process reads. */
+/** Locations other than `locations` for which no process reads the inventory. */
 export const unservedLocations = `SELECT l.name FROM locations l
    WHERE NOT (l.name = ANY (:locations::text[]))
      AND NOT EXISTS (SELECT FROM leases t WHERE t.name = '${reportsTurn('')}' || l.name
@@ -128,7 +128,10 @@ const answered = statement<{ name: string }, { name: string; ms: number }>(
 export const hasAnsweredWithin = async (db: Queryable, name: string, ms: number): Promise<boolean> =>
   (await answered.one(db, { name, ms })) !== undefined
 
-/** An engine is answering if it did within a minute, which is longer than the pause between inspections of a large fleet. */
+/**
+ * An engine is responding if it has responded within a minute, which is longer than the pause between inspections of a
+ * large fleet.
+ */
 export const listEngineStates = statement<EngineAnswer>(
   'location_engine_answers',
   `SELECT name AS location, engine,
@@ -136,7 +139,7 @@ export const listEngineStates = statement<EngineAnswer>(
    FROM locations ORDER BY position, name`,
 ).all
 
-/** Returns whether it is a new one. The zone is what follows the last hyphen of the name. */
+/** Returns whether the location is new. The zone is the part of the name after the last hyphen. */
 export async function putLocation(tx: Tx, location: LocationSettings): Promise<boolean> {
   const hyphen = location.name.lastIndexOf('-')
   const region = location.name.slice(0, hyphen)
@@ -150,6 +153,6 @@ export async function hasTenants(db: Queryable, location: string): Promise<boole
   return (await hosting.one(db, { location })) !== undefined
 }
 
-/** Lists the locations besides these whose inventory no process reads. */
+/** Lists the locations other than these for which no process reads the inventory. */
 export const listUnservedLocations = async (db: Queryable, locations: string[]): Promise<string[]> =>
   (await unserved.all(db, { locations })).map(({ name }) => name)

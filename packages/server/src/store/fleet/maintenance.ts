@@ -9,7 +9,7 @@ const dueNotices = `(CASE WHEN h.maintenance_at <= slipway_now() + interval '1 h
   WHEN h.maintenance_at <= slipway_now() + interval '24 hours' THEN 2
   WHEN h.maintenance_at <= slipway_now() + interval '7 days' THEN 1 ELSE 0 END)`
 
-/** Hosts whose tenants have to be notified. */
+/** Hosts for which tenants have to be notified. */
 export const maintenanceDue = `SELECT h.id FROM hosts h
   WHERE h.maintenance_at <= slipway_now() + interval '7 days' AND ${dueNotices} > h.maintenance_notices
   ORDER BY h.maintenance_at`
@@ -22,7 +22,7 @@ export interface MaintenanceRow {
   maintenance_note: string
 }
 
-/** Returns the maintenance if a notice is due; each notice is returned once. A late one replaces those before it. */
+/** Returns the maintenance if a notice is due; each notice is returned once. A late notice replaces the earlier ones. */
 export const takeMaintenanceNotice = statement<MaintenanceRow, { id: string }, Tx>(
   'maintenance_take_notice',
   `UPDATE hosts h SET maintenance_notices = ${dueNotices}

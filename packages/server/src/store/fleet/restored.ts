@@ -2,8 +2,8 @@ import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { firewallDue } from '../network/firewalls.ts'
 
-// The rules of the store are applied again, because the engine may have others. Locks in order, as every statement does
-// that writes the firewalls of several VMs.
+// The rules in the database are applied again, because the engine may have others. Locks in order, like every statement that
+// writes the firewalls of several VMs.
 const vmGenerations = statement<
   { id: string },
   { ids: string[]; generations: number[]; firewalls: number[] }
@@ -38,7 +38,7 @@ interface Seen {
   disks: { id: string; generation: number }[]
 }
 
-/** Takes over generations that engines have seen and the store does not know; returns the ids of their resources. */
+/** Adopts generations that engines report and the database does not have. Returns the ids of their resources. */
 export async function takeGenerations(db: Queryable, { vms, disks }: Seen): Promise<string[]> {
   const taken = await vmGenerations.all(db, {
     ids: vms.map(({ id }) => id),

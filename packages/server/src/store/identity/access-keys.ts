@@ -22,7 +22,7 @@ export interface AccessKeyRow {
   allowed_cidrs: string[]
 }
 
-/** Returns undefined if its expiry has passed already. It inserts nothing if the key would already be expired. */
+/** Returns undefined and inserts nothing if the key would already be expired. */
 export const insertAccessKey = statement<AccessKeyRow, NewAccessKeyRow, Tx>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
@@ -33,7 +33,7 @@ export const insertAccessKey = statement<AccessKeyRow, NewAccessKeyRow, Tx>(
    RETURNING *`,
 ).one
 
-/** A key has one of these; an operator's key has neither. */
+/** A key has one of these members; an operator's key has neither. */
 export interface KeyScope {
   projectId: string | null
   organizationId: string | null
@@ -77,8 +77,8 @@ export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Also finds the descendants of keys that were revoked before. Misses those that are created while it waits for a lock. OFFSET
- * and the array make PostgreSQL look the keys up one by one, also without statistics.
+ * Also finds the descendants of keys that were revoked before. Misses keys that are created while it waits for a lock. OFFSET
+ * and the array make PostgreSQL look up the keys one by one, even without statistics.
  */
 export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
   'access_keys_revoke_descendants',

@@ -7,9 +7,9 @@ import { statement } from '../../postgres/statement.ts'
 import type { KeyKind, KeyRole } from './access-keys.ts'
 import { isInEffect } from './members.ts'
 
-/** A caller, with everything that decides about its access. */
+/** A caller, with everything that determines its access. */
 export type Caller = {
-  /** Kind and id, as rate limits, the log and events name it. */
+  /** Kind and id, which identify the caller in rate limits, the log and events. */
   key: string
 } & (
   | {
@@ -46,7 +46,7 @@ interface KeyCaller {
 interface Membership {
   role: Role
   isSuspended: boolean
-  /** The organization requires a second factor, which this session lacks. */
+  /** True if the organization requires a second factor and this session has none. */
   lacksSecondFactor: boolean
 }
 
@@ -86,7 +86,7 @@ const keyByDigest = keyedStatement<
      AND (k.expires_at IS NULL OR k.expires_at > (SELECT now FROM moment)) AND p.deleted_at IS NULL AND u.suspended_at IS NULL`,
 )
 
-// A key is updated at most once a minute, so that not every request writes.
+// A key's row is updated at most once a minute, so that not every request writes.
 const keyUsed = statement<never, { id: string }>(
   'access_key_used',
   `UPDATE access_keys SET last_used_at = slipway_now()

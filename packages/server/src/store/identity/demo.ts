@@ -26,7 +26,7 @@ const activatePayment = statement<never, { organizationId: string }>(
   `UPDATE organizations SET payment_state = 'active', payment_customer_id = 'demo' WHERE id = :organizationId`,
 )
 
-// The test card whose payments always succeed.
+// Payments with this test card always succeed.
 const addPaymentMethod = statement<never, { organizationId: string }>(
   'demo_payment_method',
   `INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)

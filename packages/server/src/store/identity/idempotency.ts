@@ -7,8 +7,8 @@ interface CallersKey {
   keyHash: Buffer
 }
 
-// The lock is held until the transaction ends: another request that finds it taken knows that the first one is running.
-// One transaction could take the same lock twice, so no key is in the list twice.
+// The lock is held until the transaction ends. If another request finds it taken, the first request is still running.
+// One transaction could take the same lock twice, so the list must not contain a key twice.
 const lockKeys = statement<{ is_locked: boolean }, Columns<CallersKey>>(
   'idempotency_lock',
   `SELECT pg_try_advisory_xact_lock(hashtextextended(caller || ' ' || encode(key_hash, 'hex'), 42)) AS is_locked
@@ -37,12 +37,12 @@ interface RememberedAnswer {
 }
 
 export interface KeyState {
-  /** The transaction holds the key's lock: no other request with this key is running. */
+  /** True if the transaction holds the key's lock: no other request with this key is running. */
   isOurs: boolean
   answer: RememberedAnswer | undefined
 }
 
-/** Locks the key, then reads its answer: an earlier request with the key has written its answer before it unlocks. */
+/** Locks the key, then reads its response: an earlier request with the key has written its response before it unlocks. */
 export const openIdempotencyKey = gathered(
   async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
     const wanted = columns(keys, ['caller', 'keyHash'])

@@ -33,7 +33,7 @@ export const deleteIdentities = statement<never, { issuer: string; userId: strin
   'DELETE FROM user_identities WHERE issuer = :issuer AND user_id = :userId',
 ).runBy('issuer', 'userId')
 
-/** Changes the address of an account without a password to that of its provider. */
+/** Changes the address of an account without a password to the address that its provider reports. */
 export const followEmail = statement<never, { userId: string; email: string }, Tx>(
   'identity_set_email',
   'UPDATE users SET email = :email WHERE id = :userId AND password_hash IS NULL',
@@ -62,7 +62,7 @@ interface NewMembership {
   seconds: number
 }
 
-/** Does not change a membership that an invitation gave. */
+/** Does not change a membership that comes from an invitation. */
 export const putClaimedMembership = statement<never, NewMembership, Tx>(
   'identity_membership_put',
   `INSERT INTO memberships (organization_id, user_id, role, oidc_issuer, claimed_until)
@@ -72,7 +72,7 @@ export const putClaimedMembership = statement<never, NewMembership, Tx>(
    WHERE memberships.oidc_issuer = excluded.oidc_issuer`,
 ).run
 
-/** Returns false when the subject is bound already. */
+/** Returns false if the subject is already bound. */
 export const insertIdentity = async (tx: Tx, issuer: string, subject: string, userId: string) =>
   (await insert.run(tx, { issuer, subject, userId })) === 1
 

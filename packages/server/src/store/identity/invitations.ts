@@ -15,7 +15,7 @@ export interface InvitationRow {
   expires_at: Date
 }
 
-/** Who invites, with which credential and right. The invitation is valid while its maker keeps that right. */
+/** The person or key that invites, with its right. The invitation is valid while its maker keeps that right. */
 export interface Inviter {
   /** Shown to the invited person: an e-mail address, or a description of a key. */
   invitedBy: string
@@ -76,7 +76,7 @@ export const deleteMarkInvitation = statement<InvitationRow, { id: string }, Tx>
 ).oneBy('id')
 
 /**
- * Deletes the user's open invitations that the user has no right to make any more. Call it after every loss of a right.
+ * Deletes the user's open invitations that the user no longer has the right to make. Call this after every loss of a right.
  */
 export const dropInvitationsOfUser = statement<InvitationRow, { userId: string }, Tx>(
   'invitations_drop_of_user',

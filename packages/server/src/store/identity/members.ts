@@ -2,7 +2,7 @@ import type { Role } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** A member, or an invitation to become one: then `user_id` is the invitation's id. */
+/** A member, or an invitation to become one; `user_id` is then the invitation's id. */
 export interface MemberRow {
   user_id: string
   email: string
@@ -58,7 +58,7 @@ export const deleteMember = statement<never, { organizationId: string; userId: s
   'DELETE FROM memberships WHERE organization_id = :organizationId AND user_id = :userId',
 ).runBy('organizationId', 'userId')
 
-// A suspended owner cannot sign in, and so does not count.
+// A suspended owner cannot sign in and does not count.
 const hasOwner = statement<{ has_owner: boolean }, { organizationId: string }>(
   'member_has_owner',
   `SELECT EXISTS (
@@ -84,7 +84,7 @@ export const listMembers = (
 export const isMemberEmail = async (db: Queryable, organizationId: string, email: string) =>
   (await isMember.one(db, { organizationId, email }))!.is_member
 
-/** Returns false if the user is a member already. */
+/** Returns false if the user is already a member. */
 export const insertMember = async (tx: Tx, organizationId: string, userId: string, role: Role) =>
   (await insert.run(tx, { organizationId, userId, role })) === 1
 

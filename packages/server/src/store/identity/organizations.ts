@@ -41,7 +41,7 @@ export const listOrganizationsByIds = statement<OrganizationRow, { ids: string[]
   'SELECT * FROM organizations WHERE id = ANY (:ids::uuid[]) ORDER BY id DESC',
 ).allBy('ids')
 
-/** Lists the organizations among these ids, and those of the projects among them. */
+/** Lists the organizations among these ids, and the organizations of the projects among them. */
 export const listOwners = statement<{ id: string }, { ids: string[] }>(
   'organization_list_owners',
   `SELECT id FROM organizations WHERE id = ANY (:ids::uuid[])
@@ -92,6 +92,6 @@ export const suspendOrganization = statement<
 export const insertOrganization = async (tx: Tx, id: string, name: string): Promise<OrganizationRow> =>
   (await insert.one(tx, { id, name }))!
 
-/** Keeps what is null in `changes`. */
+/** Keeps columns that are null in `changes`. */
 export const changeOrganization = (tx: Tx, id: string, changes: OrganizationChange) =>
   change.one(tx, { id, ...changes })

@@ -3,13 +3,13 @@ import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 interface Attempt {
-  /** Empty if a code is tried, because its user is not known yet. */
+  /** Empty for an attempt with a code, because its user is not known yet. */
   email: string
   /** The result of `clientOf`. */
   address: string
 }
 
-// Attempts are counted one after another, so that many at once cannot all find the counts below the limits. The address is
+// Attempts are counted one after another, so that concurrent attempts cannot all see counts below the limits. The address is
 // always locked before the e-mail.
 const lock = statement<never, { key: string }>(
   'password_failures_lock',
@@ -41,7 +41,7 @@ const insert = statement<{ id: number }, Attempt>(
   'INSERT INTO password_failures (email, address) VALUES (:email, :address) RETURNING id',
 )
 
-/** Removes one attempt, which succeeded; those before it still count. */
+/** Removes one attempt that succeeded. Earlier attempts still count. */
 export const takeBackPasswordAttempt = statement<never, { id: number }>(
   'password_failure_take_back',
   'DELETE FROM password_failures WHERE id = :id',

@@ -56,7 +56,7 @@ const update = statement<ProjectRow, { id: string; name: string | null; labels: 
    WHERE id = :id AND deleted_at IS NULL RETURNING *`,
 )
 
-// VMs count that are hidden because their host is down.
+// Also counts VMs that are hidden because their host is down.
 const countContents = statement<
   {
     vms: number
@@ -108,13 +108,13 @@ export const listProjects = (
   labels: LabelSelector | null,
 ) => listByIds.all(db, { organizationIds, ids, ...labelParams(labels) })
 
-/** Keeps what is not given. Violates `projects_name` if the name is taken in the organization. */
+/** Keeps values that are not given. Violates `projects_name` if the name is taken in the organization. */
 export const updateProject = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
   update.one(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
 
 export const countProjectContents = async (tx: Tx, id: string) => (await countContents.one(tx, { id }))!
 
-/** The project must be empty. Returns false if it is deleted already. */
+/** The project must be empty. Returns false if it is already deleted. */
 export async function deleteProject(tx: Tx, id: string): Promise<boolean> {
   await deleteRules.run(tx, { id })
   await deleteSubnets.run(tx, { id })

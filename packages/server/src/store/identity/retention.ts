@@ -3,7 +3,7 @@ import { type Statement, statement } from '../../postgres/statement.ts'
 
 type Prune = Statement<never, { most: number }>
 
-// A row that another transaction changes meanwhile gets another ctid, and is left alone.
+// A row that another transaction changes in the meantime gets another ctid and is not deleted.
 const prune = (table: string, isOver: string, name = table): Prune =>
   statement(
     `prune_${name}`,

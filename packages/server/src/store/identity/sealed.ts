@@ -11,7 +11,7 @@ interface SealedColumn {
   update: Statement<never, SealedRow>
 }
 
-// A page by id, with its rows locked, so that no other transaction changes a secret before it is sealed again.
+// Reads a page by id and locks its rows, so that no other transaction changes a secret before it is sealed again.
 const sealedColumn = (table: string, column: string): SealedColumn => ({
   list: statement(
     `${table}_sealed_list`,

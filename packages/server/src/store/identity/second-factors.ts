@@ -21,7 +21,7 @@ const remove = statement<never, { userId: string }>(
   'UPDATE users SET totp_sealed = NULL, totp_confirmed_at = NULL, totp_last_step = 0 WHERE id = :userId',
 )
 
-// The condition makes a code work once, also if two processes get it.
+// The condition makes a code work only once, even if two processes receive it.
 const spend = statement<never, { userId: string; step: number }>(
   'totp_spend',
   'UPDATE users SET totp_last_step = :step WHERE id = :userId AND totp_last_step < :step',

@@ -2,7 +2,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 const mostSessionsPerUser = 100
-/** A refresh token that was spent earlier is unknown. */
+/** Only this many spent refresh tokens are kept for each session. Older ones are treated as unknown. */
 const mostSpentTokensPerSession = 1_000
 
 interface NewTokenFamily {
@@ -11,14 +11,14 @@ interface NewTokenFamily {
   address: string
   userAgent: string
   hasSecondFactor: boolean
-  /** How long the session can last, however often it is refreshed. */
+  /** How long the session can last, even if it is refreshed. */
   maxAgeS: number
-  /** The single sign-on provider, and its sealed tokens if it may be asked again. */
+  /** The single sign-on provider, and its sealed tokens if its claims can be read again. */
   oidcProvider: string | null
   oidcSealed: Buffer | null
 }
 
-/** At most 100 sessions of a user stay: those used least recently end. */
+/** A user has at most 100 sessions; the least recently used ones end. */
 export const insertTokenFamily = statement<never, NewTokenFamily, Tx>(
   'token_family_insert',
   `WITH ended AS (
@@ -106,7 +106,7 @@ export const spendRefreshToken = statement<
 
 /**
  * Takes the provider's tokens out of the session of an unspent refresh token. Only one of several requests gets them, because
- * the provider may accept them only once; that request puts the next ones back.
+ * the provider may accept them only once. That request stores the next ones.
  */
 export const takeProviderTokens = statement<
   { id: string; user_id: string; oidc_provider: string; oidc_sealed: Buffer },

@@ -8,7 +8,7 @@ export interface UserRow {
   password_hash: string | null
   is_operator: boolean
   suspended_at: Date | null
-  /** Encrypted; it is in use once it is confirmed. */
+  /** The encrypted TOTP secret, which is in use once it is confirmed. */
   totp_sealed: Buffer | null
   totp_confirmed_at: Date | null
   created_at: Date
@@ -36,8 +36,8 @@ export const lockUser = statement<UserRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Returns undefined if the e-mail address is taken. It inserts nothing if a password account has the address; it waits
- * for a transaction that is creating one.
+ * Returns undefined if the e-mail address is taken. It inserts nothing if a password account has the address, and
+ * waits for a transaction that is creating one.
  */
 export const insertUser = statement<UserRow, NewUser, Tx>(
   'user_insert',

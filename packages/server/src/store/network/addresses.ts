@@ -3,7 +3,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { perTransaction } from '../../postgres/gathered.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Where an address comes from: `candidates` first, otherwise any of the `count` addresses from `first` on. */
+/** The addresses to choose from: `candidates` first, otherwise any of the `count` addresses from `first` on. */
 export interface AddressRange {
   candidates: string[]
   first: string
@@ -18,14 +18,14 @@ interface Search {
 }
 
 // Private addresses are unique in their network, public ones everywhere, including those that are held back. The form of
-// the statement makes PostgreSQL look candidates up one by one in the index, until enough are free.
+// the statement makes PostgreSQL look up candidates one by one in the index until enough are free.
 const isPrivateFree = (networkId: string, address: string) =>
   `(SELECT id FROM vms WHERE network_id = ${networkId} AND private_address = ${address} LIMIT 1) IS NULL`
 const isPublicFree = (address: string) =>
   `(SELECT id FROM vms WHERE public_address = ${address} LIMIT 1) IS NULL
            AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
 
-/** The number of free candidates to read, because another VM of the list may take one. */
+/** The number of free candidates to read; more than one, because another VM of the list may take one. */
 const spares = 4
 
 const candidates = statement<
@@ -42,8 +42,9 @@ const candidates = statement<
                                                "publicCandidates" text[])`,
 )
 
-// Exact: searches one block of 256 addresses after the other, in random order, until one has a free address. Counting the
-// index entries of a block shows whether it is full. In a pool that is 95 % full, at least every twentieth block has one.
+// An exact search: reads one block of 256 addresses after another, in random order, until one has a free address. Counting
+// the index entries of a block shows whether it is full. In a pool that is 95 % full, at least every twentieth block has
+// one.
 const search = (takenInBlock: string, isFree: (address: string) => string) => `
    SELECT host(free.address) AS address
    FROM (SELECT :first::inet + n AS first, least(n + 255, :count::bigint - 1) - n AS more
@@ -73,7 +74,7 @@ const searchPublic = statement<{ address: string }, Search>(
   ),
 )
 
-/** The ranges of one VM: private addresses of its network, and public ones if it wants one. */
+/** The ranges of one VM: private addresses of its network, and public ones if it wants a public address. */
 interface AddressRanges {
   networkId: string
   inside: AddressRange
@@ -85,12 +86,12 @@ interface FreeAddresses {
   publicAddress: string | null
 }
 
-/** Addresses that VMs of the transaction were given. */
+/** Addresses that are assigned to VMs of the transaction. */
 const takenAddresses = perTransaction(() => new Set<string>())
 
 /**
- * Finds free addresses for each VM, different ones for different VMs; null where no candidate is free, or none is wanted.
- * With `isExact`, null only where all addresses of the range are taken.
+ * Finds free addresses, different ones for each VM; null if no candidate is free, or if no address is wanted. With `isExact`,
+ * null only if all addresses of the range are taken.
  */
 export async function findFreeAddresses(
   tx: Tx,
@@ -135,8 +136,8 @@ async function searched(
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
 
-// Firewalls of the project may still allow the address while one is out of date since this time or before. Those on a host
-// that is down do not count, because they are brought up to date before the host is up again.
+// Firewalls of the project may still allow the address while one has been outdated since this time or earlier. Firewalls on
+// a host that is down do not count, because they are updated before the host is up again.
 const mayStillAllow = (projectId: string, heldAt: string) => `
   EXISTS (SELECT FROM locations l JOIN vms v ON v.location = l.name AND v.project_id = ${projectId}
           JOIN hosts h ON h.id = v.host_id
@@ -149,7 +150,7 @@ const hold = statement<never, { addresses: string[]; projectIds: string[] }>(
    WHERE ${mayStillAllow('g.project_id', 'slipway_now()')}`,
 )
 
-/** Releases the addresses that no firewall allows any more, and returns how many. */
+/** Releases the addresses that no firewall still allows, and returns how many. */
 export const releaseAddresses = statement<never>(
   'address_release',
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,

@@ -12,7 +12,7 @@ const hold = statement<CarriedRange, { subnetIds: string[] }>(
   `SELECT subnet_id FROM carried_ranges WHERE subnet_id = ANY (:subnetIds::uuid[]) FOR KEY SHARE SKIP LOCKED`,
 )
 
-/** The ranges `r` in the way of a subnet `s`, its own among them. */
+/** The ranges `r` that overlap with a subnet `s`, including its own. */
 const inTheWay = 'r.location = s.location AND r.cidr && s.cidr'
 
 // Waits for the holders of these ranges. Only a later statement sees what they have written.
@@ -24,7 +24,7 @@ const lockInTheWay = statement<CarriedRange, { subnetId: string }>(
 
 const hasVms = 'EXISTS (SELECT FROM vms v WHERE v.subnet_id = r.subnet_id)'
 
-// The transaction has locked these ranges, so that no VM is added meanwhile.
+// The transaction has locked these ranges, so that no VM is added in the meantime.
 const letGoOfUnused = statement<never, { subnetId: string }>(
   'carried_range_let_go',
   `DELETE FROM carried_ranges r USING subnets s
@@ -52,7 +52,7 @@ export const holdCarriedRange = gathered(async (tx: Tx, subnetIds: string[]): Pr
 
 /**
  * Makes the location carry the subnet's range, and holds it until the transaction ends. Returns false if VMs of another
- * network have an overlapping range. It waits for locks, so that it is for a transaction of one VM.
+ * network have an overlapping range. It waits for locks, so it is only for a transaction of one VM.
  */
 export async function carryRange(tx: Tx, subnetId: string): Promise<boolean> {
   await lockInTheWay.run(tx, { subnetId })
@@ -61,6 +61,6 @@ export async function carryRange(tx: Tx, subnetId: string): Promise<boolean> {
   return (await lockInTheWay.all(tx, { subnetId })).some(({ subnet_id }) => subnet_id === subnetId)
 }
 
-/** Returns the subnets whose range overlaps with that of VMs in another network. */
+/** Returns the subnets that overlap with the range of VMs in another network. */
 export const listTakenRanges = async (db: Queryable, subnetIds: string[]): Promise<Set<string>> =>
   new Set((await taken.all(db, { subnetIds })).map(({ id }) => id))

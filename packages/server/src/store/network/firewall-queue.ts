@@ -1,7 +1,7 @@
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
-/** A VM whose engine does not have its newest firewall yet. */
+/** A VM with an outdated firewall: its engine does not have the newest one yet. */
 export interface BehindVm {
   id: string
   host: string
@@ -12,7 +12,7 @@ export interface BehindVm {
   public_address: string | null
   firewall_wanted: number
   firewall_attempts: number
-  /** Its host answers, and it is not being removed. */
+  /** True if its host responds and the VM is not being removed. */
   is_reachable: boolean
 }
 
@@ -21,7 +21,7 @@ const claimMs = 20_000
 
 // The index vms_firewall_behind has only these VMs. A VM that is being created applies the newest rules anyway.
 const isBehind = 'v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0'
-/** A VM `v` whose firewall can be tried now. */
+/** The condition that an attempt to apply the firewall of a VM `v` is due. */
 export const isFirewallDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
 const isStaying = `v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'`
 
@@ -30,8 +30,8 @@ const claimed = `
   RETURNING v.id, coalesce(due.host, '') AS host, v.location, v.network_id, v.subnet_id, v.private_address,
             v.public_address, v.firewall_wanted, v.firewall_attempts, due.is_reachable`
 
-// A claim moves the VM to the end of the queue, so that other VMs come first whatever happens to it or its worker. VMs that
-// cannot be reached are claimed, too, so that they are not read again each time.
+// A claim moves the VM to the end of the queue, so that other VMs come first even if it or its worker fails. VMs that
+// cannot be reached are claimed as well, so that they are not read again each time.
 const claimDue = statement<
   BehindVm,
   { location: string; projectId: string; networkId: string | null; most: number; claimMs: number }
@@ -46,7 +46,7 @@ const claimDue = statement<
    ${claimed}`,
 )
 
-// Claims VMs that are not due, too, because these hosts are down only until their firewalls are up to date.
+// Also claims VMs that are not due, because these hosts are down only until their firewalls are up to date.
 const claimOnHosts = statement<
   BehindVm,
   { location: string; hosts: string[]; most: number; claimMs: number }
@@ -106,8 +106,8 @@ const vmsOnDownHosts = statement<{ exists: boolean }, { location: string; hosts:
                   WHERE h.location = :location AND h.name = ANY (:hosts) AND h.state = 'down') AS exists`,
 )
 
-// A generation of 0 means that the firewall could not be applied. One that is older than the wanted generation leaves the VM
-// behind since the same time as before.
+// A generation of 0 means that the firewall could not be applied. If the generation is older than the wanted one, the VM
+// stays behind, and the time since when it is behind does not change.
 const settle = statement<never, Columns<TriedFirewall>>(
   'firewall_settle',
   `WITH tried AS MATERIALIZED (
@@ -133,11 +133,11 @@ export interface BehindScope {
 export const claimBehind = (db: Queryable, scope: BehindScope, most: number) =>
   claimDue.all(db, { ...scope, most, claimMs })
 
-/** Claims VMs of hosts that are down, first those whose last attempt is the oldest. */
+/** Claims VMs of hosts that are down, those with the oldest last attempt first. */
 export const claimBehindOnHosts = (db: Queryable, location: string, hosts: string[], most: number) =>
   claimOnHosts.all(db, { location, hosts, most, claimMs })
 
-/** Returns whether a VM of the network that can be reached is behind. */
+/** Returns whether a reachable VM of the network is behind. */
 export const isNetworkBehind = async (db: Queryable, network: { id: string; projectId: string }) =>
   (await networkBehind.one(db, { networkId: network.id, projectId: network.projectId }))!.is_behind
 

@@ -6,7 +6,7 @@ import type { RuleRow } from './rules.ts'
 
 /**
  * The rules of a network, and the addresses of the resources that they name, as one JSON object. Each resource is looked up
- * by its id alone, so that the plan is the same on a store without statistics.
+ * by its id alone, so that the plan is the same in a database without statistics.
  */
 export const networkFirewall = (networkId: string) => `
      (WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = ${networkId} AND state <> 'deleting'),
@@ -34,7 +34,7 @@ const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: str
 export const firewallDue = `firewall_next_at = slipway_now(),
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
-// Locks in order, as every statement does that writes the firewalls of several VMs.
+// Locks in order, like every statement that writes the firewalls of several VMs.
 const wantNetwork = statement<never, { networkId: string; goingIds: string[] }>(
   'firewall_want_network',
   `WITH concerned AS MATERIALIZED (
@@ -65,7 +65,7 @@ export async function firewallOfNetwork(db: Queryable, networkId: string): Promi
   return (await ofNetwork.one(db, { networkId }))!.firewall
 }
 
-/** Marks the firewalls of all VMs of the network out of date, except those of VMs that are removed. */
+/** Marks the firewalls of all VMs of the network as outdated, except those of removed VMs. */
 export async function markFirewallsOutdated(
   tx: Tx,
   networkId: string,
@@ -74,7 +74,7 @@ export async function markFirewallsOutdated(
   if ((await wantNetwork.run(tx, { networkId, goingIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
-/** Marks the firewalls of networks out of date whose rules name these VMs, which are removed. */
+/** Marks firewalls as outdated in networks with rules that name these VMs, which are being removed. */
 export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })

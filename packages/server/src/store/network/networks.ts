@@ -21,10 +21,10 @@ export interface SubnetRow {
   created_at: Date
 }
 
-/** A subnet with what a new VM needs to know of it. */
+/** A subnet with what a new VM needs to know about it. */
 export interface VmSubnetRow extends SubnetRow {
   network_cidr: string
-  /** The hosts of its location carry a range for one network at a time (`carried-ranges.ts`). */
+  /** True if the hosts of its location carry a range for only one network at a time (`carried-ranges.ts`). */
   is_bridged: boolean
 }
 

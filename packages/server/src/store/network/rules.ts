@@ -110,7 +110,7 @@ const resourceExists = statement<{ exists: boolean }, { projectId: string; id: s
        OR EXISTS (SELECT FROM networks WHERE project_id = :projectId AND id = :id) AS exists`,
 )
 
-/** Returns whether the id is that of a VM, subnet or network of the project. */
+/** Returns whether the id belongs to a VM, subnet or network of the project. */
 export const isFirewallResource = async (db: Queryable, projectId: string, id: string): Promise<boolean> =>
   (await resourceExists.one(db, { projectId, id }))!.exists
 

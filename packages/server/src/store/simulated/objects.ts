@@ -38,13 +38,13 @@ const find = keyedStatement<SimulatedVm, { id: string }>(
    WHERE v.id = ANY (:id::uuid[])`,
 )
 
-// In a FROM, it makes the statement's commit not wait for the disk. A transaction that depends on it commits later, and that
-// commit also writes this one to disk; what a crash loses is done again.
+// In a FROM clause, this makes the commit of the statement not wait for the disk. A transaction that depends on it commits
+// later, and that commit also writes this one to disk. Work that a crash loses is repeated.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
-// Defines new VMs, updates those that are off, and starts them if wanted; each only with a generation that is not older than
-// the newest seen, and never on a lost host. A VM that is not off keeps everything but its firewall, and a newer firewall
-// stays. Ids are in order, so that two lists never deadlock. The scalar subqueries run for each VM: as EXISTS they would
+// Defines new VMs, updates those that are off, and starts them if wanted, each only if its generation is not older than the
+// newest one seen, and never on a lost host. A VM that is not off keeps everything except its firewall, and a newer firewall
+// is kept. Ids are in order, so that two batches never deadlock. The scalar subqueries run for each VM: as EXISTS they would
 // become joins, which read all hosts and VMs where these are few.
 const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
 const isStarting = `(${isOff} AND excluded.power = 'on')`
@@ -267,11 +267,11 @@ const prune = statement<never, { most: number }>(
 
 export const simulated = {
   findVm: (db: Queryable, id: string) => find.one(db, { id }),
-  /** Returns the VMs that are as wanted. No id is in the list twice. */
+  /** Returns the VMs that are in the wanted state. The list must not contain an id twice. */
   putVms: (db: Queryable, vms: WantedVm[]) => put.all(db, { vms: JSON.stringify(vms) }),
   setPower: power.oneBy('id', 'generation', 'power', 'readyInMs', 'lines'),
   seeVm: see.oneBy('id', 'generation'),
-  /** Returns the ids of the VMs that are removed. No id is in the list twice. */
+  /** Returns the ids of the VMs that are removed. The list must not contain an id twice. */
   removeVms: (db: Queryable, vms: SimulatedPlacement[], resetMs: number) =>
     remove.all(db, { vms: JSON.stringify(vms), resetMs }),
   setFirewall: (db: Queryable, id: string, generation: number, rules: unknown[]) =>
@@ -290,7 +290,7 @@ export const simulated = {
   clearHost: clearHost.runBy('location', 'name'),
   addFault: addFault.run,
   takeFault: takeFault.oneBy('method', 'resourceId'),
-  /** Calls that are made at once share one read. */
+  /** Concurrent calls share one read. */
   hasFaults: (db: Queryable) => findAnyFault(db, 'any'),
   clearFaults: clearFaults.runBy(),
   prune: prune.runBy('most'),
