@@ -3,7 +3,7 @@ import { groupEnvironment, groupHosts, groupKnownHosts } from '../domain/guest/r
 import { isCloudConfig, runnableScript } from '../domain/guest/scripts.ts'
 import type { VmSpec } from './engine.ts'
 
-/** How cloud-init merges a part into the earlier ones: lists are appended, and the first value of a key stays. */
+/** How cloud-init merges a part into the earlier ones: lists are appended, and the first value of a key is kept. */
 const mergeType = 'list(append)+dict(no_replace,recurse_list)+str()'
 
 /**
@@ -14,7 +14,7 @@ export function userData(spec: VmSpec): string {
   const required = requiredConfig(spec)
   if (!isCloudConfig(spec.startupScript)) return yamlOf({ ...required, ...defaultConfig })
   const boundary = 'slipway-user-data'
-  // In base64, no text of a tenant can end its part.
+  // In base64, the text of a tenant cannot end its part.
   const parts = [yamlOf(required), spec.startupScript, yamlOf(defaultConfig)].map((text) =>
     [
       `--${boundary}`,
@@ -33,7 +33,7 @@ export function userData(spec: VmSpec): string {
 /** VM names may contain underscores, host names may not. */
 export const hostnameOf = ({ name }: VmSpec) => name.replaceAll('_', '-').replace(/-+$/, '')
 
-/** JSON is YAML. */
+/** Returns a cloud-config document. JSON is valid YAML. */
 export const yamlOf = (config: Record<string, unknown>) => `#cloud-config\n${JSON.stringify(config)}\n`
 
 const defaultConfig = {
@@ -88,13 +88,13 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
   }
 }
 
-/** Runs at each boot, because `/run` is empty then, and may run twice in the first one, which writes the files late. */
+/** Runs at each boot, because `/run` is then empty. It may run twice in the first boot, which writes the files late. */
 const groupBoot =
   '[ -s /etc/slipway/group.env ] || exit 0; mkdir -p /run/slipway; cp /etc/slipway/group.env /run/slipway/group.env; ' +
   "sed -i '/# slipway-group$/d' /etc/hosts; sed 's/$/ # slipway-group/' /etc/slipway/group-hosts >>/etc/hosts"
 const groupCommand = ['sh', '-c', groupBoot]
 
-/** What a member of a group knows about the others. */
+/** The files that tell a member of a group about the other members. */
 const groupFiles = ({ group }: VmSpec) =>
   !group
     ? []

@@ -3,10 +3,10 @@ import type { HostKey } from '../domain/guest/host-key.ts'
 import type { Rendezvous } from '../domain/guest/rendezvous.ts'
 
 /**
- * The interface to whatever runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can be called
- * again after any failure. A mutating call carries the generation of its resource: an engine remembers the highest
- * generation of each id (for at least a day after the removal) and rejects an older one with `EngineError('stale')`, so that
- * a worker that paused past its lease cannot recreate a deleted VM.
+ * The interface to the software that runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can
+ * be called again after any failure. A mutating call carries the generation of its resource: an engine remembers the
+ * highest generation of each id (for at least a day after the removal) and rejects an older one with
+ * `EngineError('stale')`, so that a worker that paused past its lease cannot recreate a deleted VM.
  */
 export interface Engine {
   /**
@@ -23,13 +23,13 @@ export interface Engine {
   /**
    * The whole VM in one call: creates it with its OS disk and attached disks, or updates a VM that is off to this spec;
    * applies the firewall; then begins the start if `power` is on, and returns what inspection shows. A VM that is not off
-   * keeps its definition and its power, and a newer firewall stays. The OS disk is created only for a new VM: if another
+   * keeps its definition and its power, and a newer firewall is kept. The OS disk is created only for a new VM: if another
    * VM has none, this throws `EngineError('lost')` and creates nothing.
    */
   ensureVm(spec: VmSpec, wanted: WantedState, call: Call): Promise<VmStatus | null>
   /** Begins the change and returns; `inspectVm` shows when it is done. `shutdown` asks the guest, `off` cuts the power. */
   powerVm(vm: VmRef, action: PowerAction, call: Call): Promise<void>
-  /** Removes the VM with its OS and scratch disks; attached data disks stay. The engine resets its GPUs. */
+  /** Removes the VM with its OS and scratch disks, and keeps attached data disks. The engine resets its GPUs. */
   removeVm(vm: VmRef, call: Call): Promise<void>
   /** Null if the host does not have the VM or its OS disk. */
   inspectVm(vm: VmRef, signal: AbortSignal): Promise<VmStatus | null>
@@ -45,7 +45,7 @@ export interface Engine {
   attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
 
-  /** The rules apply when this returns, to open connections too. The generation is the firewall's, counted per VM. */
+  /** The rules apply when this returns, also to open connections. The generation is the firewall's, counted per VM. */
   applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void>
   /** `offset` is in bytes; without it, the last 64 KiB are returned. */
   serialLog(
@@ -53,7 +53,7 @@ export interface Engine {
     offset: number | undefined,
     signal: AbortSignal,
   ): Promise<{ content: string; nextOffset: number }>
-  /** Reports a VM whose state changed by itself or finished changing. Only a hint: nothing depends on it. */
+  /** Reports a VM after its state changed by itself or finished changing. This is only a hint: nothing depends on it. */
   watch(onChange: (vmId: string) => void): () => void
 }
 
@@ -71,13 +71,13 @@ export interface VmSpec extends VmRef {
   /** Guest host name. */
   name: string
   projectId: string
-  /** The VM has never run, so an OS disk can be created without losing data. */
+  /** True if the VM has never run, so that an OS disk can be created without losing data. */
   isNew: boolean
   type: string
   cpuCores: number
   memoryGb: number
   gpus: { pciAddress: string; model: string }[]
-  /** `source` is what the image's import recorded for this engine. */
+  /** `source` is the data that the import of the image recorded for this engine. */
   image: { name: string; source: Record<string, unknown> }
   osDiskGib: number
   /** Size of the sparse local disk that is lost at stop; 0 means none. */
@@ -154,13 +154,13 @@ export interface DiskStatus {
 
 export interface HostReport {
   name: string
-  /** The host accepts no new VMs, for a reason in `capabilities`; its current VMs stay. */
+  /** True if the host accepts no new VMs, for a reason in `capabilities`. Its current VMs are kept. */
   isClosed?: boolean
   /** True if other users cannot place guests on the host; undefined if Slipway does not control that. */
   isCordoned?: boolean | undefined
-  /** The engine knows that the host does not answer. Nothing else in the report is valid. */
+  /** True if the engine has found that the host does not respond. Nothing else in the report is then valid. */
   isUnreachable?: boolean
-  /** The report has only the hardware: no VMs, no disks and no GPU holders. */
+  /** True if the report has only the hardware: no VMs, no disks and no GPU holders. */
   isSummary?: boolean
   cpuCores: number
   memoryGb: number
@@ -178,9 +178,9 @@ export interface GpuReport {
   model: string
   numaNode: number
   iommuGroup: number | null
-  /** The VM that has the GPU, as the engine sees it. */
+  /** The VM that has the GPU, according to the engine. */
   holderVmId: string | null
-  /** The GPU was reset after its last VM released it. */
+  /** True if the GPU was reset after its last VM released it. */
   isClean: boolean
 }
 
@@ -200,8 +200,8 @@ export class EngineError extends Error {
 }
 
 /**
- * The inventory of an engine whose control plane can fail without its hosts cannot be read. Its hosts stay as they are, for
- * at most `toleranceMs` after the last inventory. Any other failure of an inventory means that its hosts are silent.
+ * The inventory cannot be read, but the control plane of this engine can fail without its hosts. Its hosts keep their state
+ * for at most `toleranceMs` after the last inventory. Any other failure of an inventory means that its hosts are silent.
  */
 export class EngineUnreadable extends EngineError {
   readonly toleranceMs: number

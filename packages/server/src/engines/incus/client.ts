@@ -7,7 +7,7 @@ import { adviceOf, saysDuplicate } from './error-texts.ts'
 /** An error from Incus: an HTTP status, or the code of a failed operation. */
 export class IncusError extends Error {
   readonly code: number
-  /** Incus accepted the request and its operation failed; every reason has the same code. */
+  /** True if Incus accepted the request and its operation failed. Every reason then has the same code. */
   readonly isOperation: boolean
   constructor(code: number, message: string, isOperation = false) {
     super(message)
@@ -23,7 +23,7 @@ export const isCode = (error: unknown, ...codes: number[]): error is IncusError 
 /** Incus has several codes and wordings for an object that already exists. */
 export const isDuplicate = (error: unknown): boolean => isCode(error, 409) || saysDuplicate(error)
 
-/** Most refusals of Incus are temporary: a busy instance, a member that is down, a database without a leader. */
+/** Most errors of Incus are temporary: a busy instance, a member that is down, a database without a leader. */
 export function unavailable(error: unknown): Error {
   if (error instanceof EngineError || !(error instanceof Error)) return error as Error
   return new EngineError('unavailable', `Incus: ${error.message}`, { cause: error })
@@ -80,7 +80,7 @@ const requestMs = 15_000
 /** A member that has not answered a request for this time is probed, by a request that needs no database. */
 const suspectMs = 1_000
 const probeMs = 2_000
-/** A member that takes this long for a probe answers its requests, and new requests go to another one. */
+/** A member that takes this long for a probe finishes its current requests, but new requests go to another member. */
 const slowMs = 700
 const suspicionMs = 15_000
 const waitS = 10
@@ -122,7 +122,10 @@ export class IncusClient {
     this.#suspectUntilMs.set(connection, performance.now() + suspicionMs)
   }
 
-  /** The member that answered last comes first, and members that did not answer a probe come last. */
+  /**
+   * Returns the members in the order in which they are tried: the one that answered last first, those that failed a probe
+   * last.
+   */
   #inOrder(): Connection[] {
     const { length } = this.#connections
     const turned = this.#connections.map((_, index) => this.#connections[(this.#current + index) % length]!)
@@ -243,7 +246,10 @@ export class IncusClient {
     return { signal: hanging.signal, end: () => clearInterval(timer) }
   }
 
-  /** How long the member took to answer; infinite if it did not. Requests that wait for the same member share a probe. */
+  /**
+   * Returns how long the member took to answer; infinite if it did not. Requests that wait for the same member share a
+   * probe.
+   */
   #probe(connection: Connection): Promise<number> {
     const known = this.#probes.get(connection)
     if (known) return known

@@ -24,7 +24,7 @@ export async function openConnections(config: IncusConfig): Promise<Connection[]
   })
 }
 
-/** All members of a cluster share one certificate, whatever their names, so only that certificate is accepted. */
+/** All members of a cluster share one certificate, regardless of their names, so only that certificate is accepted. */
 const pinned = (pin: X509Certificate) => ({
   ca: pin.toString(),
   checkServerIdentity: (_host: string, { fingerprint256 }: { fingerprint256: string }) =>

@@ -31,7 +31,7 @@ export async function ensureInstance(
   const guest = isLocalBridge(bridge) ? await locals.guestOf(spec, firewall, call.signal) : null
   await disks.placeAll(spec, call)
   await create(ctx, spec, bridge, guest, call)
-  // A removal at the same time may have looked for the instance before it existed.
+  // A concurrent removal may have looked for the instance before it existed.
   await requireNotGone(ctx, id, call).catch(async (error) => {
     await deleteInstance(ctx, id, call.signal)
     throw error

@@ -18,7 +18,9 @@ export interface Definition {
   devices: Record<string, Device>
 }
 
-/** The instance of a spec: with the gate open and GPUs if the goal is `on`, otherwise closed and without GPUs. */
+/**
+ * Returns the instance of a spec: with an open gate and GPUs if the goal is `on`, otherwise with a closed gate and no GPUs.
+ */
 export function definitionOf(
   ctx: IncusContext,
   spec: VmSpec,
@@ -47,7 +49,7 @@ export function definitionOf(
       // An empty value removes an earlier pinning.
       ...(isVm && { 'limits.cpu.nodes': numaNodes.join(','), 'security.secureboot': 'false' }),
       [userDataKey]: userData(spec),
-      // Has the private host key until the guest has it.
+      // The user data contains the private host key until the guest has it.
       [marks.laterUserData]: spec.sshHostKey?.privateKey ? userData(withoutPrivateKey(spec)) : '',
       // The GPUs belong to the member, so the instance cannot move.
       'cluster.evacuate': 'stop',
@@ -75,7 +77,7 @@ function withoutPrivateKey(spec: VmSpec): VmSpec {
   return { ...spec, sshHostKey: spec.sshHostKey && { ...spec.sshHostKey, privateKey: '' } }
 }
 
-/** The change that removes an instance's secrets after the first boot; null if there are none. */
+/** Returns the change that removes an instance's secrets after the first boot; null if there are none. */
 export function withoutSecrets({ config }: Instance): Change | null {
   const later = config[marks.laterUserData]
   return later ? { config: { [userDataKey]: later, [marks.laterUserData]: '' } } : null
@@ -92,7 +94,10 @@ function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
   )
 }
 
-/** Named by its serial number: by `incus_` and the name the guest knows it. A longer name is cut there, or replaced. */
+/**
+ * The device is named by its serial number, because the guest sees `incus_` and the name. Longer names are truncated or
+ * replaced.
+ */
 export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Record<string, Device> {
   const isFilesystem = ctx.config.instanceType === 'container' || disk.type === 'shared-volume'
   return {
@@ -115,7 +120,7 @@ export function redefinition(instance: Instance, definition: Definition): Change
   }
 }
 
-/** The change that closes the gate and releases the GPUs. */
+/** Returns the change that closes the gate and releases the GPUs. */
 export function closed(instance: Instance) {
   const gpus = Object.keys(instance.devices).filter((name) => /^gpu\d+$/.test(name))
   return {

@@ -130,7 +130,7 @@ export class Disks {
     await this.#ctx.client.create(this.#path(), body, options)
   }
 
-  /** A removal at the same time may have looked for the disk before it existed, so that this call has to remove it. */
+  /** A concurrent removal may have looked for the disk before it existed; then this call has to remove it. */
   async #removeIfGone(id: string, call: Call): Promise<void> {
     await requireNotGone(this.#ctx, id, call).catch(async (error) => {
       await this.#delete(id, call.signal)

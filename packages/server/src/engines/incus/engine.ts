@@ -64,7 +64,7 @@ const serialTailBytes = 64 * 1024
 const [firstBootCheckMs, lastBootCheckMs] = [50, 1_000]
 const cleanupMs = 3600_000
 const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
-/** A cluster that lost its leader cannot be read for about a minute, while its guests run on. */
+/** A cluster that lost its leader cannot be read for about a minute, while its guests continue to run. */
 const clusterUnreadMs = 180_000
 const membersMs = 7_000
 
@@ -86,7 +86,7 @@ export class IncusEngine implements Engine {
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #booting = new Set<string>()
   readonly #closing = new AbortController()
-  /** Until Incus has said so, several URLs mean a cluster. */
+  /** Until Incus has reported whether it is a cluster, several URLs count as one. */
   #isCluster: boolean
   #preparation: Promise<unknown> | null = null
   #cleanupAtMs = 0

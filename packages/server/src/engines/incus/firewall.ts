@@ -37,14 +37,14 @@ const generationKey = (vmId: string) => `user.slipway.firewall.${vmId}`
 const pathOf = (bridge: string) => `/1.0/network-acls/${bridge}`
 const maxAttempts = 10
 
-/** The rules of one VM as Incus expects them; it also evaluates drops first. */
+/** Returns the rules of one VM in the format of Incus, which also evaluates drops first. */
 function aclRules(vm: ProtectedVm, rules: CompiledRule[]): Pick<Acl, 'ingress' | 'egress'> {
   const own = `${vm.privateAddress}/32`
   const of = (direction: CompiledRule['direction']) =>
     rules
       .filter((rule) => rule.direction === direction)
       .flatMap((rule) => {
-        // Traffic between guests of one bridge is up to the receiver's rules, but Incus applies the first rule that
+        // Traffic between guests of one bridge depends on the receiver's rules, but Incus applies the first rule that
         // allows, which could be the sender's.
         const isAllowedOut = direction === 'egress' && rule.action === 'allow'
         const peers = isAllowedOut
@@ -83,8 +83,8 @@ function blocksOutside(block: Cidr | null, hole: Cidr | null): string[] {
 }
 
 /**
- * An ACL without the VM's own rules and those of a removed VM that had its address. Incus changes no ACL while a member of
- * its cluster is down, so a removal may have left some.
+ * Returns an ACL without the VM's own rules and those of a removed VM that had its address. Incus changes no ACL while a
+ * member of its cluster is down, so a removal may have left some.
  */
 function withoutRulesOf(vm: ProtectedVm, acl: Acl): Omit<Acl, 'description'> {
   const own = `${vm.privateAddress}/32`
@@ -116,7 +116,7 @@ export class Firewalls {
     return acl ? firewallGeneration(acl, vm.id) : 0
   }
 
-  /** Returns false if a newer firewall is applied, which stays. */
+  /** Returns false if a newer firewall is applied, which is kept. */
   apply(vm: ProtectedVm, rules: CompiledRule[], generation: number, signal: AbortSignal): Promise<boolean> {
     const own = aclRules(vm, rules)
     return this.#write(vm.bridge, vm.id, generation, signal, (acl) => {
@@ -129,7 +129,7 @@ export class Firewalls {
     })
   }
 
-  /** Rules that stay because a member is down open nothing: the next VM with the address replaces them. */
+  /** Rules that remain because a member is down allow no access: the next VM with the address replaces them. */
   async remove({ id, bridge }: Pick<ProtectedVm, 'id' | 'bridge'>, signal: AbortSignal): Promise<void> {
     if (bridge === '' || (await this.generation({ id, bridge }, signal)) === 0) return
     await this.#write(bridge, id, Number.POSITIVE_INFINITY, signal, (acl) => {

@@ -5,8 +5,9 @@ import { generationOf } from './instances.ts'
 import { findProfile, listProfiles, putProfile, removeProfile } from './profiles.ts'
 
 /**
- * A removed object stays known by a profile of its id. A removal writes the profile and then looks for the object; a
- * creation makes the object, with its gate closed, and then looks for the profile. So one of the two sees the other.
+ * A profile with the id of a removed object records its removal. A removal writes the profile and then looks for the
+ * object; a creation makes the object, with its gate closed, and then looks for the profile. So at least one of the two
+ * sees the other.
  */
 const keptMs = 2 * 24 * 3600 * 1000
 const goneAt = 'user.slipway.gone-at'
@@ -25,7 +26,7 @@ export async function markGone(ctx: IncusContext, id: string, call: Call): Promi
   })
 }
 
-/** A worker that is late by days has lost its lease, so that nothing can recreate these objects. */
+/** A worker that is days late has lost its lease, so nothing can recreate these objects. */
 export async function forgetLongGone(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   for (const { name, config } of await listProfiles(ctx, signal))
     if (config[goneAt] && Date.now() - Date.parse(config[goneAt]) > keptMs)

@@ -35,7 +35,7 @@ export class Images {
 
   /**
    * Uploads an imported file under the image's name, after checking it again. An image that Incus already has is not sent
-   * again; a partial upload leaves nothing, because Incus compares the fingerprint first.
+   * again. A partial upload leaves no image, because Incus compares the fingerprint first.
    */
   async publish(file: string, sha256: string, name: string): Promise<IncusImageSource> {
     const { instanceType } = this.#ctx.config

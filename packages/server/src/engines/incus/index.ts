@@ -11,7 +11,7 @@ export interface IncusOptions {
   answersSsh?: IncusContext['answersSsh']
 }
 
-/** Does not wait for Incus: a location works again as soon as its cluster answers. */
+/** Does not wait for Incus, because a location works as soon as its cluster answers. */
 export async function createIncusEngine({ config, answersSsh }: IncusOptions): Promise<IncusEngine> {
   const client = new IncusClient(await openConnections(config), config.project)
   return new IncusEngine({ client, config, answersSsh: answersSsh ?? hasSshBanner })

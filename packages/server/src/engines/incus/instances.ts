@@ -11,7 +11,7 @@ export const marks = {
   generation: 'user.slipway.generation',
   /** The wanted state, a `Goal`. */
   goal: 'user.slipway.goal',
-  /** The generation that last reset it. */
+  /** The generation of the last reset. */
   reset: 'user.slipway.reset',
   /** PCI addresses of its GPUs, separated by spaces. */
   gpus: 'user.slipway.gpus',
@@ -80,7 +80,7 @@ export const deviceOfDisk = ({ devices }: Instance, diskId: string) =>
 export const nextStart = ({ config }: Instance) => ({
   [marks.restarts]: String(Number(config[marks.restarts] ?? -1) + 1),
 })
-/** The instance ran after the gate was opened, and stopped by itself. */
+/** Returns whether the instance ran after the gate was opened, and then stopped by itself. */
 export const hasDied = (instance: Instance) =>
   instance.status === 'Stopped' && goalOf(instance) === 'on' && lastPower in instance.config
 
@@ -164,8 +164,8 @@ export const deleteInstance = (ctx: IncusContext, vmId: string, signal: AbortSig
   ctx.client.remove(instancePath(vmId), { signal, timeoutMs: 60_000 })
 
 /**
- * Incus asks every member. Instances of one that does not answer have the status `Error` and no configuration. If one
- * hangs, this takes half a minute at Incus, and fails here much earlier.
+ * Incus asks every member. Instances of a member that does not answer have the status `Error` and no configuration. If a
+ * member hangs, Incus takes half a minute, and this call fails much earlier.
  */
 export const listInstances = (ctx: IncusContext, signal: AbortSignal) =>
   ctx.client.get<Instance[]>('/1.0/instances', { signal, query: { recursion: '1' } })

@@ -75,7 +75,7 @@ const isComplete = (network: Network | undefined) =>
 
 /**
  * Returns whether the network exists. Creating it takes a second or two; if it stays incomplete, a member went down or a
- * worker died meanwhile. No guest can use such a network, so it is removed, to be created again.
+ * worker died in the meantime. No guest can use such a network, so it is removed and can then be created again.
  */
 async function awaitCreation(ctx: IncusContext, name: string, signal: AbortSignal): Promise<boolean> {
   const untilMs = performance.now() + creationMs
@@ -114,7 +114,7 @@ async function createNetwork(
   return name
 }
 
-/** In a cluster, Incus wants the bridge defined on each member before it is created. */
+/** In a cluster, Incus requires that the bridge is defined on each member before it is created. */
 async function createBridge(
   ctx: IncusContext,
   name: string,
@@ -276,7 +276,7 @@ export async function rewriteForward(
   await inTurn(bridge, vm.host, () => ctx.client.change('PUT', path, { config, ports: [] }, options))
 }
 
-/** Removes the forwards of a VM whose instance is gone, in all our networks of its host. */
+/** Removes the forwards of a VM without an instance, in all our networks of its host. */
 export async function removeLeftForwards(
   ctx: IncusContext,
   vm: { id: string; host: string },

@@ -85,9 +85,9 @@ export class Check {
 /** `check` is the change that opened the gate. */
 export async function start(ctx: IncusContext, vmId: string, check: Check, call: Call): Promise<void> {
   await changePower(ctx, vmId, { action: 'start' }, check, call.signal).catch(async (error) => {
-    // If two processes start the instance, one gets an error. If it never ran, the next call starts it again.
+    // If two processes start the instance, one gets an error. If the instance never ran, the next call starts it again.
     const now = await changeInstance(ctx, vmId, call, (seen) => (isOn(seen) ? null : { isFresh: true }))
-    // Incus removes an instance whose creation did not finish; the next call creates it again.
+    // Incus removes an instance if its creation did not finish. The next call creates it again.
     if (!now) throw vanished(vmId)
     if (isOn(now)) return
     // The instance exists, so it is the start operation that Incus no longer has.
@@ -100,7 +100,7 @@ export const vanished = (vmId: string) =>
 
 const goal = (value: Goal) => ({ config: { [marks.goal]: value } })
 
-/** That the guest was asked is written after the request, so that a guest that was not asked is asked again. */
+/** The mark that the guest was asked is written after the request, so that a lost request is sent again. */
 export async function shutDown(ctx: IncusContext, vmId: string, call: Call): Promise<void> {
   let isRequested = false
   const { check } = await Check.of(() =>

@@ -22,7 +22,7 @@ export const listProfiles = (ctx: IncusContext, signal: AbortSignal) =>
 export const removeProfile = (ctx: IncusContext, name: string, signal: AbortSignal) =>
   ctx.client.remove(pathOf(name), { signal })
 
-/** Throws `stale` if a newer generation wrote what was found. */
+/** Throws `stale` if the profile that was found has a newer generation. */
 export function requireNotNewer(
   id: string,
   found: Pick<Profile, 'config'> | undefined,

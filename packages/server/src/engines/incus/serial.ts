@@ -7,8 +7,8 @@ const bytesOfStart = 2 ** 32
 
 /**
  * Console output of guests. For a VM, Incus returns everything since its start: each start has its own range of offsets, so
- * that a reader misses nothing. For a running container, which is for tests, it returns each byte once: what was read is kept
- * in memory.
+ * that a reader misses nothing. For a running container, which is for tests, it returns each byte only once, so bytes that
+ * were read are kept in memory.
  */
 export class SerialLogs {
   readonly #ctx: IncusContext

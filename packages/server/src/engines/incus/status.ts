@@ -14,8 +14,8 @@ import {
 } from './instances.ts'
 
 const sshPort = 22
-// TCP repeats a packet that a booting guest did not receive only after a second, so new connections are faster. The last
-// probe is long enough for a slow guest.
+// If a booting guest missed a packet, TCP repeats it only after a second, so new connections are faster. The last probe is
+// long enough for a slow guest.
 const probesMs = [200, 400, 1_400]
 const rememberedBoots = 10_000
 
@@ -28,7 +28,7 @@ export class Statuses {
     this.#ctx = ctx
   }
 
-  /** For the inventory: without a connection to the guest. */
+  /** Returns the status for the inventory, without connecting to the guest. */
   listed(instance: Instance, firewallGeneration: number): VmStatus {
     return this.#status(instance, firewallGeneration, powerOf(instance))
   }

@@ -12,7 +12,7 @@ export interface CommandOptions {
   timeoutMs?: number
 }
 
-/** Runs a program to its end and returns its standard output; its standard error becomes the failure's message. */
+/** Runs a program to its end and returns its standard output. Its standard error becomes the message of the failure. */
 export async function run(program: string, args: string[], options: CommandOptions = {}): Promise<string> {
   const limit = AbortSignal.timeout(options.timeoutMs ?? 60_000)
   const child = spawn(program, args, {

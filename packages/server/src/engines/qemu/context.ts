@@ -17,7 +17,7 @@ export interface QemuEngineOptions {
   scale: number
   addressRange: string
   egress: 'none' | 'user'
-  /** What guests may reach besides public addresses. */
+  /** What guests may reach in addition to public addresses. */
   egressAllow: string[]
   gpus: GpuOption
   bootTimeoutS: number

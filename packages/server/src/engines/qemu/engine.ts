@@ -31,7 +31,7 @@ import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
 import { readSerial } from './process/serial-log.ts'
 
-/** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same. */
+/** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same state. */
 export class QemuEngine implements Engine {
   readonly #ctx: QemuContext
   readonly #monitor: Monitor

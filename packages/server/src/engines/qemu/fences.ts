@@ -26,7 +26,7 @@ export class Fences {
     return (await this.#read(id)).generation
   }
 
-  /** Throws `stale` for an older generation, and for a `make` of what the same generation removed. */
+  /** Throws `stale` for an older generation, and for a `make` of an object that the same generation removed. */
   async check(id: string, generation: number, purpose: 'make' | 'change' | 'remove'): Promise<void> {
     const fence = await this.#read(id)
     if (generation < fence.generation) throw staleCall(id, generation, fence.generation)
@@ -34,7 +34,7 @@ export class Fences {
       throw new EngineError('stale', `${id} was removed at generation ${generation}`)
   }
 
-  /** Records a generation that passed the check, of an object that exists or is about to. */
+  /** Records a generation that passed the check, for an object that exists or is about to be created. */
   async remember(id: string, generation: number): Promise<void> {
     const fence = await this.#read(id)
     if (fence.generation === generation && !fence.removedAtMs) return

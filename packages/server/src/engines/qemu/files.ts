@@ -3,7 +3,7 @@ import { access, type FileHandle, open, readFile, rename, rm, stat } from 'node:
 import { dirname } from 'node:path'
 import { EngineError } from '../engine.ts'
 
-/** Leaves the old or the new content, never a part, even after a power cut. */
+/** After a power failure, the file has either the old or the new content, never a part. */
 export async function writeAtomically(file: string, content: string | Buffer): Promise<void> {
   const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`
   try {
@@ -65,7 +65,7 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** Returns false also for a file that this user cannot reach. */
+/** Also returns false for a file that this user cannot reach. */
 export const isAccessible = (path: string, mode?: number): Promise<boolean> => succeeds(access(path, mode))
 
 export const succeeds = (work: Promise<unknown>): Promise<boolean> =>

@@ -84,7 +84,7 @@ export async function createQemuEngine(
   return new QemuEngine(ctx)
 }
 
-/** Kept from the first start on, because VMs are placed by host name and the machine may be renamed. */
+/** The name is kept from the first start on, because VMs are placed by host name and the machine may be renamed. */
 async function persistentHostName(paths: StatePaths, location: string): Promise<string> {
   const known = await readJson<{ name: string }>(paths.host)
   if (known) return known.name

@@ -22,7 +22,7 @@ export interface Run {
   bootStartedAtMs: number
   /** Where this boot's output begins in the serial log. */
   bootSerialOffset: number
-  /** The operation that reset it last; the same one again is a repeat, not a second reset. */
+  /** The generation of the last reset. A call with the same generation is a repetition and not a second reset. */
   resetGeneration: number | null
   label: string
   process: ProcessIdentity | null
@@ -33,7 +33,7 @@ export interface Run {
 
 /**
  * `answered`: the guest answered SSH in this boot. `stranger`: an SSH server answered with another host key. `stop`: a
- * shutdown was requested in this run. `off`: the engine ended the process, so that its end is no crash.
+ * shutdown was requested in this run. `off`: the engine ended the process, so its end is not a crash.
  */
 export type Mark = 'answered' | 'stranger' | 'stop' | 'off'
 
@@ -43,7 +43,7 @@ const runFile =
 
 /**
  * The files in a VM's folder. `vm.json` and `run.json` are written with the VM's lock held; marks, which are written without
- * it, are files of their own, so that no writer overwrites another.
+ * it, are separate files, so that no writer overwrites another.
  */
 export class VmRecords {
   readonly #paths: StatePaths

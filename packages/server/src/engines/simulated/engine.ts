@@ -34,7 +34,7 @@ import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
-/** Keeps the VMs of one statement below some thousands. */
+/** Keeps the number of VMs in one statement below a few thousand. */
 const hostsPerDetailedInspection = 50
 const faultCheckMs = 500
 const shutdownMs = 200
@@ -129,7 +129,7 @@ export class SimulatedEngine implements Engine {
     return before ? status(before) : null
   }
 
-  /** If the generation is current, the wanted host is unavailable; it can be another host than the VM's present one. */
+  /** If the generation is current, the wanted host is unavailable. It can be a host other than the VM's current one. */
   async #whyNotPut({ id, host, isNew }: VmSpec, { generation }: Call): Promise<EngineError> {
     const vm = await simulated.findVm(this.#db, id)
     if (!vm) return isNew ? hostAway(host) : osDiskLost(id)
@@ -239,7 +239,7 @@ export class SimulatedEngine implements Engine {
     return () => this.#watchers.delete(onChange)
   }
 
-  /** Returns whether the VM's present firewall lets this packet pass. */
+  /** Returns whether the VM's current firewall lets this packet pass. */
   async wouldPass(vmId: string, packet: Packet): Promise<boolean> {
     const vm = await this.#find(vmId)
     return vm !== undefined && decidePacket(vm.firewall as CompiledRule[], packet).allowed
@@ -259,7 +259,7 @@ export class SimulatedEngine implements Engine {
     await simulated.setHostLost(this.#db, this.#options.location, host, isLost)
   }
 
-  /** Removes all VMs of a host and all memory of them, as a reinstallation does. */
+  /** Removes all VMs of a host and their generations, as a reinstallation does. */
   async reinstallHost(host: string): Promise<void> {
     await simulated.clearHost(this.#db, this.#options.location, host)
   }
@@ -320,14 +320,14 @@ export class SimulatedEngine implements Engine {
   }
 
   async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
-    // Faults are rare and calls are many, so the table is checked only now and then.
+    // Faults are rare and calls are frequent, so the table is checked only occasionally.
     if (performance.now() - this.#faultsCheckedAt > faultCheckMs) {
       this.#mayHaveFaults = await simulated.hasFaults(this.#db)
       this.#faultsCheckedAt = performance.now()
     }
     const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
     if (!fault) return undefined
-    // Ignores the caller's signal on purpose: an engine that hung still completes the call, late.
+    // Ignores the caller's signal on purpose: an engine that hangs still completes the call later.
     if (fault.delay_ms > 0) await delay(fault.delay_ms, undefined, { ref: false })
     if (fault.kind === 'fail') throw new EngineError('unavailable', `simulated: ${method} failed`)
     if (fault.kind === 'reject') throw new EngineError('rejected', `simulated: ${method} is rejected`)

@@ -4,7 +4,7 @@ import type { AttachedDisk, HostReport, VmSpec, VmStatus } from '../engine.ts'
 
 export const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
 
-/** The VM's power at this moment: booting and shutting down end by time. */
+/** Returns the VM's current power state. Booting and shutting down end after a fixed time. */
 export function powerOf(vm: Pick<SimulatedVm, 'power' | 'ready_in_ms'>): VmStatus['power'] {
   const isReady = (vm.ready_in_ms ?? 0) <= 0
   switch (vm.power) {

@@ -1,6 +1,6 @@
 import type { VmSpec } from '../engine.ts'
 
-/** What a Linux guest of this size would print on its serial port. */
+/** Returns what a Linux guest of this size would print on its serial port. */
 export function bootLines(spec: VmSpec): string {
   const script = spec.startupScript.split('\n').filter((line) => line !== '' && !line.startsWith('#!'))
   return lines([
@@ -25,7 +25,7 @@ export function bootLines(spec: VmSpec): string {
   ])
 }
 
-/** The time that a script takes: the sum of its plain `sleep` lines. */
+/** Returns the time that a script takes: the sum of its plain `sleep` lines. */
 export function scriptMs(script: string): number {
   const seconds = [...script.matchAll(/^\s*sleep (\d{1,6})\s*$/gm)].map(([, count]) => Number(count))
   return seconds.reduce((sum, count) => sum + count * 1_000, 0)

@@ -15,7 +15,7 @@ import {
 } from './guest-network.ts'
 import { filtersInternal, HostNetwork } from './host-network.ts'
 
-/** How often all guests of this member are read, besides events. */
+/** How often all guests of this member are read, in addition to events. */
 const fullReadMs = 30_000
 const retryMs = 1_000
 const readMs = 10_000

@@ -4,8 +4,8 @@ import { parseCidr } from '@slipway/contract'
 import type { CompiledRule } from '../../../domain/firewall.ts'
 
 /**
- * What the agent of a member needs to know of a guest, as JSON in the configuration of its instance. A change of it is a
- * write to one instance, which Incus sends to the member of that instance and to no other.
+ * What the agent of a member needs to know about a guest, as JSON in the configuration of its instance. A change is a write
+ * to one instance, which Incus sends only to the member of that instance.
  */
 export interface GuestNetwork {
   vmId: string
@@ -21,14 +21,14 @@ export interface GuestNetwork {
   firewall: { generation: number; rules: CompiledRule[] }
 }
 
-/** The key of an instance with its `GuestNetwork`. */
+/** The configuration key of an instance that holds its `GuestNetwork`. */
 export const guestNetworkKey = 'user.slipway.guest-network'
 
-/** The key of a member with what its agent reports: an `AgentReport` as JSON. */
+/** The configuration key of a member that holds the report of its agent: an `AgentReport` as JSON. */
 export const agentKey = 'user.slipway.agent'
 
 export interface AgentReport {
-  /** The kernel of the member filters traffic between guests of one bridge. */
+  /** True if the kernel of the member filters traffic between guests of one bridge. */
   filtersInternal: boolean
   /** The version of each `GuestNetwork` that the kernel of this member applies; the key is the id of the VM. */
   applied: Record<string, string>
@@ -36,7 +36,7 @@ export interface AgentReport {
 
 type Config = Record<string, string>
 
-/** Null if the instance has none, or none that can be applied: then its traffic is dropped. */
+/** Returns null if the instance has none, or none that can be applied; its traffic is then dropped. */
 export function guestNetworkOf(config: Config): GuestNetwork | null {
   const guest = parse<GuestNetwork>(config[guestNetworkKey])
   if (!guest || !/^sl[0-9a-f]{11}$/.test(guest.bridge) || !Number.isInteger(guest.vni)) return null
@@ -51,7 +51,7 @@ export function guestNetworkOf(config: Config): GuestNetwork | null {
 
 export const agentReportOf = (config: Config): AgentReport | null => parse<AgentReport>(config[agentKey])
 
-/** Begins with the generation of the firewall; the rest differs if anything else does. */
+/** Returns a text that begins with the generation of the firewall. The rest changes if anything else changes. */
 export const versionOf = (guest: GuestNetwork): string =>
   `${guest.firewall.generation}-${createHash('sha256').update(JSON.stringify(guest)).digest('hex').slice(0, 12)}`
 

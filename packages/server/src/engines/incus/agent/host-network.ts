@@ -9,7 +9,7 @@ import { packetFilter } from './packet-filter.ts'
 
 const vxlanPort = 4789
 const vxlanGroup = '239.27.0.1'
-/** What VXLAN leaves of 1500 bytes. */
+/** The payload that VXLAN leaves in 1500 bytes. */
 const tunnelMtu = 1450
 const endPollMs = 10
 /** Routes of public addresses are in a table of their own, from which a BGP speaker can announce them. */
@@ -19,7 +19,7 @@ const tunnelOf = (bridge: string) => `sv${bridge.slice(2)}`
 
 /**
  * The bridges, tunnels, packet filter, routes and DHCP of the guests of this machine. `apply` makes the kernel agree with a
- * list of guests, whatever was there before.
+ * list of guests, regardless of its previous state.
  */
 export class HostNetwork {
   readonly #dir: string
@@ -107,7 +107,7 @@ export class HostNetwork {
     if (this.#dnsmasq.pid) await writeFile(join(this.#dir, 'dnsmasq.pid'), String(this.#dnsmasq.pid))
   }
 
-  /** The process id of the dnsmasq of this agent, or of an earlier one that was killed. */
+  /** Returns the process id of the dnsmasq of this agent, or of an earlier agent that was killed. */
   async #runningDnsmasq(): Promise<number | undefined> {
     const pid = Number(await readFile(join(this.#dir, 'dnsmasq.pid'), 'utf8').catch(() => '0'))
     const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -148,7 +148,7 @@ interface Link {
   address: string
 }
 
-/** The bridges of the agent that the kernel has, with the gateway address of each. */
+/** Returns the bridges of the agent that the kernel has, with the gateway address of each. */
 async function bridgesOf(): Promise<Map<string, string>> {
   const links = JSON.parse((await run('ip', ['-j', 'link', 'show', 'type', 'bridge'])) || '[]') as Link[]
   const own = links.filter(({ ifname }) => /^sl[0-9a-f]{11}$/.test(ifname ?? ''))
@@ -181,13 +181,13 @@ async function ensureBridge(
   await run('ip', ['link', 'set', bridge, ...(uplink ? ['mtu', String(tunnelMtu)] : []), 'up'])
 }
 
-/** A bridge whose guests are removed. A guest that still uses it loses its network: it has no rules either. */
+/** Removes a bridge after its guests are removed. A guest that still uses it loses its network: it has no rules either. */
 async function removeBridge(bridge: string): Promise<void> {
   await run('ip', ['link', 'delete', tunnelOf(bridge)]).catch(() => {})
   await run('ip', ['link', 'delete', bridge]).catch(() => {})
 }
 
-/** The interface with this address. */
+/** Returns the interface with this address. */
 function uplinkOf(address: string): string {
   if (address === '') return ''
   const found = Object.entries(networkInterfaces()).find(([, addresses = []]) =>

@@ -18,13 +18,13 @@ const subnetKey = 'user.slipway.subnet'
 
 const hashOf = ({ networkId, subnetCidr }: Network) =>
   createHash('sha256').update(`${networkId} ${subnetCidr}`).digest('hex')
-/** A bridge that the agents of members create, for one subnet. */
+/** Returns the name of the bridge that the agents of members create for one subnet. */
 export const localBridgeOf = (network: Network) => `sl${hashOf(network).slice(0, 11)}`
 export const isLocalBridge = (name: string) => name.startsWith('sl')
 
 /**
- * Networks that agents create on each member. Nothing of them is an object of the cluster that Incus would have to tell all
- * members about: every fact is in the configuration of an instance.
+ * Networks that agents create on each member. They need no objects of the cluster, which Incus would have to send to all
+ * members: all their data is in the configuration of instances.
  */
 export class LocalNetworks {
   readonly reports: AgentReports
@@ -36,7 +36,7 @@ export class LocalNetworks {
     this.reports = new AgentReports(ctx)
   }
 
-  /** This process has created a VM in the subnet, so that its kind of network is decided. */
+  /** Returns true if this process has created a VM in the subnet, which determines its kind of network. */
   isInUse = (network: Network) => this.#vnis.has(localBridgeOf(network))
 
   /** The network of a new VM. */
@@ -52,7 +52,7 @@ export class LocalNetworks {
   }
 
   /**
-   * Gives a VM its network and firewall, and returns when its member applies both. A newer firewall stays, and so does the
+   * Gives a VM its network and firewall, and returns when its member applies both. A newer firewall is kept, and so is the
    * network of a VM that is on.
    */
   async ensure(spec: VmSpec, instance: Instance, firewall: Firewall, signal: AbortSignal): Promise<void> {
@@ -64,7 +64,7 @@ export class LocalNetworks {
     })
   }
 
-  /** Returns false if a newer firewall is applied, which stays. */
+  /** Returns false if a newer firewall is applied, which is kept. */
   async apply(
     instance: Instance,
     rules: CompiledRule[],
@@ -81,7 +81,7 @@ export class LocalNetworks {
     return isNewest
   }
 
-  /** The generation of the firewall that the VM's member applies; 0 if none. */
+  /** Returns the generation of the firewall that the VM's member applies; 0 if none. */
   async generation({ vmId, host }: { vmId: string; host: string }, signal: AbortSignal): Promise<number> {
     return generationOfVersion((await this.reports.of(host, signal))?.applied[vmId])
   }
@@ -102,7 +102,7 @@ export class LocalNetworks {
         return now.config[guestNetworkKey] === text ? null : { config: { [guestNetworkKey]: text } }
       })
       const after = await changed.catch((error) => {
-        // The VM's generation rose since it was read, which does not make its firewall stale.
+        // The VM's generation has risen since it was read, which does not make its firewall stale.
         if (error instanceof EngineError && error.kind === 'stale') return null
         throw error
       })
@@ -117,8 +117,8 @@ export class LocalNetworks {
   }
 
   /**
-   * The VXLAN number of a subnet, the first one after its hash that no other subnet has. It is reserved by a profile whose
-   * name has the number: of two processes that create it at the same time, one fails.
+   * Returns the VXLAN number of a subnet, the first one after its hash that no other subnet has. It is reserved by a
+   * profile with the number in its name: if two processes create it at the same time, one fails.
    */
   async #vniOf(network: Network, bridge: string, signal: AbortSignal): Promise<number> {
     const known = this.#vnis.get(bridge)

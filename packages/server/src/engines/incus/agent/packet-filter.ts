@@ -8,10 +8,10 @@ const bridges = '"sl*"'
 const tunnels = '"sv*"'
 
 /**
- * The whole packet filter of a member, for `nft -f`, which applies it in one transaction. Packets of a guest need an allow
- * rule of their sender and of their receiver, each at the member that has the guest. Rules decide about every packet of the
- * direction that opened a connection, so that a removed rule also ends open connections; replies pass. A packet from or to
- * a bridge of the agent that belongs to no guest of this member is dropped.
+ * Returns the whole packet filter of a member, for `nft -f`, which applies it in one transaction. A packet between guests
+ * needs an allow rule of its sender and one of its receiver, each checked on the member that has the guest. Rules are
+ * checked for every packet of the direction that opened a connection, so that removing a rule also ends open connections;
+ * replies pass. A packet from or to a bridge of the agent that belongs to no guest of this member is dropped.
  */
 export function packetFilter(guests: GuestNetwork[]): string {
   const subnets = [...new Map(guests.map((guest) => [guest.bridge, guest])).values()]
@@ -128,7 +128,7 @@ function ruleLines({
   })
 }
 
-/** nft refuses a set with overlapping blocks. Of two blocks that overlap, one contains the other. */
+/** nft rejects a set with overlapping blocks. If two blocks overlap, one contains the other. */
 function outermost(peers: string[]): string[] {
   const blocks = peers
     .flatMap((text) => parseCidr(text) ?? [])

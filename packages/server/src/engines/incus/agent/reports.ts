@@ -17,7 +17,7 @@ export class AgentReports {
     this.#ctx = ctx
   }
 
-  /** Null if the member has no agent. */
+  /** Returns null if the member has no agent. */
   of(member: string, signal: AbortSignal): Promise<AgentReport | null> {
     const known = this.#underWay.get(member)
     if (known) return known
@@ -26,7 +26,7 @@ export class AgentReports {
     return reading
   }
 
-  /** Resolves when the member's kernel applies exactly this. */
+  /** Resolves when the member's kernel applies exactly this network. */
   async waitFor(guest: GuestNetwork, member: string, signal: AbortSignal): Promise<void> {
     const version = versionOf(guest)
     const untilMs = performance.now() + applicationMs

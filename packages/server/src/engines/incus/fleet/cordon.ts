@@ -38,7 +38,7 @@ const closed = (config: Member['config']) => ({
 })
 
 function opened({ [cordonMark]: before, [schedulerKey]: now, ...config }: Member['config']) {
-  // A value that an operator set in the meantime stays.
+  // A value that an operator set in the meantime is kept.
   const scheduler = now === 'manual' ? before : now
   return { ...config, ...(scheduler && scheduler !== schedulerDefault && { [schedulerKey]: scheduler }) }
 }

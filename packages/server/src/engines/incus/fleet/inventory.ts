@@ -61,7 +61,7 @@ export async function* inventory(
     const marked = (objects?.instances ?? []).filter(
       ({ location, config }) => (!isCluster || location === member.name) && config?.[marks.id],
     )
-    // A copy of an instance has its marks. It is no VM, but it may hold GPUs.
+    // A copy of an instance has the same marks. It is not a VM, but it may hold GPUs.
     const own = marked.filter(({ name, config }) => name === instanceName(config[marks.id]!))
     if (objects) survey.problems.set(member.name, problemsOf(marked))
     const problems = survey.problems.get(member.name) ?? []
@@ -146,7 +146,7 @@ function generationAt(member: Member, aclOf: Map<string, Acl>, { config }: Insta
 export const filtersInternal = ({ config }: Pick<Member, 'config'>) =>
   agentReportOf(config)?.filtersInternal ?? config[filtersMark] === 'true'
 
-/** How the members of a location make networks. */
+/** How the members of a location create networks. */
 interface Networking {
   hasOvn: boolean
   hasAgents: boolean

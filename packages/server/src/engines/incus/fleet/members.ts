@@ -59,7 +59,7 @@ export interface MemberList {
   isCluster: boolean
 }
 
-/** A server without a cluster counts as its only member. */
+/** Lists the members. A server without a cluster counts as its only member. */
 export async function listMembers(ctx: IncusContext, signal: AbortSignal): Promise<MemberList> {
   if (!(await isClustered(ctx, signal))) {
     const { environment, config } = await serverInfo(ctx, signal)

@@ -2,7 +2,7 @@ import { diskIdsOf, type Instance, instanceName, marks } from '../instances.ts'
 
 const maxProblems = 20
 
-/** What an operator changed on our instances by hand, each with what to do about it. */
+/** Lists what an operator changed on our instances by hand, each with what to do about it. */
 export function problemsOf(instances: Instance[]): string[] {
   return instances
     .flatMap((instance) => [...misnamed(instance), ...incomplete(instance)])

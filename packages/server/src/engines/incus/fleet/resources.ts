@@ -58,7 +58,7 @@ export async function nodesBesideGpus(
 
 /**
  * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores: a VM that is
- * far from its GPUs is better than one whose virtual cores share a physical one.
+ * far from its GPUs is better than a VM with virtual cores that share a physical one.
  */
 export function nodesBeside(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>

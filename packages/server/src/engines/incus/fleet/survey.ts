@@ -3,11 +3,11 @@ import { findUplink } from '../networks.ts'
 import type { Member } from './members.ts'
 import { type Resources, readResources } from './resources.ts'
 
-/** Events tell what changes; this is for events that were lost. */
+/** Events report changes. A full read at this interval covers events that were lost. */
 const fullReadMs = 60_000
 /** Hardware changes only with a reboot, after which the member has another status for a while. */
 const resourcesMs = 600_000
-/** Incus may show a member as offline only because the leader that counts its heartbeats is gone. */
+/** Incus may show a member as offline only because the leader that counts its heartbeats was lost. */
 const doubtMs = 60_000
 const doubtedReadMs = 2_000
 
@@ -16,7 +16,7 @@ export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
   readonly #resources = new Map<string, { resources: Resources; readAtMs: number }>()
-  /** What the last full read found on each member that an operator has to put right. */
+  /** The problems that the last full read found on each member, which an operator has to fix. */
   readonly problems = new Map<string, string[]>()
   readonly #offlineSinceMs = new Map<string, number>()
   #hasNews = true
@@ -34,13 +34,13 @@ export class Survey {
     this.#hasNews = true
   }
 
-  /** True if nothing has to be read besides the members. */
+  /** Returns whether nothing has to be read except the members. */
   isCurrent(members: Member[]): boolean {
     const isRecent = performance.now() - this.#readAtMs < fullReadMs
     return isRecent && !this.#hasNews && this.#isFollowing() && this.#members === textOf(members)
   }
 
-  /** Runs a full read. Events that arrive meanwhile cause another one. */
+  /** Runs a full read. Events that arrive in the meantime cause another one. */
   async read<T>(members: Member[], work: () => Promise<T>): Promise<T> {
     this.#hasNews = false
     const begunAtMs = performance.now()
@@ -72,7 +72,7 @@ export class Survey {
     return resources
   }
 
-  /** Asks members themselves that Incus shows as offline since a short time; returns the members as they are. */
+  /** Probes members that Incus has shown as offline only for a short time. Returns the members with their real status. */
   doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
     const nowMs = performance.now()
     return Promise.all(
@@ -85,7 +85,7 @@ export class Survey {
         this.#offlineSinceMs.set(member.name, sinceMs)
         const isAnswering = nowMs - sinceMs < doubtMs && (await this.#answers(member.name, signal))
         if (isAnswering) return { ...member, status: 'Online' }
-        // It may come back with other hardware.
+        // The member may come back with other hardware.
         this.#resources.delete(member.name)
         return member
       }),
@@ -101,6 +101,6 @@ export class Survey {
   }
 }
 
-/** What a report depends on; messages contain times. */
+/** Returns the part of the members that a report depends on, without messages, which contain times. */
 const textOf = (members: Member[]) =>
   JSON.stringify(members.map(({ name, status, config }) => [name, status, config]))

@@ -2,7 +2,7 @@ import type { IncusConfig } from '../../../config/index.ts'
 import { Agent } from '../agent/agent.ts'
 import { withIncus } from '../context.ts'
 
-/** Runs the agent of this machine until SIGINT or SIGTERM. The packet filter and bridges stay when it ends. */
+/** Runs the agent of this machine until SIGINT or SIGTERM. The packet filter and bridges are kept when it ends. */
 export function runAgent(
   config: IncusConfig,
   project: string,

@@ -42,7 +42,7 @@ export async function examine(location: IncusLocation, host: HostFiles): Promise
   return [...hostResults, certificate, ...urlResults, ...serverResults]
 }
 
-/** The service works while one URL answers, so that a dead one would not be noticed. */
+/** The service works as long as one URL answers, so a dead URL would not be noticed. */
 function urlFinding(config: IncusConfig, url: string): Promise<Finding> {
   return withIncus({ ...config, urls: [url] }, 'default', async ({ client }) => {
     const signal = AbortSignal.timeout(urlMs)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { scanGpus } from '../../qemu/gpu/sysfs.ts'
 import { type Finding, missing, ok } from './finding.ts'
 
-/** Where the state of a host's kernel is read; tests use a recorded one. */
+/** Where the state of a host's kernel is read. Tests use a recorded state. */
 export interface HostFiles {
   sys: string
   proc: string
@@ -19,7 +19,7 @@ export const thisHost: HostFiles = {
 
 export const filteringSetting = 'sys/net/bridge/bridge-nf-call-iptables'
 
-/** Checks what a host needs apart from Incus; guests that are not virtual machines need less. */
+/** Checks what a host needs in addition to Incus. Guests that are not virtual machines need less. */
 export async function hostFindings(host: HostFiles, isForVms: boolean): Promise<Finding[]> {
   const seedWriter = () =>
     programFinding(host, 'mkisofs', 'genisoimage', 'writes the configuration of guests')

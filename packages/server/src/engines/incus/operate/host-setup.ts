@@ -24,7 +24,7 @@ export async function filterBetweenGuests(): Promise<void> {
   await writeFile(setting, '1')
 }
 
-/** Records in Incus that this machine filters, for every Slipway that uses it. */
+/** Records in Incus that this machine filters this traffic, for every Slipway service that uses it. */
 export async function markFiltering(
   { client }: IncusContext,
   { environment }: ServerInfo,

@@ -26,7 +26,7 @@ const changeMs = 120_000
 export function init(config: IncusConfig, options: InitOptions): Promise<void> {
   const { say, address } = options
   const { storagePool, project, clientCertFile, serverCertFile } = config
-  // The daemon is reached locally, however the service will reach it.
+  // The daemon is reached locally here, even if the service will reach it in another way.
   const certificates = { clientCertFile: '', clientKeyFile: '', serverCertFile: '' }
   const local = { ...config, ...certificates, urls: [], socket: config.socket || options.socket }
   return withIncus(local, 'default', async (ctx) => {
@@ -58,7 +58,7 @@ async function ensurePool(
   if (await ctx.client.find(`/1.0/storage-pools/${name}`, { signal })) return false
   const config = source ? { source } : {}
   const members = await memberNames(ctx, signal)
-  // In a cluster, Incus wants the pool defined on each member before it is created.
+  // In a cluster, Incus requires that the pool is defined on each member before it is created.
   const path = '/1.0/storage-pools'
   for (const target of members ?? [])
     await ctx.client.change('POST', path, { name, driver, config }, { signal, query: { target } })

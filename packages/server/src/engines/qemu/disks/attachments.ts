@@ -20,8 +20,8 @@ import { serveVolume } from './volumes.ts'
 const unplugLimitMs = 20_000
 
 /**
- * Makes a disk accessible to the VM's QEMU: by a link in its folder, or by the socket of the volume's server. A read-only
- * disk, which several VMs can share, stays the server's.
+ * Makes a disk accessible to the VM's QEMU, by a link in its folder or by the socket of the volume's server. A read-only
+ * disk, which several VMs can share, keeps the server as its owner.
  */
 export async function offerDisk(ctx: QemuContext, vmId: string, disk: AttachedDisk): Promise<void> {
   const folder = ctx.records.folder(vmId)
@@ -109,7 +109,7 @@ async function isPlugged(qmp: QmpSession, disk: AttachedDisk): Promise<boolean> 
   return devices.some((device) => device.name === qdevId(disk))
 }
 
-/** Removes what the device uses; it may be left from a server that died while plugging. */
+/** Removes the backend of the device, which may be left from a server that died while plugging. */
 async function dropBackend(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
   const command =
     disk.type === 'shared-volume'

@@ -28,7 +28,7 @@ interface Waiting {
   timer: NodeJS.Timeout
 }
 
-/** The engine's end of the control socket. Starts the forwarder if it does not run. */
+/** The engine's end of the control socket. Starts the forwarder if it is not running. */
 export class ForwarderClient {
   readonly #paths: StatePaths
   readonly #program: string

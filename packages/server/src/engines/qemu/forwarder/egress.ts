@@ -45,7 +45,7 @@ export function mayReach(address: string, allow: string[]): boolean {
 
 /** The outgoing connections of one guest. */
 export class Egress implements Outbound {
-  /** Ranges besides the public ones; null if the guest may reach nothing. */
+  /** Ranges in addition to the public ones; null if the guest may reach nothing. */
   #allow: string[] | null = null
   #rules: CompiledRule[] = []
   readonly #connections = new Map<Socket, Route>()

@@ -1,17 +1,17 @@
 import type { CompiledRule } from '../../../domain/firewall.ts'
 
-/** One running VM, as the forwarder serves it. */
+/** One running VM that the forwarder serves. */
 export interface ForwardedVm {
   vmId: string
   networkId: string
   macAddress: string
-  /** '' if the VM has no public address; then the forwarder listens on no port. */
+  /** '' if the VM has no public address. The forwarder then listens on no port. */
   publicAddress: string
   /** The address of the guest's card that is connected to the forwarder. */
   accessMac: string
   /** The guest's ports that are open to the outside. */
   ports: number[]
-  /** What the guest may reach besides public addresses; null if it may reach nothing. */
+  /** What the guest may reach in addition to public addresses; null if it may reach nothing. */
   egressAllow: string[] | null
   rules: CompiledRule[]
 }

@@ -21,7 +21,7 @@ export interface SysfsGpu extends PciDevice {
   model: string
   /** GPUs that are not in the catalogue are offered only if an operator lists them. */
   isInCatalogue: boolean
-  /** All GPUs of the same IOMMU group, including this one: they can only go to one VM together. */
+  /** All GPUs of the same IOMMU group, including this one. They can only be passed to one VM together. */
   groupGpus: string[]
   /** Why it cannot be passed to a guest; '' if it can. */
   problem: string

@@ -108,8 +108,8 @@ function refuse(imageName: string, error: Error): never {
 }
 
 /**
- * The path of a source in the images directory. Only build and import write there; a source comes from a database row, so
- * paths, links and all names but those that build and import give are rejected.
+ * Returns the path of a source in the images directory. Only build and import write there. A source comes from a database
+ * row, so paths, links and all names other than those from build and import are rejected.
  */
 async function pathOf(dataDir: string, source: ImageSource, imageName: string): Promise<string> {
   const unknown = new EngineError('rejected', `image ${imageName} was not registered with this engine`)

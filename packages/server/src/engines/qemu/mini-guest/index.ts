@@ -33,7 +33,7 @@ export interface MiniGuestSource extends Record<string, unknown> {
 
 export type Progress = (message: string) => void
 
-/** Returns the existing mini guest if it was built by the present recipe, otherwise builds it. */
+/** Returns the existing mini guest if it was built with the current recipe, otherwise builds it. */
 export async function ensureMiniGuest(dataDir: string, progress: Progress): Promise<MiniGuestSource> {
   const known = await readJson<{ recipe: string; source: MiniGuestSource }>(recordFile(dataDir))
   if (known?.recipe === recipeHash() && known.source.arch === hostArchitecture().name) return known.source

@@ -50,8 +50,8 @@ export async function translationCacheMib(): Promise<number> {
 }
 
 /**
- * Uses KVM only if a kernel boots under it: a broken KVM can have a device node and hang only then. The verdict holds for
- * this boot of the host and this guest kernel.
+ * Uses KVM only if a kernel boots under it: a broken KVM can have a device node and hang only at a boot. The result is valid
+ * for this boot of the host and this guest kernel.
  */
 export async function chooseAccelerator(
   stateDir: string,

@@ -69,7 +69,7 @@ export class Cgroups {
     return this.#folders(vmId).map((folder) => join(folder, 'cgroup.procs'))
   }
 
-  /** A cgroup can be removed only after its last process; one that stays is used again, or removed later. */
+  /** A cgroup can be removed only after its last process has ended. A cgroup that remains is reused, or removed later. */
   async remove(vmId: string): Promise<void> {
     const until = Date.now() + leaveLimitMs
     for (const folder of this.#folders(vmId))

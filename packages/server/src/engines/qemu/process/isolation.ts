@@ -15,7 +15,7 @@ const hideScript =
   `for d in ${hiddenFolders.join(' ')}; do case "$SLIPWAY_PROGRAM" in "$d"/*) continue;; esac; ` +
   '[ -d "$d" ] && [ ! -L "$d" ] && mount -t tmpfs -o ro,size=4k,mode=755 tmpfs "$d"; done; exec "$@"'
 
-/** Separates VMs from the host and from each other, as far as this process has the rights to. */
+/** Separates VMs from the host and from each other, as far as the rights of this process allow. */
 export class Isolation {
   /** Shown to operators in the log and in the host report. */
   readonly notIsolated: string[]
@@ -57,7 +57,7 @@ export class Isolation {
     }
   }
 
-  /** The VM's user id; null if all VMs run as the server's user. */
+  /** Returns the VM's user id; null if all VMs run as the server's user. */
   async uidOf(vmDir: string): Promise<number | null> {
     if (!this.hasOwnUsers) return null
     const file = join(vmDir, 'user.json')
@@ -76,7 +76,7 @@ export class Isolation {
 
   /**
    * Prepares the folder: QEMU can open its own files in it, but create nothing except, until it is up, its sockets. So a
-   * compromised QEMU cannot create a link where the server reads or writes.
+   * compromised QEMU cannot create a link in a place where the server reads or writes.
    */
   async prepare(vmDir: string, files: string[]): Promise<void> {
     const uid = await this.uidOf(vmDir)
@@ -115,7 +115,7 @@ export class Isolation {
     return { command, cgroupFiles }
   }
 
-  /** The cgroups for a process beside QEMU that serves only this VM. */
+  /** Returns the cgroups for a process other than QEMU that serves only this VM. */
   async groupsOf(vmId: string): Promise<string[]> {
     return (await this.#cgroups?.enter(vmId)) ?? []
   }
@@ -130,7 +130,7 @@ export interface Wrapped {
   cgroupFiles: string[]
 }
 
-/** The group that has access to a device; null if only root has. */
+/** Returns the group that has access to a device; null if only root has access. */
 export async function deviceGroup(device: string): Promise<number | 'everyone' | null> {
   const facts = await stat(device).catch(() => null)
   if (!facts) return null

@@ -90,7 +90,7 @@ export async function exitCode(vmDir: string): Promise<number | null> {
   return text === null ? null : Number(text.trim())
 }
 
-/** The keeper, if it lives, records the exit code a moment after QEMU has ended. */
+/** The keeper, if it is alive, records the exit code a moment after QEMU has ended. */
 export async function awaitExitCode(vmDir: string, label: string): Promise<number | null> {
   const until = Date.now() + keeperGraceMs
   while ((await identify(vmDir, label, 'keeper.pid')) && Date.now() < until) {

@@ -9,7 +9,7 @@ interface QmpMessage {
   event?: string
 }
 
-/** QEMU answered, and refused the command. */
+/** QEMU answered, but rejected the command. */
 export class QmpError extends Error {
   override readonly name = 'QmpError'
 }
@@ -82,7 +82,7 @@ export class QmpSession {
       if (leftMs <= 0)
         throw new EngineError('unavailable', `QEMU did not send ${what} within ${this.#timeoutMs} ms`)
       await new Promise<void>((resolve) => {
-        // Input that arrived while this process was paused is read before the time limit counts.
+        // Input that arrived while this process was paused is read before the time limit applies.
         const timer = setTimeout(() => setImmediate(resolve), leftMs)
         this.#wake = () => {
           clearTimeout(timer)
