@@ -31,7 +31,7 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
   const { positionals, values } = parseArgs({ args: argv, allowPositionals: true, options })
   if (values.help) return console.log(usage)
   const [verb, what] = positionals
-  // Without a file, `--engine` decides what the demo's locations are.
+  // Without a file, `--engine` determines the demo's locations.
   const flags = ['--engine', 'incus']
   if (values['data-dir']) flags.push('--data-dir', values['data-dir'])
   if (values.config) flags.push('--config', values.config)

@@ -32,7 +32,7 @@ const options = {
   help: { type: 'boolean' },
 } as const
 
-/** Storage drivers whose pools all members share. */
+/** Storage drivers with pools that all members share. */
 const remoteDrivers = ['ceph', 'lvmcluster']
 
 const say = (line: string) => console.log(line)
@@ -78,7 +78,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
 
-/** The location in the file, or a new one that is added to it. */
+/** Returns the location in the file, or a new one that is added to it. */
 async function locationOf(
   values: Values,
 ): Promise<{ location: IncusLocation; isNew: boolean; block: string }> {
@@ -104,7 +104,7 @@ async function locationOf(
 const locationsOf = (toml: string) =>
   loadConfig(['--config', 'slipway.toml', '--no-demo'], process.env, () => toml).locations
 
-/** The lines for slipway.toml; settings that they do not name have their defaults. */
+/** Returns the lines for slipway.toml. Other settings have their defaults. */
 function blockOf(values: Values): string {
   const beside = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
   const { socket, address } = values

@@ -8,7 +8,7 @@ const batchBytes = 16_384
 const flushMs = 1_000
 /** How soon a write that failed is tried again. */
 const retryMs = 20
-/** Lines that a stalled reader has not taken. Beyond this, lines are dropped. */
+/** The size of the lines that a stalled reader has not taken. Beyond this, lines are dropped. */
 const maxUnwrittenBytes = 1_048_576
 /** How long an exiting process waits for its reader. */
 const maxExitMs = 1_000
@@ -52,8 +52,8 @@ export function openLog(level: LogLevel): Logger {
 
 /**
  * Standard output, written to without ever waiting for its reader: a full pipe, a closed one or a full disk must not stop
- * the service. What could not be written is kept and tried again. Once too much is kept, lines are dropped until all of
- * it is written, and then `reportDropped` is called with their number.
+ * the service. Lines that could not be written are kept and retried. Once too many are kept, new lines are dropped until all
+ * of them are written, and then `reportDropped` is called with the number of dropped lines.
  */
 class LogOutput {
   readonly #fd = openWithoutBlocking()
@@ -118,10 +118,10 @@ class LogOutput {
 }
 
 /**
- * A descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is opened again, so that the
- * mode is this process's own: another one that shares the descriptor could change it. A file never blocks, and must be
- * written at the position that its other writers share. What cannot be opened again (a socket, or a pipe that belongs to
- * another user) is made non-blocking by Node when process.stdout is first used.
+ * Returns a descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is opened again, so
+ * that this process has its own mode: another process that shares the descriptor could change it. A file never blocks, and
+ * must be written at the position that its other writers share. What cannot be opened again (a socket, or a pipe that
+ * belongs to another user) is made non-blocking by Node when process.stdout is first used.
  */
 function openWithoutBlocking(): number {
   process.stdout.on('error', () => {})

@@ -164,7 +164,7 @@ export class AddressTaken extends Error {
 async function prepare(given: Config, database: Database, log: FastifyBaseLogger) {
   const secretKey = await openSecretKey(database, given.server)
   const config = { ...given, locations: await applyConfig(database, given) }
-  // Loaded only if it is wanted, so that nothing of it can be reached otherwise.
+  // Loaded only if it is enabled, so that otherwise none of its code can be reached.
   const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
   const engines = await openEngines(config.locations, { config, database, log, wrap: dev?.engine })
   for (const location of config.locations)

@@ -32,13 +32,13 @@ export interface DueTask {
   kind?: WorkKind
   /** The name of the turn's lease. */
   turn?: string
-  /** Pause after the turn's lease expires, while no host and no GPU needs attention. */
+  /** The pause after the turn's lease expires, while no host and no GPU needs attention. */
   restMs?: number
   /** Minimum interval between calls, by this process's clock. */
   everyMs?: number
 }
 
 export interface DueTasks {
-  /** Calls `tell` whenever the task is due. Returns the function that unsubscribes. */
-  on(task: DueTask, tell: () => void): () => void
+  /** Calls `notify` whenever the task is due. Returns the function that unsubscribes. */
+  on(task: DueTask, notify: () => void): () => void
 }

@@ -64,7 +64,7 @@ async function createKey(
 }
 
 interface Revocation {
-  /** The caller's role in the organization: a key with a higher role stays. */
+  /** The caller's role in the organization. A key with a higher role is not revoked. */
   callerRole?: Role
   isRevokingDescendants?: boolean | undefined
 }
@@ -78,7 +78,7 @@ export async function revokeKey(
   { callerRole, isRevokingDescendants = true }: Revocation,
 ): Promise<string[]> {
   const row = requireFound('access key', await revokeAccessKey(tx, scope, id))
-  // The error rolls the transaction back.
+  // The error rolls back the transaction.
   if (callerRole && isAbove(row.role as Role, callerRole))
     throw new Failure(
       'permission_denied',
@@ -91,7 +91,7 @@ export async function revokeKey(
 
 const isAbove = (role: Role, limit: Role): boolean => roles.indexOf(role) > roles.indexOf(limit)
 
-/** Emits an event for each revoked key, ends the invitations that the keys made, and tells all processes. */
+/** Emits an event for each revoked key, ends the invitations that the keys made, and signals all processes. */
 export async function emitKeysRevoked(tx: Tx, by: Requester, rows: AccessKeyRow[]): Promise<void> {
   for (const row of rows) await emitKey(tx, by, 'access_key.revoked', row)
   const ids = rows.map(({ id }) => id)

@@ -17,7 +17,10 @@ export interface KeyRequest {
   allowed_cidrs?: string[]
 }
 
-/** Returns null if a user creates the key. The lock makes a revocation of the parent wait for its new child, and end it. */
+/**
+ * Returns null if a user creates the key. The lock makes a revocation of the parent wait for its new child, and revoke it
+ * too.
+ */
 export async function lockParent(tx: Tx, { keyId }: KeyMaker): Promise<AccessKeyRow | null> {
   if (keyId === null) return null
   const parent = await lockParentKey(tx, keyId)
@@ -25,7 +28,7 @@ export async function lockParent(tx: Tx, { keyId }: KeyMaker): Promise<AccessKey
   return parent
 }
 
-/** Returns the limits of a new key. A limit of the parent applies if the request has none; a wider one is refused. */
+/** Returns the limits of a new key. A limit of the parent applies if the request has none; a wider limit is refused. */
 export function limitsOf(
   parent: AccessKeyRow | null,
   request: KeyRequest,
@@ -62,8 +65,8 @@ function blocksOf(parent: AccessKeyRow | null, { allowed_cidrs }: KeyRequest): s
 }
 
 /**
- * Revokes the keys that the key created, directly or through other keys. A creation that was under way may commit while this
- * waits for the lock of its parent, so it is repeated until it finds nothing.
+ * Revokes the keys that the key created, directly or through other keys. A creation that was in progress may commit while
+ * this waits for the lock of its parent, so this is repeated until it finds no keys.
  */
 export async function revokeDescendants(tx: Tx, id: string): Promise<AccessKeyRow[]> {
   const all: AccessKeyRow[] = []

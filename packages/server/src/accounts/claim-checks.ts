@@ -8,7 +8,7 @@ import { type Confirmation, confirmIdentity } from './oidc-client.ts'
 import { applyRoleClaims } from './single-sign-on.ts'
 import { emitUser, type Visitor } from './visitor.ts'
 
-/** What the provider of a session says when the session is refreshed. */
+/** The claims that the provider reports when a session is refreshed. */
 interface ClaimCheck {
   familyId: string
   userId: string

@@ -46,7 +46,7 @@ export async function createAccessKey(
   return row && { row, secret: text }
 }
 
-/** Creates the code with which the first operator account is set up. */
+/** Creates the code for setting up the first operator account. */
 export async function createSetupCode(tx: Tx): Promise<string> {
   const code = newToken('code')
   await insertOneTimeCode(tx, {

@@ -10,7 +10,7 @@ import {
 } from '../store/compute/instance-templates.ts'
 import { emit } from '../store/events/events.ts'
 
-/** The members are checked against the catalogue when a VM is created from them. */
+/** The members are checked against the catalogue only when a VM is created from the template. */
 export async function createInstanceTemplate(
   tx: Tx,
   by: ProjectRequester,

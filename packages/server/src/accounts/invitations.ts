@@ -26,7 +26,7 @@ import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 const invitationSeconds = 7 * 24 * 3600
 
-/** What an invitation offers. With neither a role nor the operator mark, it only allows to create an account. */
+/** What an invitation offers. With neither a role nor the operator mark, it only allows creating an account. */
 export interface Offer {
   organizationId: string | null
   role: Role | null
@@ -141,7 +141,7 @@ export async function acceptWithNewAccount(
   })
 }
 
-/** Only the invited address may learn that it has an account; the holder of a link can ask about any address. */
+/** Only the invited address gets the message that it has an account, because the holder of a link can try any address. */
 const hasAccount = (isInvited: boolean) =>
   isInvited
     ? new Failure(

@@ -49,7 +49,10 @@ export async function inviteMemberAgain(
   return inviteMember(tx, by, inviter, { email, role })
 }
 
-/** A lower role ends what the member made by the previous one. Returns the project keys of a demoted member that still work. */
+/**
+ * A lower role ends what the member created with the previous one. Returns the project keys of a demoted member that still
+ * work.
+ */
 export async function changeMember(
   tx: Tx,
   by: OrganizationRequester,

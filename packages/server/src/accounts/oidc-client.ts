@@ -38,12 +38,12 @@ export interface OidcIdentity {
   tokens: ProviderTokens
 }
 
-/** What the provider gave at the sign-in, to ask it again later. */
+/** The tokens that the provider issued at sign-in, which are used to ask it again later. */
 export interface ProviderTokens {
   issuer: string
   subject: string
   accessToken: string
-  /** In milliseconds; 0 if the provider did not say. */
+  /** In milliseconds; 0 if the provider did not specify it. */
   accessUntil: number
   /** Empty if the provider gave none. */
   refreshToken: string
@@ -127,7 +127,7 @@ const tokensOf = (
   refreshToken: tokens.refresh_token ?? refreshToken,
 })
 
-/** `claims`: the present role claims; `refused` if the provider no longer confirms the user; `unknown` if it cannot say. */
+/** `claims`: the current role claims; `refused` if the provider no longer confirms the user; `unknown` if it cannot say. */
 export interface Confirmation {
   tokens: ProviderTokens
   claims: string[] | 'refused' | 'unknown'
@@ -155,7 +155,7 @@ export async function confirmIdentity(provider: OidcConfig, known: ProviderToken
   }
 }
 
-/** An access token that has expired is no reason to end a session. */
+/** An expired access token is not a reason to end a session. */
 const isRefusal = (error: unknown, { accessUntil }: ProviderTokens): boolean =>
   (error instanceof ResponseBodyError && error.error === 'invalid_grant') ||
   (error instanceof WWWAuthenticateChallengeError && error.status === 401 && accessUntil > Date.now())

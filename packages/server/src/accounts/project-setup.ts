@@ -20,7 +20,7 @@ export interface NewProject {
   labels?: Labels
 }
 
-/** Creates a project with a network, a subnet per location and default rules, and without quotas of its own. */
+/** Creates a project with a network, a subnet per location and default rules, but without its own quotas. */
 export async function setUpProject(
   tx: Tx,
   { organizationId, name, labels = {} }: NewProject,

@@ -38,7 +38,7 @@ export async function changeProject(
 /** Deletes an empty project and its keys. */
 export async function deleteProject(tx: Tx, by: ProjectRequester): Promise<void> {
   const row = requireFound('project', await findProject(tx, by.projectId))
-  // Without quotas, nothing can be created in the project any more.
+  // Without quotas, nothing more can be created in the project.
   await deleteQuotas(tx, row.id)
   const contents = await countProjectContents(tx, row.id)
   const left = Object.entries(contents).filter(([, count]) => count > 0)

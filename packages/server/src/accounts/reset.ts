@@ -61,7 +61,7 @@ export async function forgotPassword(services: Services, visitor: Visitor, given
     .catch((err) => services.log.warn({ err }, 'password reset not sent'))
 }
 
-/** Browsers do not send what follows `#`, so no log has the code. */
+/** Browsers do not send what follows `#`, so no log contains the code. */
 export const resetUrl = ({ publicUrl }: Services, code: string): string => `${publicUrl()}/reset#code=${code}`
 
 /** An operator creates the code for a user who forgot the password. */

@@ -25,7 +25,7 @@ import { lockUser, type UserRow } from '../store/identity/users.ts'
 import { countedAttempt, requirePassword } from './passwords.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** A signed-in user who changes the own account. */
+/** A signed-in user who changes their own account. */
 export interface Self {
   id: string
   email: string
@@ -108,7 +108,7 @@ export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string
   tx.signal('access')
 }
 
-/** Accepts a recovery code too, once. The caller must hold the user's lock. */
+/** Also accepts a recovery code, each only once. The caller must hold the user's lock. */
 export async function isSecondFactorRight(
   tx: Tx,
   services: Services,
@@ -127,7 +127,7 @@ async function isTotpRight(tx: Tx, services: Services, user: UserRow, code: stri
   return step !== null && spendTotpStep(tx, user.id, step)
 }
 
-/** Wrong codes count like wrong passwords, also when the transaction is rolled back. */
+/** Wrong codes count like wrong passwords, even if the transaction is rolled back. */
 function countedChange<T>(
   services: Services,
   { address }: Visitor,

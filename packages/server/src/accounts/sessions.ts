@@ -27,7 +27,7 @@ const longestUserAgent = 200
 export const sessionOf = ({ config }: Services) => ({ maxAgeS: config.signIn.sessionDays * 86_400 })
 
 interface NewSession {
-  /** The session ends after this time, however often it is refreshed. */
+  /** The session ends after this time, even if it is refreshed. */
   maxAgeS: number
   hasSecondFactor?: boolean
   oidcProvider?: string

@@ -3,7 +3,7 @@ import { Failure } from '../domain/failure.ts'
 import type { Tx } from '../postgres/database.ts'
 import { emit } from '../store/events/events.ts'
 
-/** The origin of a request before sign-in, or of a user about the own account. */
+/** The origin of a request before sign-in, or of a request by a user about their own account. */
 export interface Visitor {
   requestId: string
   address: string
@@ -18,7 +18,7 @@ export const invalidGrant = (message: string, description = message): Failure =>
 
 export const badCode = () => invalidGrant('The code is unknown, used or expired.')
 
-/** The actor is the user: before sign-in there is no caller. */
+/** Emits an event with the user as the actor, because before sign-in there is no caller. */
 export const emitUser = (
   tx: Tx,
   { requestId, address }: Pick<Visitor, 'requestId' | 'address'>,

@@ -20,7 +20,7 @@ import { budgetView } from '../views/billing.ts'
 export const thresholds = [50, 80, 100] as const
 const budgetsAtOnce = 500
 
-/** Emits an event for each threshold that a budget has reached, once per month, also with several processes. */
+/** Emits an event for each threshold that a budget has reached, once per month, even with several processes. */
 export async function checkBudgets({ database }: Services): Promise<void> {
   let after = zeroUuid
   for (;;) {

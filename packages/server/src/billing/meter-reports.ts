@@ -17,8 +17,8 @@ import { stripeOf } from './stripe-client.ts'
 import { ensureCustomer } from './stripe-customers.ts'
 
 /**
- * Notes the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a negative amount, and
- * the days of a month add up to its invoice exactly.
+ * Records the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a negative amount,
+ * and the days of a month add up to its invoice exactly.
  */
 export async function noteMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
   const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
@@ -32,7 +32,7 @@ const meterEventName = 'slipway_usage_cents'
 const atOnce = 50
 /** The provider ignores a repeated identifier for at least a day; an hour less allows for different clocks. */
 const rememberedMs = 23 * 3_600_000
-/** The provider refuses events that are older than 35 days. */
+/** The provider rejects events that are older than 35 days. */
 const acceptedMs = 34 * 86_400_000
 
 /** Sends due reports, each at least once. Failed ones are retried; disputed ones are reported to operators. */
@@ -74,7 +74,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
       payload: { stripe_customer_id: customer, value: report.usd_cents },
     })
   } catch (error) {
-    // A repeated identifier is refused too: then the provider has already counted the amount.
+    // A repeated identifier is rejected too; the provider has then already counted the amount.
     const isRefused = (error as Partial<Stripe.errors.StripeError>).type === 'StripeInvalidRequestError'
     const hasArrived =
       wasTried &&

@@ -94,7 +94,7 @@ export async function chargeDue(tx: Tx, by: OrganizationRequester): Promise<void
     await emitBilling(tx, by, 'invoice.paid', { invoice_id: id })
 }
 
-/** Declines cards whose expiry month has ended. */
+/** Declines cards after their expiry month has ended. */
 export async function expireCards({ database }: Services): Promise<void> {
   for (const organizationId of await listExpiredCards(database))
     await database.transaction((tx) =>

@@ -104,7 +104,7 @@ export const ipBlock: Check<string> = (value, key) => {
     : refuse(key, value, 'must be an address or a block, such as 10.0.0.0/8 or fd00::/8')
 }
 
-/** Returns decimal text. A number that is so small that it prints with an exponent must be in quotes. */
+/** Returns decimal text. A very small number, which would print with an exponent, must be in quotes. */
 export const price: Check<string> = (value, key) => {
   const decimal = typeof value === 'number' ? String(value) : value
   return typeof decimal === 'string' && /^[0-9]{1,9}(\.[0-9]{1,12})?$/.test(decimal)
@@ -121,7 +121,10 @@ export type Section<F extends Fields> = {
   [K in keyof F as Camel<K & string>]: F[K] extends Field<infer T> ? T : never
 }
 
-/** Reads a table with the keys of the file. Reports unknown keys before missing ones, since the one is often the other. */
+/**
+ * Reads a table with the keys of the file. Reports unknown keys before missing ones, because an unknown key is often a
+ * misspelled missing one.
+ */
 export function readTable<F extends Fields>(fields: F, value: unknown, path: string): Values<F> {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) {
     return refuse(path, value, `must be a table, [${path}]`)

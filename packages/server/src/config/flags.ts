@@ -40,7 +40,7 @@ const options = Object.fromEntries([
   ...switchFlags.map((flag) => [flag.slice(2), { type: 'boolean' as const }]),
 ])
 
-/** Accepts `--x v` and `--x=v`; the last one counts. */
+/** Accepts `--x v` and `--x=v`. If a flag is repeated, the last value is used. */
 export function parseFlags(argv: string[]): Flags {
   const flags: Flags = { values: {}, switches: new Set() }
   // Parsing is not strict, so that a mistake gets our own message with the flag that was probably meant.

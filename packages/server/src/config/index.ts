@@ -53,16 +53,16 @@ export interface Config {
   command: 'serve' | 'help' | 'version'
   /** The path of the file; '' if there is none. */
   configFile: string
-  /** An empty store gets the demo. */
+  /** True if the demo is created in an empty database. */
   isDemo: boolean
-  /** Clients may control the clock, faults and capacity by `/_dev`. */
+  /** True if clients may control the clock, faults and capacity through `/_dev`. */
   isDev: boolean
   /** The engine of the demo; configured locations have their own. */
   engine: EngineName
   /** `metricsToken` is '' if only requests from loopback may read the metrics. */
   server: Section<typeof serverSection> & {
     metricsToken: string
-    /** The file with the master key; '' for the one in the data directory. */
+    /** The file with the master key; '' for the file in the data directory. */
     secretKeyFile: string
   }
   /** `url` is '' for the embedded PostgreSQL. */
@@ -92,7 +92,7 @@ type ReadFile = (path: string) => string
 const defaultFile = 'slipway.toml'
 const httpUrl = pattern(/^https?:\/\/[^\s/]+$/, 'an http or https URL without a path')
 
-/** The sections of the file with their defaults; null if the demo decides. */
+/** The sections of the file with their defaults; null if the section is absent. */
 const fileSections = {
   server: field(anything, {}),
   database: field(anything, {}),
@@ -128,7 +128,7 @@ function readToml(path: string, isNamed: boolean, readFile: ReadFile): { path: s
 
 type Given = [name: string, value: string | undefined]
 
-/** The first that is given, else what the file says. An empty variable counts as unset. */
+/** Returns the first value that is set, otherwise the value from the file. An empty variable counts as unset. */
 function pick<T>(check: Check<T>, given: Given[], otherwise: T): T {
   const found = given.find(([, value]) => value !== undefined && value !== '')
   return found ? check(found[1], found[0]) : otherwise
@@ -156,7 +156,10 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
   }
 }
 
-/** A variable that the file names must be set, so that a forgotten token does not disable a protection. */
+/**
+ * An environment variable that is named in the configuration file must be set, so that a forgotten token does not disable a
+ * protection.
+ */
 function secret(env: Environment, key: string, variable: string): string {
   if (variable === '') return ''
   return env[variable] || refuse(key, variable, 'this environment variable is not set')

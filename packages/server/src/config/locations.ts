@@ -182,7 +182,7 @@ export function readLocations(value: unknown): LocationConfig[] {
   return locations
 }
 
-/** The locations of an empty store if the file has none. */
+/** Returns the locations of an empty database if the file has none. */
 export function demoLocations(engine: EngineName): LocationConfig[] {
   if (engine !== 'simulated') return readLocations([{ name: 'local-a', description: 'This machine', engine }])
   return readLocations([

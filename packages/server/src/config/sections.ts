@@ -16,7 +16,7 @@ import {
   text,
 } from './fields.ts'
 
-/** Every key of the file but those of locations, with its check and its default. */
+/** Every key of the file except those of locations, with its check and its default. */
 
 export const engineNames = ['simulated', 'qemu', 'incus'] as const
 export const serverRoles = ['all', 'api', 'worker'] as const

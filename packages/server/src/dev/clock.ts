@@ -14,7 +14,7 @@ import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
 const longestSettleMs = 30_000
 const pollMs = 10
-/** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have times of their own. */
+/** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have their own schedule. */
 const settledKinds: WorkKind[] = [
   'operations',
   'events',
@@ -54,7 +54,7 @@ export async function changeClock(
 }
 
 /**
- * Moves the clock from one due time to the next and does at each what is due, so that everything happens at its time. Returns
+ * Moves the clock from one due time to the next and does what is due at each, so that everything happens at its time. Returns
  * when everything has settled.
  */
 export async function advanceClock(
@@ -81,7 +81,7 @@ export async function advanceClock(
 
 /**
  * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. Engines report what changed without
- * the clock, so they are read where the advance begins and ends, and where a host or GPU waits for a report.
+ * the clock, so they are read when the advance begins and ends, and when a host or GPU waits for a report.
  */
 async function settle(workers: Workers, limit: number, readsEngines: boolean): Promise<void> {
   const { reconciler, billing, webhooks, mail, services } = workers

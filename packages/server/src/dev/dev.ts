@@ -16,7 +16,7 @@ export interface Dev {
   mode(workers: Workers): DevMode
 }
 
-/** Prepares a service whose clients control its clock, faults and capacity. */
+/** Prepares a service in which clients control the clock, faults and capacity. */
 export async function openDev(database: Database, definitions: Definition[]): Promise<Dev> {
   const faults = new Faults(database, definitions)
   const log = new RequestLog()

@@ -13,11 +13,11 @@ import { withResourceNames } from '../store/compute/resource-names.ts'
 import { deleteFaults, insertFault, listFaults, updateFault } from '../store/dev/faults.ts'
 
 const maxFaults = 100
-/** The decisions for the steps of operations that are kept in memory. */
+/** The number of decisions for steps of operations that are kept in memory. */
 const maxDecisions = 10_000
 const message = 'This failure was requested with /_dev/faults.'
 
-/** Inside the call of a step whose fault makes the engine lie or forget. */
+/** Set during the call of a step that has a fault which makes the engine lie or forget. */
 export const engineFault = new AsyncLocalStorage<'lie' | 'forget'>()
 
 /** The faults in force. They are kept in memory, and written to the database so that they survive a restart. */
@@ -181,7 +181,7 @@ function refuse(problem: string): never {
 
 /**
  * With a probability, the seed and the name of the resource decide, or the number of the match for requests without a name.
- * So the same seed gives the same failures, in whatever order requests and steps arrive.
+ * So the same seed gives the same failures, regardless of the order in which requests and steps arrive.
  */
 function isDrawn({ probability = 1, seed = 0, matched }: DevFault, name: string): boolean {
   const digest = createHash('sha256')

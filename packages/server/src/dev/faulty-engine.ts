@@ -15,7 +15,7 @@ const changes = [
 
 /**
  * An engine that does nothing when a fault says so. With `forget` it accepts a change and does nothing. With `lie` it also
- * reports the VM as wanted, until the step is over: inspection shows the truth afterwards.
+ * reports the VM as wanted until the step is over. Afterwards, inspection shows the real state.
  */
 export function faultyEngine<E extends Engine>(engine: E): E {
   const wantedPower = new Map<string, VmStatus['power']>()

@@ -35,7 +35,7 @@ interface DevContext<Id extends DevRouteId> {
 }
 type DevHandlers = { [Id in DevRouteId]: (context: DevContext<Id>) => Promise<DevResponse<Id>> }
 
-/** What the levers act on. */
+/** The parts of the service that the levers control. */
 export interface DevParts {
   workers: Workers
   faults: Faults
@@ -82,7 +82,7 @@ export function mountLevers(app: FastifyInstance, parts: DevParts, log: RequestL
   }
 }
 
-/** Another site could reach a local service through the browser of its user. */
+/** Rejects requests of other sites, which could reach a local service through the browser of its user. */
 function requireLocal(request: FastifyRequest, { services }: Workers): void {
   const isLoopback = /^(::1|(::ffff:)?127\..*)$/.test(request.raw.socket.remoteAddress ?? '')
   const isLocalName = /^(localhost|127\.[0-9.]+|\[::1\]|[a-z0-9-]+\.localhost)(:[0-9]+)?$/i.test(request.host)

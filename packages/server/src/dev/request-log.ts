@@ -6,7 +6,7 @@ const maxBodyCharacters = 16_384
 const hiddenHeaders = ['authorization', 'cookie', 'proxy-authorization']
 const hiddenMembers = /password|secret|token|code|script|private_key/i
 
-/** What clients sent lately, without credentials, secrets and scripts. */
+/** The recent requests of clients, without credentials, secrets and scripts. */
 export class RequestLog {
   readonly #kept: DevRequest[] = []
   #position = 0

@@ -2,7 +2,7 @@ import { addressCount, blockContains, type Cidr, parseCidr } from '@slipway/cont
 
 const privateBlocks = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16']
 
-/** The first address is the network's, the second the gateway's; three more are reserved for future services. */
+/** The first address is the network address, the second the gateway; three more are reserved for future services. */
 const reservedAtStart = 5
 const reservedAtEnd = 1
 

@@ -3,9 +3,9 @@
 /** A VM that has GPUs of a host. */
 export interface RunningVm {
   gpus: number
-  /** When its time to live is over; null if it has none. */
+  /** When its TTL expires; null if it has none. */
   endsAt: number | null
-  /** Since when it has the GPUs. */
+  /** When it got the GPUs. */
   since: number
 }
 
@@ -22,7 +22,7 @@ export interface Waiting {
   /** The only host that it can use; null for any. */
   hostId: string | null
   since: number
-  /** The time to live of its VM; null if it has none. */
+  /** The TTL of its VM; null if it has none. */
   ttlMs: number | null
 }
 
@@ -36,19 +36,19 @@ export interface Estimate {
 export interface LaneState {
   now: number
   hosts: LaneHost[]
-  /** In order of the queue. */
+  /** In the order of the queue. */
   waiting: Waiting[]
   /** How long VMs of the family had their GPUs, in ascending order. */
   livesMs: number[]
   accumulateAfterMs: number
 }
 
-/** Fewer VMs say too little about how long others will run. */
+/** The fewest VMs from which the life of other VMs is estimated. */
 const fewestLives = 30
 
 /**
- * Estimates when each request is granted, by a replay of the queue. First only VMs with a time to live end. If that is not
- * enough for a request, the other VMs end as such VMs did in the past.
+ * Estimates when each request is granted, by simulating the queue. At first only VMs with a TTL end. If that is not enough
+ * for a request, the other VMs end after the times that VMs of the family ran in the past.
  */
 export function estimate(lane: LaneState): Map<string, Estimate> {
   const known = replay(lane, ({ endsAt }) => endsAt)
@@ -75,15 +75,18 @@ export function estimate(lane: LaneState): Map<string, Estimate> {
   )
 }
 
-/** Returns how long a VM of this age still runs, for a share of the VMs that got as old. */
+/** Returns how long a VM of this age will continue to run, for a share of the VMs that reached this age. */
 export function remainingMs(livesMs: number[], ageMs: number, share: number): number {
   const older = livesMs.filter((life) => life > ageMs)
-  // It is older than every VM before it: nothing is known but how long VMs run.
+  // The VM is older than all known VMs were, so the only data is how long VMs usually run.
   if (older.length === 0) return livesMs[Math.ceil(share * livesMs.length) - 1]!
   return older[Math.max(0, Math.ceil(share * older.length) - 1)]! - ageMs
 }
 
-/** Ends VMs in order of time, and gives their GPUs to the queue by its rules. Returns when each request is granted. */
+/**
+ * Ends VMs in the order of time, and gives their GPUs to the queue according to its rules. Returns when each request is
+ * granted.
+ */
 function replay(
   { now, hosts, waiting, accumulateAfterMs }: LaneState,
   endOf: (vm: RunningVm) => number | null,
@@ -137,7 +140,7 @@ function replay(
     if (end !== null) ends.push({ at: Math.max(end, at), hostId, gpus: request.gpus })
   }
 
-  /** The fullest host where the request fits. The target of the first request is closed for the others. */
+  /** Returns the fullest host where the request fits. The target of the first request is closed for other requests. */
   function hostFor({ id, gpus, hostId }: Waiting): string | undefined {
     const fitting = [...free].filter(
       ([host, count]) =>
@@ -162,8 +165,8 @@ function replay(
 }
 
 /**
- * Chooses the host whose GPUs are held for a request until they suffice: the one where they are free first by the VMs' times
- * to live, otherwise the one with the fewest GPUs left to free.
+ * Chooses the host on which GPUs are held for a request until there are enough: the host where they are free first
+ * according to the TTLs of its VMs, otherwise the host that lacks the fewest free GPUs.
  */
 export function chooseTarget(
   hosts: LaneHost[],
@@ -179,7 +182,7 @@ export function chooseTarget(
   return ranked[0]?.id
 }
 
-/** When `gpus` GPUs of a host are free, if only VMs with a time to live end; a huge number if that is not enough. */
+/** Returns when `gpus` GPUs of a host are free if only VMs with a TTL end; a huge number if that is not enough. */
 function freeAt({ free, vms }: LaneHost, gpus: number): number {
   let count = free
   if (count >= gpus) return Number.NEGATIVE_INFINITY

@@ -29,7 +29,7 @@ export interface Card {
 
 export type CardReading = { ok: true; card: Card } | { ok: false; problem: CardProblem }
 
-/** `expiry` is such as `11/29` or `11 / 2029`; a card is valid until the end of that month. */
+/** `expiry` is, for example, `11/29` or `11 / 2029`. A card is valid until the end of that month. */
 export function readTestCard(number: string, expiry: string, today: string): CardReading {
   const digits = number.replace(/[\s-]/g, '')
   const known = testCards.find((card) => card.number === digits)

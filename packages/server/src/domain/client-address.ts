@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 
-/** Returns the client that an address counts for: one subscriber has a whole /64 of IPv6. */
+/** Returns the client that an address belongs to, because one subscriber has a whole IPv6 /64. */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped) return mapped

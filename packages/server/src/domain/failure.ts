@@ -5,12 +5,12 @@ export interface FieldProblem {
   message: string
 }
 
-/** Says that the service does not know whether the request took effect. */
+/** Marks an error after which it is unknown whether the request took effect. */
 export interface UnknownEffect {
   outcome: 'unknown'
 }
 
-/** The one expected kind of error. `message` is for the caller and says what to do; `cause` is only logged. */
+/** The only kind of error that is expected. `message` is for the caller and says what to do; `cause` is only logged. */
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: FieldProblem[] | UnknownEffect | undefined
@@ -37,7 +37,7 @@ export class Failure extends Error {
   }
 }
 
-/** The 400 for a field of the body that is well-formed but not acceptable. */
+/** Returns the 400 for a field of the body that is well-formed but not acceptable. */
 export function invalidField(field: string, message: string): Failure {
   return new Failure('invalid_argument', `${field}: ${message}`, {
     details: [{ field: `/${field}`, message }],
@@ -54,7 +54,7 @@ export function asMember(member: string, failure: unknown): unknown {
 export const nameTaken = (what: string, name: string) =>
   new Failure('already_exists', `A ${what} named ${name} already exists. Choose another name.`)
 
-/** The 409 of a lack of capacity; `available_locations` are where the request would succeed. */
+/** Returns the 409 for a lack of capacity. `available_locations` lists where the request would succeed. */
 export const outOfStock = (
   message: string,
   available_locations: string[] = [],

@@ -41,7 +41,7 @@ export interface FirewallRule {
 export interface FirewallVm {
   id: string
   privateAddress: string
-  /** '' when the VM has none. */
+  /** '' if the VM has none. */
   publicAddress: string
   subnetId: string
   networkId: string
@@ -69,7 +69,7 @@ export function parsePort(text: string): PortRange | null {
   return from <= to && to <= maxPort ? [from, to] : null
 }
 
-/** Throws on an invalid port, since to skip it could turn the list into an empty one, which means every port. */
+/** Throws on an invalid port: skipping it could leave an empty list, which means every port. */
 function portRanges(texts: string[]): PortRange[] {
   return texts.map((text) => {
     const range = parsePort(text)
@@ -99,7 +99,7 @@ function peerBlocks(endpoints: Endpoint[], resolve: (resourceId: string) => stri
 
 /**
  * Compiles the rules of a VM's network for this VM. `resolve` returns the IPv4 blocks of a VM, subnet or network, and none if
- * it no longer exists: a rule without peers matches nothing and is left out.
+ * it no longer exists. A rule without peers matches nothing and is omitted.
  */
 export function compileFirewall(
   vm: FirewallVm,

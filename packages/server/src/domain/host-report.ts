@@ -21,7 +21,7 @@ export interface UnusableGpu {
   reason: string
 }
 
-/** What a host can serve, by its report. A host serves one family: that of most of its GPUs. */
+/** What a host can serve according to its report. A host serves one family: the family of most of its GPUs. */
 interface HostShape {
   family: Family | ''
   /** The number of GPUs for which the host has enough cores and memory. */
@@ -63,7 +63,7 @@ function commonestFamily(gpus: ReportedGpu[]): Family | '' {
 }
 
 /**
- * GPUs of one IOMMU group can only be passed through together. Such GPUs are left out, since counts of free GPUs do not
+ * GPUs of one IOMMU group can only be passed through together. Such GPUs are excluded, because counts of free GPUs do not
  * consider groups.
  */
 function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''): string | null {

@@ -63,7 +63,7 @@ export function timesExact(amount: Exact, factor: bigint): Exact {
   return exact(amount.numerator * factor, amount.denominator)
 }
 
-/** Negative when a is less than b, zero when equal, positive when more. */
+/** Returns a negative number if a is less than b, zero if they are equal, and a positive number if a is greater. */
 export function compareExact(a: Exact, b: Exact): number {
   const difference = a.numerator * b.denominator - b.numerator * a.denominator
   return difference < 0n ? -1 : difference > 0n ? 1 : 0

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Days and months are text such as `2026-11-14` and `2026-11-01`: UTC, whatever zone the host is in. */
+/** Days and months are text such as `2026-11-14` and `2026-11-01`: UTC, regardless of the host's time zone. */
 
 const parse = (day: string) => Date.parse(`${day}T00:00:00Z`)
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)

@@ -7,6 +7,6 @@ export const nearest = <T extends string>(text: string, choices: readonly T[]): 
 export const didYouMean = (suggestion: string | undefined): string =>
   suggestion ? `; did you mean ${suggestion}?` : ''
 
-/** The rest of a sentence that begins with the field, for a value that is none of the choices. */
+/** Returns the rest of a sentence that begins with the field, for a value that is not one of the choices. */
 export const oneOf = (given: unknown, choices: readonly string[]): string =>
   `must be one of ${choices.join(', ')}${didYouMean(typeof given === 'string' ? nearest(given, choices) : undefined)}`

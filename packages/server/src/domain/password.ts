@@ -4,7 +4,7 @@ import { invalidField } from './failure.ts'
 import { isCommonPassword } from './sign-in/common-passwords.ts'
 import { Queue } from './sign-in/queue.ts'
 
-/** Argon2id (the library's default) with 19 MiB and two passes takes some tens of milliseconds of one core. */
+/** Argon2id (the library's default) with 19 MiB and two passes takes a few tens of milliseconds on one core. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 /**

@@ -16,8 +16,8 @@ function byPciAddress(a: FreeGpu, b: FreeGpu): number {
 }
 
 /**
- * A group of several GPUs is taken as a whole or not at all. The other GPUs of a node are equal, so that they are taken in
- * order of address and only their number is a choice. That leaves few combinations to try.
+ * A group of several GPUs is taken as a whole or not at all. The other GPUs of a node are equivalent, so they are taken in
+ * the order of their addresses, and only their number is a choice. That leaves few combinations to try.
  */
 function partsOf(free: FreeGpu[], count: number): Part[] {
   const groups = groupBy(free, (gpu) => (gpu.iommuGroup === null ? gpu.id : gpu.iommuGroup))
@@ -45,7 +45,7 @@ function* combinations(parts: Part[], count: number): Generator<FreeGpu[]> {
 }
 
 /**
- * Chooses GPUs for one VM among the free ones of a host; the caller leaves out IOMMU groups that are partly in use. Prefers the
+ * Chooses GPUs for one VM among the free ones of a host. The caller omits IOMMU groups that are partly in use. Prefers the
  * fewest NUMA nodes, then the choice that leaves the free GPUs most concentrated (so that larger VMs still find a whole node),
  * then the lowest PCI addresses. Returns null if no choice has exactly `count` GPUs.
  */
@@ -77,7 +77,7 @@ export interface OpenHost {
   name: string
   location: string
   family: string
-  /** May be less than the number of `gpus` if cores or memory are short. */
+  /** May be less than the number of `gpus` if there are too few cores or too little memory. */
   freeGpus: number
   gpus: FreeGpu[]
 }
@@ -127,7 +127,7 @@ const maxNodeFree = (host: OpenHost): number =>
   )
 
 /**
- * Places up to `count` equal VMs on these hosts. `spread`: each on a host of its own; `pack`: on as few hosts as possible;
+ * Places up to `count` equal VMs on these hosts. `spread`: each on a separate host; `pack`: on as few hosts as possible;
  * otherwise each on the host that is best for it alone.
  */
 export function placeGroup(

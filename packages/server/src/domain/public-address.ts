@@ -31,7 +31,7 @@ const notPublic = blockListOf([
 
 const globalUnicast = blockListOf(['2000::/3'])
 
-/** Returns which addresses may be reached: public ones, and those in the operator's ranges. */
+/** Returns a function that decides which addresses may be reached: public ones, and those in the operator's ranges. */
 export function addressGuard(allowedRanges: string[]): (address: string) => boolean {
   const allowed = blockListOf(allowedRanges)
   const isPublic = (address: string) =>

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
-/** A plain digest is enough, since secrets that the service issues are long and random. */
+/** A plain digest is enough, because secrets that the service issues are long and random. */
 export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer')
 export const digestOf = (secret: string): string => hash('sha256', secret, 'base64')
 

@@ -1,4 +1,4 @@
-/** The project whose operation has a slot, and its organization. */
+/** The project of the operation that has a slot, and its organization. */
 export interface SlotHolder {
   projectId: string
   organizationId: string
@@ -9,15 +9,15 @@ export interface Shares {
   ids: string[]
   held: number[]
   most: number[]
-  /** How many slots one may hold that is not listed. */
+  /** How many slots a project or organization that is not listed may hold. */
   mostOfNew: number
 }
 
-/** The part that one may hold of the slots that others leave. The rest is for others that come. */
+/** The part of the slots left by others that one project may hold. The rest is for projects that come later. */
 const projectPart = 3 / 4
 const organizationPart = 7 / 8
 
-/** Counts the slots of a worker by project and organization, so that a long queue does not keep others out. */
+/** Counts the slots of a worker by project and organization, so that a long queue does not block other tenants. */
 export class SlotShares {
   readonly #slots: number
   readonly #projects: Counts
@@ -54,12 +54,12 @@ export class SlotShares {
     )
   }
 
-  /** The number of slots that several holders together may take at once, so that one is left for a newcomer. */
+  /** The number of slots that several holders together may take at once, so that one slot is left for a new holder. */
   get mostForAll(): number {
     return Math.min(this.free, this.#most(0, organizationPart))
   }
 
-  /** The number of slots that any project could take at once; 0 or less if one has its share already. */
+  /** The number of slots that any project could take at once; 0 or less if a project already has its share. */
   get mostForAny(): number {
     let most = Math.min(this.free, this.#left(0, projectPart))
     for (const held of this.#projects.held) most = Math.min(most, this.#left(held, projectPart))

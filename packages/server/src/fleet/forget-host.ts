@@ -20,8 +20,8 @@ const detail = 'its host is lost permanently'
 
 /**
  * Gives up a host that will not return, on request of an operator: its VMs lose their OS disk, VMs that were deleted while it
- * was down are removed, and so are the disks on it. Unfinished operations see that at their next step. To repeat it does no
- * harm.
+ * was down are removed, and so are the disks on it. Unfinished operations see that at their next step. Repeating this is
+ * harmless.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)

@@ -26,7 +26,7 @@ export interface NewHost {
   gpus?: { model: string; count: number }
 }
 
-/** Also registers a forgotten host again: its next report counts. */
+/** Also registers a forgotten host again, so that its next report is accepted. */
 export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promise<HostRow> {
   const location = await findLocation(tx, host.location)
   if (!location) throw invalidField('location', `there is no location ${host.location}`)
@@ -69,7 +69,7 @@ export async function changeHost(
   return readHost(tx, id)
 }
 
-/** Lets the host take no new VMs, and emits an event for every tenant with VMs on it. */
+/** Closes the host for new VMs, and emits an event for every tenant with VMs on it. */
 export async function drainHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   if (!(await startDraining(tx, id))) throw notFound('host')
   await dropHolds(tx, [id])
@@ -101,7 +101,7 @@ export async function deleteHost(tx: Tx, by: Requester, id: string): Promise<voi
   await emitHost(tx, by, 'host.deleted', id, { name, location })
 }
 
-/** Holds a GPU back from VMs, or releases it. */
+/** Holds back a GPU from VMs, or releases it. */
 export async function changeGpuHold(
   tx: Tx,
   by: Requester,

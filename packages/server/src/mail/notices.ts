@@ -23,7 +23,7 @@ const texts: Record<string, (notice: NoticeRow) => { subject: string; text: stri
 
 /**
  * Follows the events with a cursor and queues mail about some of them. The cursor moves in the same transaction, so each
- * event is handled once, also with several processes.
+ * event is handled once, even with several processes.
  */
 export async function queueNotices(services: Services): Promise<void> {
   await services.database.transaction(async (tx) => {

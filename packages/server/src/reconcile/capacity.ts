@@ -20,11 +20,11 @@ import { listDueReservations } from '../store/capacity/reservations.ts'
 
 /** After a hold that was not claimed, an organization gets none in that queue for this time. */
 const noHoldS = 3_600
-/** The pause after a lack of something other than GPUs, such as public addresses. */
+/** The pause if something other than GPUs is lacking, such as public addresses. */
 const otherLackS = 600
 const mostRounds = 20
 
-/** Serves the waiting list: grants what is held, offers stock to new requests, and ends what is over. */
+/** Serves the waiting list: grants held requests, offers stock to new requests, and ends expired ones. */
 export class CapacityQueue {
   readonly #services: Services
   readonly #catalogue = new CatalogueCache()
@@ -33,7 +33,7 @@ export class CapacityQueue {
     this.#services = services
   }
 
-  /** Acts on everything that is due; what that makes due is done in the next round. */
+  /** Acts on everything that is due. Work that becomes due by this is done in the next round. */
   async serve(): Promise<void> {
     const { database, log } = this.#services
     for (let round = 0; round < mostRounds; round++) {
@@ -107,7 +107,7 @@ export class CapacityQueue {
     }
   }
 
-  /** Quota, budget and addresses may come back, so that the request waits for them; it fails for any other reason. */
+  /** Quota, budget and addresses may become available again, so the request waits for them. It fails for any other reason. */
   async #fail(request: RequestRow, { code, message }: Failure): Promise<void> {
     if (code === 'quota_exceeded') return this.#passOn(request, { reason: 'quota', until: null })
     if (code === 'out_of_stock')
@@ -124,7 +124,7 @@ export class CapacityQueue {
     })
   }
 
-  /** The hold was not claimed in time. */
+  /** Ends a hold that was not claimed in time. */
   async #lapse(request: RequestRow): Promise<void> {
     const { organization_id: organizationId, location, family } = request
     await this.#services.database.transaction(async (tx) => {

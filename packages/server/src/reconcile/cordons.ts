@@ -3,8 +3,8 @@ import type { Services } from '../services.ts'
 import { listCordonedHosts } from '../store/fleet/fleet.ts'
 
 /**
- * Tells engines which hosts an operator has cordoned or drains, for other software that places guests there. A call that
- * fails is repeated at the next inspection, since no VM depends on it.
+ * Tells engines which hosts an operator has cordoned or is draining, so that other software does not place guests there. A
+ * call that fails is repeated at the next inspection, because no VM depends on it.
  */
 export async function reconcileCordons(
   { database, engines, log }: Services,

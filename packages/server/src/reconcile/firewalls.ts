@@ -19,8 +19,8 @@ interface LocationQueue {
 }
 
 /**
- * Applies firewalls that are behind. Locations do not wait for each other, and neither do projects: each has a slot of its own,
- * and takes turns with others if there are not enough slots.
+ * Applies firewalls that are behind. Locations do not wait for each other, and neither do projects: each project has its
+ * own slot, and projects take turns if there are not enough slots.
  */
 export class Firewalls {
   readonly #services: Services
@@ -95,8 +95,9 @@ export class Firewalls {
 }
 
 /**
- * Applies the changed firewalls of VMs on a host that was down, before the host counts as up: a rule may be active since, or
- * an address may belong to another VM. The host stays down until a report finds all of them applied.
+ * Applies the changed firewalls of VMs on a host that was down, before the host counts as up: a rule may have become active
+ * in the meantime, or an address may now belong to another VM. The host stays down until a report finds all of them
+ * applied.
  */
 export async function protectReturningHosts(
   services: Services,

@@ -31,10 +31,10 @@ import {
 import { findHostsBehind, hasVmsOnDownHosts } from '../store/network/firewall-queue.ts'
 
 const reportsPerStatement = 1000
-/** A transaction locks its hosts: this is few enough that placements do not wait long. */
+/** A transaction locks its hosts. This number is small enough that placements do not wait long. */
 const changesPerTransaction = 50
 
-/** A report that differs from the previous one of its host, or whose host is down. */
+/** A report that differs from the previous one of its host, or that comes from a host that is down. */
 export interface News {
   name: string
   fingerprint: string
@@ -160,7 +160,7 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
   return host.is_draining ? 'draining' : 'up'
 }
 
-/** Covers what this file uses of a report. VMs and resets of GPUs change often and are read elsewhere. */
+/** Covers the parts of a report that this file uses. VMs and resets of GPUs change often and are read elsewhere. */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
     .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
@@ -168,7 +168,7 @@ function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpu
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }
 
-/** Marks hosts as down that have not reported for `afterMs`. Returns how many. */
+/** Marks hosts that have not reported for `afterMs` as down. Returns how many. */
 export const markLostHosts = (database: Database, afterMs: number, silence: Silence = {}): Promise<number> =>
   database.transaction((tx) => loseSilent(tx, afterMs, silence))
 
@@ -195,7 +195,7 @@ async function loseSilent(tx: Tx, afterMs: number, silence: Silence): Promise<nu
   return lost.length
 }
 
-/** Marks hosts as down that their engine reports as away. */
+/** Marks hosts as down that their engine reports as unreachable. */
 export async function markAwayHosts(database: Database, location: string, names: string[]): Promise<void> {
   if (names.length > 0)
     await database.transaction(async (tx) => emitDown(tx, await loseHosts(tx, location, names)))

@@ -29,7 +29,7 @@ const stallMs = 20_000
 const passMs = 300_000
 const hostsPerBatch = 500
 const maxProblemLength = 500
-/** Few enough that the comparison of their VMs does not take long. */
+/** Small enough that comparing the VMs of these hosts does not take long. */
 const hostsPerComparison = 50
 /** The hosts of a larger fleet are compared in turn, so that the duration of an inspection does not grow with the fleet. */
 const hostsPerDetailedInspection = 500
@@ -43,7 +43,7 @@ interface Pass {
   signal: AbortSignal
 }
 
-/** Reads the reports of each engine in batches, and reconciles the store with every batch. */
+/** Reads the reports of each engine in batches, and reconciles the database with every batch. */
 export class Inventory {
   readonly #services: Services
   readonly #orphans: Orphans
@@ -88,7 +88,7 @@ export class Inventory {
 
   async #read(location: string, inspection: Inspection, signal: AbortSignal): Promise<void> {
     const asked = { askedAt: inspection.begunAt, inspection: inspection.number }
-    // Reports of VMs are compared with what the store waits for.
+    // Full reports are needed if the database waits for something in them.
     const mayBeBrief = !inspection.hasQuarantined && !this.#services.config.operations.restored
     const pass = { location, inspection, asked, mayBeBrief, signal }
     const changed = await this.#inspect(pass, () => true)
@@ -102,7 +102,10 @@ export class Inventory {
     await this.#inspect(closePass, isDetailed)
   }
 
-  /** Applies the reports of the meant hosts. Returns hosts whose brief report shows a change. */
+  /**
+   * Applies the reports of the hosts for which `isMeant` is true. Returns the hosts with a brief report that shows a
+   * change.
+   */
   async #inspect(pass: Pass, isMeant: (host: string) => boolean): Promise<Set<string>> {
     const { location, inspection, mayBeBrief, signal } = pass
     const { database, engines, stepMs } = this.#services
@@ -119,7 +122,7 @@ export class Inventory {
     }
   }
 
-  /** Returns hosts whose brief report shows a change. */
+  /** Returns the hosts with a brief report that shows a change. */
   async #apply(pass: Pass, reports: HostReport[]): Promise<string[]> {
     const { location, asked } = pass
     const { database } = this.#services
@@ -148,7 +151,7 @@ export class Inventory {
     if (news.length > 0) {
       const changed = news.map(({ report }) => report)
       await protectReturningHosts(this.#services, location, changed, signal)
-      // Another process may have acted since an inspection that is over its time limit.
+      // If the inspection has exceeded its time limit, another process may have acted in the meantime.
       signal.throwIfAborted()
       await applyNews(database, location, engineName, news, asked)
     }
@@ -161,13 +164,16 @@ export class Inventory {
   }
 }
 
-/** The text for operators. Errors that are no fault of the engine are in the log. */
+/** Returns the text for operators. Errors that the engine did not cause are only in the log. */
 const problemOf = (error: unknown): string =>
   error instanceof EngineError
     ? error.message.slice(0, maxProblemLength)
     : 'The inspection failed; see the log.'
 
-/** Returns at most `most` items. It does not use `for await`, which waits for a generator that hangs in order to leave it. */
+/**
+ * Returns at most `most` items. It does not use `for await`, which would wait for a generator that hangs when the loop is
+ * left.
+ */
 async function nextOf<T>(source: AsyncIterator<T>, most: number): Promise<T[]> {
   const items: T[] = []
   while (items.length < most) {

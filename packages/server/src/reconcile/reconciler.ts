@@ -18,23 +18,23 @@ import { stopSuspendedVms } from './suspension.ts'
 
 const tickMs = 1_000
 const reportMs = 2_000
-/** A process at rest makes at most two commits a second, and this is a quarter of them. */
+/** An idle process makes at most two commits a second, and this task makes a quarter of them. */
 const clockMs = 2_000
 const pruneMs = 300_000
 const groupMs = 30_000
 /**
- * The pause between two inventories of a simulated location, whose hosts change only by our own calls. With the time between
- * two reads of due work it stays below the silence after which a location counts as unserved.
+ * The pause between two inventories of a simulated location, where hosts change only by our own calls. Together with the time
+ * between two reads of due work, it stays below the silence after which a location counts as unserved.
  */
 const simulatedRestMs = 24_000
 const callMs = 60_000
 /** How long a start waits for the reports of slow engines. */
 const firstReportsMs = 5_000
-/** Inspections take at most a tenth of the time, however large the fleet, but a lost host is found within a minute. */
+/** Inspections take at most a tenth of the time, even for a large fleet, and a lost host is found within a minute. */
 const rest = { factor: 9, longestMs: 20_000 }
 
 /**
- * Compares the store with the engines and acts on differences. It takes no input and may run at any time, in any number of
+ * Compares the database with the engines and acts on differences. It takes no input and may run at any time, in any number of
  * processes, which take turns. This class is the schedule; the work is in the other files of this folder.
  */
 export class Reconciler {
@@ -184,7 +184,7 @@ export class Reconciler {
     return pruneOld(this.#services)
   }
 
-  /** Reads engines that were not read lately. The store is recent for the others, so that the start of a process is fast. */
+  /** Reads engines that were not read recently. The database is up to date for the others, so that a process starts fast. */
   async #firstReports(): Promise<void> {
     const { database, engines } = this.#services
     const answers = await listEngineStates(database)

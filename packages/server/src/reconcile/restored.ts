@@ -3,9 +3,9 @@ import type { Services } from '../services.ts'
 import { takeGenerations } from '../store/fleet/restored.ts'
 
 /**
- * Takes over generations that an engine has and the store lacks. Generations are written to the store before an engine gets
- * them, so that the store is a restored backup, or another store uses this engine. Only with `[operations] restored` does the
- * operator confirm the former; otherwise the engine refuses the store's calls as outdated.
+ * Adopts generations that an engine has and the database lacks. Generations are written to the database before an engine gets
+ * them, so either the database is a restored backup, or another database uses this engine. The operator confirms the former
+ * with `[operations] restored`; otherwise the engine rejects the calls of this service as outdated.
  */
 export async function catchUp(
   { database, log }: Services,

@@ -27,7 +27,7 @@ export class Stamper {
     return this.#stamping.run()
   }
 
-  /** Waits a little, so that events of the same moment are stamped together. */
+  /** Waits a short time, so that events of the same moment are stamped together. */
   #soon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined

@@ -21,10 +21,10 @@ const callMs = 10_000
 const vmsPerRead = 1_000
 const system = { actor: 'system', requestId: '' }
 const livingStates: VmState[] = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_STARTING', 'STATE_RESETTING']
-/** States of a VM that its host must have, while no operation changes it. */
+/** In these states the host must have the VM, while no operation changes it. */
 const restingStates: VmState[] = ['STATE_RUNNING', 'STATE_CRASHED', 'STATE_SHUTOFF']
 
-/** Compares the VMs that these hosts report with the store, and acts on each difference. */
+/** Compares the VMs that these hosts report with the database, and acts on each difference. */
 export async function reconcileVms(
   services: Services,
   location: string,
@@ -62,7 +62,7 @@ export async function reconcileLostVms(
   }
 }
 
-/** Returns whether the report differs from the store, so that the engine must be asked. */
+/** Returns whether the report differs from the database, so that the engine must be asked. */
 function isSuspicious({ state, is_os_disk_lost }: KnownVm, status: ReportedVm | undefined): boolean {
   if (state === 'STATE_UNREACHABLE') return true
   if (restingStates.includes(state) && (status === undefined) !== is_os_disk_lost) return true
@@ -119,7 +119,7 @@ async function findState(services: Services, vm: VmRow, signal: AbortSignal): Pr
     case 'crashed':
       return { state: 'STATE_CRASHED', hasOsDisk: true, ...detail }
     case 'off':
-      // A guest that powered itself off still holds its GPUs, so that it is not stopped but crashed.
+      // A guest that powered itself off still holds its GPUs, so it counts as crashed and not as stopped.
       return vm.state === 'STATE_UNREACHABLE'
         ? { state: 'STATE_SHUTOFF', hasOsDisk: true, ...detail }
         : { state: 'STATE_CRASHED', hasOsDisk: true, detail: 'the guest powered off by itself' }
@@ -143,7 +143,7 @@ async function inspect(
   }
 }
 
-/** Logs an engine error and goes on, so that the other VMs are reconciled. */
+/** Logs an engine error and continues, so that the other VMs are reconciled. */
 async function logEngineErrors(services: Services, id: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -153,7 +153,7 @@ async function logEngineErrors(services: Services, id: string, work: () => Promi
   }
 }
 
-/** Powers off a VM that is STATE_SHUTOFF in the store and has no GPUs. A start in between has a newer generation. */
+/** Powers off a VM that is STATE_SHUTOFF in the database and has no GPUs. A start in between has a newer generation. */
 async function turnOff(services: Services, id: string, signal: AbortSignal): Promise<void> {
   if (services.config.operations.restored) return
   const vm = await findAnyVm(services.database, id)

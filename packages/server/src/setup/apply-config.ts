@@ -53,8 +53,8 @@ const diskPrices: PriceRow[] = [
 ]
 
 /**
- * Writes the configured catalogue to the store, at every start and possibly by several processes at once. Keeps what operators
- * changed by hand and what is in use. Returns the locations of this deployment.
+ * Writes the configured catalogue to the database, at every start and possibly by several processes at once. Keeps what
+ * operators changed by hand and what is in use. Returns the locations of this deployment.
  */
 export function applyConfig(
   database: Database,
@@ -96,7 +96,7 @@ async function writeLocations(
   await fillQuotas(tx, config)
 }
 
-/** `--engine` only affects the demo of an empty store: later starts without a file keep the engine of the first. */
+/** `--engine` only affects the demo of an empty database: later starts without a file keep the engine of the first start. */
 export function effectiveLocations(
   config: Pick<Config, 'locations' | 'engine'>,
   stored: LocationRow[],
@@ -160,7 +160,7 @@ export function offerImages(database: Database, location: string, images: Engine
   })
 }
 
-/** Prices in the file replace stored ones; the demo's prices and the disk prices only fill gaps. */
+/** Prices in the file replace stored ones. The demo's prices and the default disk prices are only set if none is stored. */
 async function applyPrices(tx: Tx, prices: PriceConfig[]): Promise<void> {
   await setPrices(tx, diskPrices, { onlyUnset: true })
   const areExamples = isDeepStrictEqual(prices, DEMO_PRICES)

@@ -26,7 +26,7 @@ export const credentialsPath = (dataDir: string): string => join(dataDir, 'crede
 export async function readCredentials(dataDir: string): Promise<Credentials | null> {
   const path = credentialsPath(dataDir)
   const text = await fs.readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // If the data directory cannot be used either, the part of the start that needs it says why.
+    // If the data directory cannot be used at all, the part of the start that needs it reports why.
     if (['ENOENT', 'ENOTDIR'].includes(error.code ?? '')) return null
     throw new ConfigError(`${path} cannot be read (${error.code})`)
   })

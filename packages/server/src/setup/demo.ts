@@ -33,9 +33,10 @@ const keyName = 'demo'
 const operatorKeyName = 'demo-operator'
 
 /**
- * Creates the demo organization in an empty store, and writes its credentials file. If the demo exists, writes the file again
- * with the URL of this server, unless the server in the file still runs, or this is one of several API processes. The secrets
- * are only in the file: if it is missing, new ones replace them. Returns null if the store was set up without the demo.
+ * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists, writes the file
+ * again with the URL of this server, unless the server in the file still runs, or this is one of several API processes. The
+ * secrets are only in the file: if it is missing, new ones replace them. Returns null if the database was set up without
+ * the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,

@@ -10,7 +10,7 @@ const shape = /^[0-9a-f]{64}$/
 export const lookMs = 1_000
 
 /**
- * The keys of a file, one in each line, the newest first. A rotation changes the file while the process runs, so that each use
+ * The keys of a file, one in each line, the newest first. A rotation changes the file while the process runs, so each use
  * of a key first checks the file if the last check is more than a second old.
  */
 export class SecretKeyFile implements SecretKeys {
@@ -39,7 +39,7 @@ export class SecretKeyFile implements SecretKeys {
     return this.#keys.map(({ id }) => id)
   }
 
-  /** Keeps the known keys if the file cannot be read for a moment. */
+  /** Keeps the known keys if the file is temporarily unreadable. */
   #refresh(): void {
     if (performance.now() - this.#checkedAt < lookMs) return
     this.#checkedAt = performance.now()
@@ -55,14 +55,15 @@ export class SecretKeyFile implements SecretKeys {
 }
 
 export interface SecretKeyLocation {
-  /** The file that the operator names; '' for the one in the data directory. */
+  /** The file that the operator configured; '' for the file in the data directory. */
   secretKeyFile: string
   dataDir: string
 }
 
 /**
- * Loads the master keys from the operator's file, or from the data directory, where a file is made if there is none and the
- * database has no secrets yet. `neededKeyId` is the key of those secrets. Processes that share a database need the same file.
+ * Loads the master keys from the operator's file, or from the data directory, where a file is created if there is none and
+ * the database has no secrets yet. `neededKeyId` is the key of those secrets. Processes that share a database need the same
+ * file.
  */
 export async function loadSecretKey(
   { secretKeyFile, dataDir }: SecretKeyLocation,
@@ -116,7 +117,7 @@ function whenReadable<T>(path: string, read: () => T): T {
   }
 }
 
-/** Uses a link, which fails if another process has made the file, where a rename would replace it. */
+/** Uses a link, which fails if another process has created the file. A rename would replace that file. */
 async function makeSecretKey(path: string): Promise<void> {
   await fs.mkdir(dirname(path), { recursive: true })
   await withTemporaryFile(path, async (temporary) => {

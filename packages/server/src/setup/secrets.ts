@@ -40,7 +40,7 @@ export async function openSecretKey(database: Database, at: SecretKeyLocation): 
 }
 
 /**
- * Makes a new key and encrypts all secrets with it while other processes run: they find the new key in the file, and the
+ * Creates a new key and encrypts all secrets with it while other processes run: they find the new key in the file, and the
  * previous one stays there for secrets that they encrypt at the same moment. It can be repeated after an interruption.
  * Returns the new key's id and how many secrets were encrypted again.
  */

@@ -26,7 +26,7 @@ const minuteOf = (at: unknown): string => `${time(String(at)).slice(0, 16).repla
 
 const sentence = (text: unknown): string => `${String(text ?? '').replace(/\.$/, '')}.`
 
-/** A VM whose disks are on shared storage starts on another host. */
+/** Says how to leave the host. A VM with disks on shared storage can start on another host. */
 const howToLeave = ({ can_move }: Record<string, unknown>): string =>
   can_move
     ? 'Stop and start it to move it to another host.'

@@ -9,7 +9,7 @@ import { time } from '../postgres/time.ts'
 import type { RequestRecordRow } from '../store/capacity/requests.ts'
 import type { ReservationRow } from '../store/capacity/reservations.ts'
 
-/** `mayReadScripts`: scripts may contain secrets, so that callers that only read see their hash. */
+/** `mayReadScripts`: scripts may contain secrets, so callers who can only read see a hash instead. */
 export const capacityRequestView = (row: RequestRecordRow, mayReadScripts: boolean): CapacityRequest => ({
   id: row.id,
   state: row.state,
@@ -53,7 +53,7 @@ function withoutScripts(body: CapacityRequestCreate): CapacityRequestCreate {
   return { ...body, vm }
 }
 
-/** `mayReadPrice`: the price is for admins and operators. */
+/** `mayReadPrice`: only admins and operators see the price. */
 export const reservationView = (row: ReservationRow, mayReadPrice: boolean): Reservation => ({
   id: row.id,
   organization_id: row.organization_id,

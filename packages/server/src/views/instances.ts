@@ -14,7 +14,7 @@ export const instanceTemplateView = (row: InstanceTemplateRow, showsScripts: boo
   ...(showsScripts ? row.body : hideScripts(row.body)),
 })
 
-/** A member that is being deleted has no rank any more, and is not shown. */
+/** A member that is being deleted no longer has a rank, and is not shown. */
 export function instanceGroupView(row: GroupRow): InstanceGroup {
   const members = row.members.filter(({ state }) => state !== 'STATE_DELETING')
   const running = members.filter(({ state }) => state === 'STATE_RUNNING')

@@ -32,7 +32,7 @@ const pauseAfterFailingS = 3 * 86_400
 const quickMs = 1_000
 /** The pause for a receiver that failed. It doubles with each failure, up to the longest. */
 const restS = { first: 5, longest: 300 }
-/** An error response may concern one event only. After this many in a row, it concerns the receiver. */
+/** An error response may concern only one event. After this many in a row, the receiver is considered to be failing. */
 const errorsBeforeRest = 3
 
 /** Delivers events to webhooks at least once, in order for each resource, with retries for a day. Any number of processes can run. */

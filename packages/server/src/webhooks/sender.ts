@@ -22,7 +22,7 @@ export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
 /**
  * Posts to URLs of tenants, who must not reach our network this way. The name is resolved here, its addresses are checked,
- * and the connection goes to a checked address, so a DNS change in between has no effect. Redirects are not followed.
+ * and the connection is made to a checked address, so a DNS change in between has no effect. Redirects are not followed.
  */
 export class WebhookSender {
   readonly #mayReach: (address: string) => boolean

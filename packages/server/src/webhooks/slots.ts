@@ -5,7 +5,7 @@ import type { AtLimit, DueWebhook } from '../store/events/due-webhooks.ts'
 const all = 64
 const ofOrganization = 16
 const ofProject = 4
-/** Limit of a webhook whose receiver is slow, fails, or has not responded yet. */
+/** Limit of a webhook with a receiver that is slow, fails, or has not responded yet. */
 const ofSlowWebhook = 1
 /** Limit of all slow webhooks together; the other slots are for receivers that respond quickly. */
 const ofSlowOnes = 32
@@ -39,7 +39,7 @@ export class WebhookSlots {
     }
   }
 
-  /** Gives slots to the webhooks in their order, and leaves out those that get none. */
+  /** Gives slots to the webhooks in their order, and omits those that get none. */
   share(dueWebhooks: DueWebhook[], isSlow: boolean): Share[] {
     const shares: Share[] = []
     let room = this.room(isSlow)

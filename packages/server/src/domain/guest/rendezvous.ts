@@ -10,7 +10,7 @@ export interface Rendezvous {
 /** VM names may contain underscores, host names may not. */
 const hostNameOf = (name: string) => name.replaceAll('_', '-').replace(/-+$/, '')
 
-/** The variables by which the programs of a group find each other; names and addresses need no quoting in a shell. */
+/** Returns the variables by which the programs of a group find each other. Names and addresses need no quoting in a shell. */
 export function groupEnvironment({ id, name, generation, rank, members }: Rendezvous): string {
   const head = members[0]?.address ?? ''
   const values = {

@@ -14,7 +14,7 @@ export interface Failures {
   address_oldest_seconds_ago: number | null
   email: number
   email_newest_seconds_ago: number | null
-  /** The account has recently signed in from this address. */
+  /** True if the account has recently signed in from this address. */
   is_known_address: boolean
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from '../failure.ts'
 
-/** Runs a few tasks at once while others wait in order. A task that comes when the queue is full is rejected. */
+/** Runs a few tasks at once while others wait in order. A task that arrives when the queue is full is rejected. */
 export class Queue {
   readonly #mostWaiting: number
   readonly #waiting: (() => void)[] = []

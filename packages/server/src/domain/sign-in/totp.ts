@@ -14,7 +14,7 @@ export const newTotpSecret = (): string => new Secret({ size: 20 }).base32
 
 export const totpUri = (secret: string, email: string): string => totpOf(secret, email).toString()
 
-/** Returns the time step that the code belongs to, or null for a wrong one. */
+/** Returns the time step that the code belongs to, or null for a wrong code. */
 export function totpStep(secret: string, code: string, now: Date): number | null {
   if (!/^[0-9]{6}$/.test(code)) return null
   const delta = totpOf(secret).validate({ token: code, timestamp: now.getTime(), window: stepsOff })
