@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { UsageError } from './errors/cli-error.ts'
 
-/** What one run of the command line reads and writes: the process's own, or those of a test. */
+/** The streams and environment that one run of the CLI uses: those of the process, or a test's replacements. */
 export interface Io {
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: OutputStream
@@ -17,7 +17,7 @@ export interface Io {
 
 export type OutputStream = Writable & { isTTY?: boolean; columns?: number }
 
-/** Returns how many columns fit; undefined where it is no terminal. */
+/** Returns the width in columns, or undefined if the stream is not a terminal. */
 export const widthOf = ({ isTTY, columns }: OutputStream): number | undefined => (isTTY ? columns : undefined)
 
 export const homeOf = (env: NodeJS.ProcessEnv): string => env.HOME || homedir()

@@ -3,7 +3,7 @@ import { runProgram } from './program.ts'
 
 const { stdin, stdout, stderr, env } = process
 
-// A reader that has seen enough (`| head`) is no error.
+// It is not an error if a reader such as `| head` stops reading.
 stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.done)
   throw error

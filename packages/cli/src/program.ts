@@ -10,7 +10,7 @@ import { type Io, widthOf } from './io.ts'
 import { reportFailure } from './output/report.ts'
 import { version } from './version.ts'
 
-/** The width of help where it does not go to a terminal. */
+/** The width of the help text if the output is not a terminal. */
 const plainWidth = 80
 
 /** Runs the command that was typed. */
@@ -104,7 +104,7 @@ function toOption(spec: OptionSpec): Option {
   return option
 }
 
-/** Returns the noun that was typed: the first known word that is no value of a global option. */
+/** Returns the noun that was typed: the first known word that is not the value of a global option. */
 function firstNoun(words: string[]): string | undefined {
   const takesValue = (word: string | undefined) =>
     globalOptions.some(({ flags }) => flags.includes('<') && flags.split(/[ ,]+/).includes(word ?? ''))
@@ -137,7 +137,8 @@ async function parseAndRun(words: string[], io: Io): Promise<number> {
   const program = await buildProgram(words, async (spec, flags, input) => {
     exitCode = await runCommand(new Cli(flags, io), spec, input)
   })
-  // We print commander's errors in our own form, except the help of a noun that lacks its verb.
+  // Collects what commander prints to standard error. It is written only as help for a command group without a subcommand;
+  // // `usageErrorOf` rewrites other errors.
   let help = ''
   forEachCommand(program, (node) => {
     node.configureOutput({
@@ -163,7 +164,9 @@ async function parseAndRun(words: string[], io: Io): Promise<number> {
   }
 }
 
-/** Runs a command and returns its exit code; an error of the service is put into words of the command line. */
+/**
+ * Runs a command and returns its exit code. Names of request fields in an error are replaced by the options that set them.
+ */
 async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<number> {
   try {
     await spec.run(cli, input as never)
@@ -177,7 +180,7 @@ async function runCommand(cli: Cli, spec: AnyCommand, input: object): Promise<nu
   }
 }
 
-/** Commander's errors, as sentences; its suggestion is a hint like every other. */
+/** Converts an error of commander to a full sentence, with its suggestion as a hint. */
 function usageErrorOf(error: CommanderError): UsageError {
   const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
   const suggestion = rest

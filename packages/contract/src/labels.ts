@@ -6,7 +6,7 @@ const valueForm = new RegExp(labelValuePattern)
 export const isLabelKey = (text: string): boolean => keyForm.test(text)
 export const isLabelValue = (text: string): boolean => valueForm.test(text)
 
-/** The conditions of a selector. An empty list is no condition. */
+/** The conditions of a selector. An empty list adds no condition. */
 export interface LabelSelector {
   /** The labels contain all of these pairs. */
   pairs: Record<string, string>[]
@@ -30,7 +30,7 @@ export function parseLabelSelector(text: string): LabelSelector | null {
   return selector
 }
 
-/** Matches labels in the same way as the lists of the service. */
+/** Matches labels in the same way as the service does when it filters a list. */
 export function isSelected(labels: Record<string, string>, selector: LabelSelector): boolean {
   const has = (pair: Record<string, string>) =>
     Object.entries(pair).every(([key, value]) => labels[key] === value)

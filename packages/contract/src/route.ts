@@ -23,7 +23,7 @@ interface RouteEntry {
   query?: TObject
   body?: TSchema
   answer: TSchema
-  /** Error codes besides those that every route can return. */
+  /** Error codes in addition to those that every route can return. */
   errors?: ErrorCode[]
   /** Refused while the payment method is removed or declined. */
   costsMoney?: true
@@ -33,11 +33,11 @@ interface RouteEntry {
   isDestructive?: true
   /** A POST that only computes. */
   changesNothing?: true
-  /** An operator's read whose response names no tenant: the parameter that names the tenant whose resources it shows. */
+  /** For an operator's read that names no tenant in its response: the parameter that identifies the tenant. */
   tenantIn?: 'organization_id' | 'project_id'
-  /** A list by which the service itself is run. Clients poll it, so these reads are not recorded. */
+  /** A list about the fleet itself. Clients poll it, so these reads are not recorded. */
   isInventory?: true
-  /** The handler opens its transactions itself, and no Idempotency-Key is remembered. */
+  /** The handler opens its transactions itself, and no Idempotency-Key is stored. */
   opensTransactions?: true
   /** Concurrent requests share a transaction. */
   isBatched?: true

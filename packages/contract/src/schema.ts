@@ -28,7 +28,7 @@ export function record<P extends TProperties>(
   return named(name, Type.Object(properties, { ...options }))
 }
 
-/** A request body. Unknown fields are refused. */
+/** A request body. Unknown fields are rejected. */
 export function body<P extends TProperties>(
   name: string,
   properties: P,

@@ -35,7 +35,7 @@ class Parts {
     return Array.from(this.next(what), (byte) => String.fromCharCode(byte)).join('')
   }
 
-  /** Reads a positive number in its shortest form: a leading zero byte only where the next bit would be read as a sign. */
+  /** Reads a positive number in its shortest form: a leading zero byte only if the next bit would be read as a sign. */
   positive(what: string): { bytes: Uint8Array; bits: number } {
     const bytes = this.next(what)
     const [first = 0, second = 0] = bytes

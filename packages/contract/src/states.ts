@@ -97,7 +97,7 @@ export type OperationType = (typeof operationTypes)[number]
 
 export const groupStates = ['HEALTHY', 'UPDATING', 'UNHEALTHY', 'DELETING'] as const
 export type GroupState = (typeof groupStates)[number]
-/** What happens to a group whose member is lost with its host. */
+/** What happens to a group if a member is lost with its host. */
 export const memberLossPolicies = ['none', 'replace'] as const
 export type MemberLossPolicy = (typeof memberLossPolicies)[number]
 export const maxGroupMembers = 64

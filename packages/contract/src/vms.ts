@@ -62,7 +62,7 @@ const ReservationSpecification = Type.Union(
   },
 )
 
-/** What a VM can be made of, besides its name; templates and groups have the same members. */
+/** The fields of a VM request other than the name. Templates and groups have the same fields. */
 export const vmMembers = {
   type: Type.Optional(
     Type.Enum(vmTypeNames, {

@@ -4,7 +4,7 @@ import { ApiError } from './errors.ts'
 import { routePaths } from './route-paths.ts'
 import type { CallOptions, RequestParts, Transport } from './transport.ts'
 
-/** Fields with the value undefined are left out, so that callers can pass optional values unchanged. */
+/** Fields with the value undefined are omitted, so that callers can pass optional values unchanged. */
 export type OrUndefined<T> = { [K in keyof T]: undefined extends T[K] ? T[K] | undefined : T[K] }
 type Part<Key extends string, T> = [T] extends [undefined]
   ? { [K in Key]?: undefined }
@@ -13,7 +13,7 @@ type Part<Key extends string, T> = [T] extends [undefined]
     : { [K in Key]: OrUndefined<T> }
 type Params<Id extends RouteId> = keyof RouteParams<Id> extends never ? undefined : RouteParams<Id>
 
-/** `{params, query, body}`, as far as the route has them, and the options of every call. */
+/** `{params, query, body}`, each if the route has it, and the options of every call. */
 export type CallInput<Id extends RouteId> = Part<'params', Params<Id>> &
   Part<'query', RouteQuery<Id>> &
   Part<'body', RouteBody<Id>> &

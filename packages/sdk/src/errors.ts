@@ -43,13 +43,13 @@ export class ApiError extends Error {
   /** Field errors of an `invalid_argument`. */
   readonly details: { field: string; message: string }[]
   /**
-   * The request may have taken effect: the service lost its database during the commit. Calls repeat the request with its
-   * idempotency key by themselves; if it still fails, call again with the same `idempotencyKey`.
+   * True if the request may have taken effect: the service lost its database during the commit. Calls repeat the request
+   * with its idempotency key by themselves; if it still fails, call again with the same `idempotencyKey`.
    */
   readonly isOutcomeUnknown: boolean
   /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
-  /** The password is correct, but the code of the second factor is missing. */
+  /** True if the password is correct, but the code of the second factor is missing. */
   readonly needsTotp: boolean
   /** How long to wait before a retry, if the service specified it. */
   readonly retryAfterMs: number | undefined

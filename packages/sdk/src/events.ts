@@ -56,7 +56,7 @@ export async function* eventStream(
   }
 }
 
-/** The service or this client refused the request, so a retry would fail again. */
+/** Returns whether the service or this client rejected the request, so that a retry would fail again. */
 const isFinal = ({ code, status }: ApiError) => code === 'invalid_argument' || (status >= 400 && status < 500)
 
 async function latestPosition(transport: Transport, project_id: string, signal: AbortSignal | undefined) {
@@ -76,7 +76,7 @@ interface StreamRequest {
   position: number | undefined
   signal: AbortSignal | undefined
   onConnect: (() => void) | undefined
-  /** Receives the starting position that the service reports. A project without events has no other. */
+  /** Receives the starting position that the service reports, which is the only one of a project without events. */
   onPosition: (position: number) => void
 }
 

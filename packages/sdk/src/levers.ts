@@ -37,13 +37,13 @@ export interface Levers {
   vms: { crash(vm_id: string): Promise<void> }
   /** Sets the state of an organization's payment method. */
   payments: { set(payments: Body<'paymentsSet'>): Promise<DevResponse<'paymentsSet'>> }
-  /** Deletes everything but the demo and its credentials, ends all faults, and sets the clock to the real time. */
+  /** Deletes everything except the demo and its credentials, ends all faults, and sets the clock to the real time. */
   reset(): Promise<DevClock>
   /** The last 1,000 requests to the service, or those after a position, without credentials and secrets. */
   requests(query?: OrUndefined<DevQuery<'requestList'>>): Promise<DevRequest[]>
 }
 
-/** The compiler compares each entry with the contract, whose schemas are too large for a client. */
+/** The compiler compares each entry with the contract. The contract is not imported, because its schemas are too large. */
 const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['path']}` } = {
   clockGet: 'GET /_dev/clock',
   clockSet: 'PUT /_dev/clock',

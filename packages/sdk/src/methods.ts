@@ -18,7 +18,7 @@ type QueryPart<Id extends RouteId> = [RouteQuery<Id>] extends [undefined]
   ? unknown
   : OrUndefined<RouteQuery<Id>>
 
-/** The path parameters, except those that the client already knows, together with the query parameters. */
+/** The path parameters, except those that are bound to the client, together with the query parameters. */
 export type Target<Id extends RouteId, Bound extends string = never> = Omit<RouteParams<Id>, Bound> &
   QueryPart<Id>
 

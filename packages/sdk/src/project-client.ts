@@ -6,7 +6,7 @@ import type { ListId, ListItem } from './pages.ts'
 import type { CallOptions, Transport } from './transport.ts'
 import type { Finished, WaitOptions } from './wait.ts'
 
-/** Routes whose path contains a project id. */
+/** Routes with a project id in the path. */
 type ProjectRouteId = { [Id in RouteId]: 'project_id' extends keyof RouteParams<Id> ? Id : never }[RouteId]
 type ProjectListId = ProjectRouteId & ListId
 type ListFilter<Id extends ProjectListId> = Omit<Target<Id, 'project_id'>, 'page_token'>

@@ -19,7 +19,7 @@ export type {
 export type { Levers } from './levers.ts'
 
 export interface ServiceOptions {
-  /** The server's program and its first arguments. By default the `slipway-server` of the package `@slipway/server`. */
+  /** The server program and its first arguments. The default is `slipway-server` of the package `@slipway/server`. */
   command?: string[]
   /** The text of its `slipway.toml`, for a fleet other than the one of the demo. */
   config?: string
@@ -52,12 +52,12 @@ export interface LocalService {
   /** The same client, bound to the project. */
   project: ProjectClient
   levers: Levers
-  /** Ends the service and removes its data. Both happen without this call, too, when the process ends. */
+  /** Stops the service and removes its data. Both also happen without this call when the process ends. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a service on a free port with `--dev` and data of its own. Its VMs boot at once; `levers.transitions.set` changes
+ * Starts a service on a free port with `--dev` and its own data. Its VMs boot at once; `levers.transitions.set` changes
  * that.
  *
  * @example
@@ -73,7 +73,7 @@ export interface LocalService {
 export async function startService(options: ServiceOptions = {}): Promise<LocalService> {
   const { command = serverCommand(), config = '', timeoutMs = 60_000 } = options
   const directory = mkdtempSync(join(tmpdir(), 'slipway-local-'))
-  // The server of root runs PostgreSQL as another user, which must reach its part of the data.
+  // A server that runs as root runs PostgreSQL as another user, which must reach its part of the data.
   chmodSync(directory, 0o711)
   const configFile = join(directory, 'slipway.toml')
   writeFileSync(configFile, config)
@@ -125,15 +125,15 @@ const environment = (): NodeJS.ProcessEnv => ({
   SLIPWAY_LOG_LEVEL: 'warn',
 })
 
-/** It waits for the end of its standard input, ends the process $1, and removes the directory $2. */
+/** Waits for the end of its standard input, ends the process $1, and removes the directory $2. */
 const keeperScript = `cat > /dev/null
 kill "$1" 2> /dev/null
 for i in $(seq 150); do kill -0 "$1" 2> /dev/null || break; sleep 0.1; done
 rm -rf "$2"`
 
 /**
- * Starts a shell that cleans up after the server. The system closes the shell's standard input when this process ends, however
- * that happens. Returns the function that does the same now.
+ * Starts a shell that cleans up after the server. The system closes the shell's standard input when this process ends, even
+ * after a crash. Returns the function that does the same now.
  */
 function stopWithThisProcess(server: ChildProcess, directory: string): () => Promise<void> {
   const keeper = spawn('sh', ['-c', keeperScript, 'sh', String(server.pid), directory], {
@@ -166,13 +166,13 @@ async function untilReady(server: ChildProcess, timeoutMs: number): Promise<void
     })
   } finally {
     clearTimeout(timer)
-    // From now on the output is read and dropped, so that its pipe never fills up.
+    // From now on the output is read and discarded, so that its pipe never fills up.
     for (const stream of [server.stdout!, server.stderr!]) stream.removeAllListeners('data').resume()
     letProcessEnd(server)
   }
 }
 
-/** A program with nothing else to do ends, although its service still runs. */
+/** Lets a program that has nothing else to do end, although its service is still running. */
 function letProcessEnd(child: ChildProcess): void {
   child.unref()
   for (const stream of child.stdio) if (stream instanceof Socket) stream.unref()

@@ -33,7 +33,10 @@ export interface CallOptions {
 export interface RequestParts extends CallOptions {
   method: string
   path: string
-  /** A call without an Idempotency-Key, such as those about tokens. It is repeated only if the service did not start it. */
+  /**
+   * True for a call without an Idempotency-Key, such as a call about tokens. It is repeated only if the service did not
+   * start it.
+   */
   isSession: boolean
   body?: unknown
   headers?: Record<string, string>

@@ -16,7 +16,7 @@ const rights: Record<string, string> = {
 /** Returns a role with what it allows. */
 export const roleText = (role: string): string => (rights[role] ? `${role}: ${rights[role]}` : role || '-')
 
-/** Returns the name of a caller; a key is known by the beginning of its secret. */
+/** Returns the name of a caller. A key is identified by the beginning of its secret. */
 export const callerText = ({ kind, email, id }: Caller, key: string): string =>
   `${kind.replace('_', ' ')} ${email || prefixOf(key) || id}`
 

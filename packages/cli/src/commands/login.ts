@@ -58,7 +58,7 @@ export const login = command<LoginInput>({
   },
 })
 
-/** Says who commands call as from now on, one line for each stored credential. */
+/** Returns lines about the identity that commands now use, one for each stored credential. */
 async function identityLines({ api_url, ...context }: Context): Promise<string[]> {
   const callerOf = async (token: string) => (await clientOf(api_url, token).rootGet()).caller
   const { access_key, operator_key, session, project_name } = context
@@ -78,7 +78,7 @@ async function identityLines({ api_url, ...context }: Context): Promise<string[]
   return lines
 }
 
-/** Keeps the name of the project beside its id, so that lists of contexts can show it. */
+/** Stores the name of the project with its id, so that lists of contexts can show it. */
 async function withProjectName(context: Context): Promise<Context> {
   const token = context.access_key ?? context.session?.accessToken
   if (!isUuid(context.project) || !token) return context

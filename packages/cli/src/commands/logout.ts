@@ -17,7 +17,7 @@ export const logout = command<{ name?: string }>({
     if (!context) throw new NotFound(name ? `Unknown context ${name}.` : 'You are not logged in.')
     if (context.session) {
       const client = clientOf(context.api_url, '')
-      // Logging out works even when the service cannot be reached.
+      // Logging out works even if the service cannot be reached.
       await client.authRevoke({ refresh_token: context.session.refreshToken }).catch(() => undefined)
     }
     changeContext(cli.env, name, () => undefined)

@@ -8,7 +8,7 @@ import { networks } from './network/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { vms } from './vm/resource.ts'
 
-/** What events and operations are mostly about. */
+/** The kinds of resources that most events and operations are about. */
 const kinds = [vms, groups, disks, firewallRules, networks, subnets]
 
 async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: string }[]> {
@@ -20,13 +20,13 @@ async function namedThings(cli: Cli): Promise<{ id: string; name: string; hint: 
   return lists.flat()
 }
 
-/** Returns the names of the project's things by their ids, for people to read; programs get the ids alone. */
+/** Returns the names of the project's resources by their ids, for people. Programs get only the ids. */
 export async function namesById(cli: Cli): Promise<Map<string, string>> {
   if (cli.format.kind !== 'table') return new Map()
   return new Map((await namedThings(cli)).map(({ id, name }) => [id, name]))
 }
 
-/** Returns the id of the VM, disk, rule, network or subnet that a person names. */
+/** Returns the id of the VM, disk, rule, network or subnet with this name. */
 export async function idOfAny(cli: Cli, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
   return resolveAmong('thing', wanted, await namedThings(cli), (thing) => thing).id

@@ -21,7 +21,7 @@ import { templates } from './template/resource.ts'
 import { vms } from './vm/resource.ts'
 import { webhooks } from './webhook/resource.ts'
 
-/** Completion and the tools for agents find a thing of any noun by its name. */
+/** Completion and the tools for agents use this to find a resource of any kind by its name. */
 export const resources: Record<ResourceNoun, Resolvable<object>> = {
   vm: vms,
   template: templates,

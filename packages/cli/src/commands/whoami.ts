@@ -26,7 +26,7 @@ export const whoami = command({
       ['Service', `${settings.apiUrl} (${version}, API ${api_version})`],
       ['Caller', `${callerText(caller, key)}, from ${source}`],
       ['Role', roleText(caller.is_operator ? 'operator' : caller.role || role || '')],
-      // The id alone where the caller cannot read it.
+      // Only the id if the caller cannot read the project.
       ['Project', project ? `${project.name} (${project_id})` : project_id || '-'],
       ...(operator
         ? ([
@@ -39,20 +39,20 @@ export const whoami = command({
   },
 })
 
-/** Returns who `slipway admin` calls as, where that is a key of its own. */
+/** Returns the caller of `slipway admin`, if a separate operator key is set. */
 async function otherOperator({ settings }: Cli): Promise<Caller | undefined> {
   if (!settings.operatorKey || settings.operatorKey === settings.accessKey) return undefined
   return (await clientOf(settings.apiUrl, settings.operatorKey).rootGet()).caller
 }
 
-/** Says where a credential was found, in the order in which the settings look for it. */
+/** Returns the source of a credential, in the order in which the settings search for it. */
 function sourceOf({ flags, env, settings }: Cli, variable: string): string {
   if (flags.accessKey) return '--access-key'
   if (env[variable]) return variable
   return settings.contextName ? `context ${settings.contextName}` : '.slipway/credentials.json'
 }
 
-/** Reads the project that commands are about. */
+/** Reads the project that commands use. */
 const readProject = async (cli: Cli, project_id: string): Promise<Project | undefined> =>
   isUuid(project_id) ? await cli.client.projectGet({ project_id }).catch(() => undefined) : undefined
 

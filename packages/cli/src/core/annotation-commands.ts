@@ -6,14 +6,14 @@ import { type Labels, labelsText, parseLabels } from './labels.ts'
 import { follow } from './progress.ts'
 import { idOf, type Resource, refArgument } from './resource.ts'
 
-/** What can be changed of a thing without touching the thing itself. */
+/** The fields of a resource that can be changed without changing the resource on its host. */
 interface Change {
   name?: string
   labels?: Labels
   deletion_protection?: boolean
 }
 
-/** How a noun's things are read and changed; some changes are operations, which have ended already. */
+/** How resources of a noun are read and changed. Some changes are operations, which have already ended. */
 interface Annotated<T extends object> extends Changeable<T, Change> {
   get(cli: Cli, id: string): Promise<{ labels: Labels }>
 }

@@ -57,7 +57,7 @@ export async function askYes(cli: Cli, message: string, initial = false): Promis
   return unlessCancelled(await confirm({ message, ...streamsOf(cli), initialValue: initial }))
 }
 
-/** Asks before something is lost. Without a terminal only `--yes` confirms. */
+/** Asks before data is lost. Without a terminal, only `--yes` confirms. */
 export async function confirmLoss(cli: Cli, question: string, isSure: boolean | undefined): Promise<void> {
   if (isSure) return
   if (!cli.isInteractive) throw new UsageError('This command asks for confirmation. Add --yes.')

@@ -19,9 +19,9 @@ export class Cli implements Output {
   readonly format: OutputFormat
   readonly colors: Palette
   readonly noteColors: Palette
-  /** A person is there to answer questions. */
+  /** True if a person can answer questions. */
   readonly isInteractive: boolean
-  /** What the process ends with if nothing is thrown. */
+  /** The exit code of the process if nothing is thrown. */
   exitCode: number = exitCodes.done
   private chosen: Settings | undefined
   private projectId: Promise<string> | undefined
@@ -48,7 +48,7 @@ export class Cli implements Output {
     return clientOf(this.settings.apiUrl, this.credential())
   }
 
-  /** Returns a client for the operator's side: with the operator key if there is one, else with the login. */
+  /** Returns a client for operator routes: with the operator key if there is one, otherwise with the login. */
   get operator(): Client {
     return clientOf(this.settings.apiUrl, this.settings.operatorKey || this.credential())
   }
@@ -66,7 +66,7 @@ export class Cli implements Output {
     ])
   }
 
-  /** Returns the id of the project that the command is about. */
+  /** Returns the id of the project that the command uses. */
   project(): Promise<string> {
     this.projectId ??= this.findProject()
     return this.projectId
@@ -88,7 +88,7 @@ export class Cli implements Output {
     )
   }
 
-  /** Returns the id of the named organization, or of the project's. */
+  /** Returns the id of the named organization, or of the project's organization. */
   async organization(wanted?: string): Promise<string> {
     if (isUuid(wanted)) return wanted
     const organizations = await this.client.organizationList()
@@ -97,18 +97,18 @@ export class Cli implements Output {
     return (await this.client.projectGet({ project_id: await this.project() })).organization_id
   }
 
-  /** Prints something for people beside the result; nothing is printed when stderr is no terminal. */
+  /** Prints a note for people in addition to the result. Nothing is printed if stderr is not a terminal. */
   note(text: string): void {
     if (this.io.stderr.isTTY) this.say(text)
   }
 
-  /** Prints what a log should have as well: on stderr, terminal or not. */
+  /** Prints a line that logs should contain too: on stderr, even if it is not a terminal. */
   say(text: string): void {
     if (!this.flags.quiet) this.io.stderr.write(`${laidOut(text)}\n`)
   }
 }
 
-/** An empty variable counts as unset: scripts and CI systems clear them so. */
+/** An empty variable counts as unset, because scripts and CI systems clear variables in this way. */
 const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(env).filter(([name, value]) => !(name.startsWith('SLIPWAY_') && value === '')),

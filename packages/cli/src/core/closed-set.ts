@@ -1,10 +1,10 @@
 import { nearWords } from '@slipway/contract/near-words'
 import { UsageError } from '../errors/cli-error.ts'
 
-/** Longer lists are cut down to what is of the same kind as the wrong word. */
+/** In a longer list, only words of the same kind as the wrong word are shown. */
 const longestList = 40
 
-/** Returns the word as the set spells it, or says which words there are. */
+/** Returns the word as the set spells it, or throws an error that lists the supported words. */
 export function knownWord(flag: string, given: string, known: readonly string[]): string {
   const found = known.find((word) => word.toLowerCase() === given.toLowerCase())
   if (found) return found

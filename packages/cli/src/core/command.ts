@@ -1,6 +1,6 @@
 import type { Cli } from './cli.ts'
 
-/** A noun whose things have names that completion can list. */
+/** A kind of resource with names that completion can list. */
 export type ResourceNoun =
   | 'vm'
   | 'template'
@@ -23,13 +23,13 @@ export type ResourceNoun =
   | 'host'
   | 'user'
 
-/** What completion offers for an argument or an option: the names of a noun's things, or fixed words. */
+/** What completion offers for an argument or an option: names of resources, or fixed words. */
 export type Completion = ResourceNoun | 'context' | 'file' | readonly string[]
 
 export interface ArgumentSpec {
   /** `<vm>` is required, `[name]` is not, `<words...>` takes all that follow. */
   syntax: string
-  /** This is what the command calls it, if not by the name in `syntax`. */
+  /** The name in the command's input, if it differs from the name in `syntax`. */
   key?: string
   description: string
   complete?: Completion
@@ -40,18 +40,18 @@ export interface OptionSpec {
   description: string
   complete?: Completion
   required?: boolean
-  /** A closed set: any other word is refused before the command runs. */
+  /** A closed set: any other word is rejected before the command runs. */
   values?: readonly string[]
-  /** What completion offers beside the names of things. */
+  /** What completion offers in addition to the names of resources. */
   also?: readonly string[]
-  /** What completion offers after a colon behind the value. */
+  /** What completion offers after a value and a colon. */
   afterColon?: readonly string[]
   /** Several values may be given with commas; the command gets an array. */
   isList?: boolean
   /** The option may be given several times; the command gets an array. */
   repeats?: boolean
   default?: string
-  /** It turns the text into what the command wants, or throws a UsageError. */
+  /** Converts the text to the value that the command needs, or throws a UsageError. */
   parse?: (text: string) => unknown
 }
 
@@ -78,12 +78,12 @@ export interface GroupSpec {
 
 export type AnyCommand = CommandSpec<never>
 
-/** Checks a command against the type of its input, and then forgets that type. */
+/** Checks a command against the type of its input, and returns it without that type. */
 export const command = <Input extends object>(spec: CommandSpec<Input>): AnyCommand => spec
 
 export type CommandNode = AnyCommand | GroupSpec
 
-/** The first word of each command line; what belongs to a word is loaded when it is typed. */
+/** The first word of each command line. The code for a word is loaded when the word is typed. */
 export type CommandTree = Record<string, () => Promise<CommandNode>>
 
 export const isGroup = (node: CommandNode): node is GroupSpec => 'commands' in node
@@ -91,7 +91,7 @@ export const isGroup = (node: CommandNode): node is GroupSpec => 'commands' in n
 /** Verbs that people know from other command lines. */
 export const aliases: Record<string, string> = { list: 'ls', show: 'get', delete: 'rm', log: 'logs' }
 
-/** Describes and closes the set of a value that must be one of a few words. */
+/** Returns the description and the closed set of a value that must be one of a few words. */
 export const oneOf = (words: readonly string[]): { description: string; values: readonly string[] } => ({
   description: words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`,
   values: words,

@@ -7,7 +7,7 @@ import { homeOf } from '../io.ts'
 /** One service and how to log in to it. */
 export interface Context {
   api_url: string
-  /** The id or name of the project that commands are about. */
+  /** The id or name of the project that commands use. */
   project?: string
   /** For people to read. */
   project_name?: string

@@ -3,7 +3,7 @@ import { CliError } from '../errors/cli-error.ts'
 import { exitCodeOf, hintsOf } from '../errors/explain.ts'
 import type { AnyCommand } from './command.ts'
 
-/** What the service says of a field of the request, said of the option that filled it. */
+/** Replaces the names of request fields in an error of the service by the options that set them. */
 export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
   if (!(error instanceof ApiError) || error.details.length === 0) return error
   const [first = '', ...others] = error.details.map(({ field, message }) =>
@@ -14,7 +14,7 @@ export function inWordsOf(spec: AnyCommand, error: unknown): unknown {
 
 const ended = (text: string) => (/[.?!]$/.test(text) ? text : `${text}.`)
 
-/** `/vm/ssh_public_key` is `--ssh-key` where there is such an option, and else the last name in the field. */
+/** Returns `--ssh-key` for `/vm/ssh_public_key` if there is such an option, otherwise the last name in the field. */
 function wordsOf({ options = [] }: AnyCommand, field: string): string {
   const name =
     field

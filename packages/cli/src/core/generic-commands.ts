@@ -5,7 +5,7 @@ import { type AnyCommand, command, type OptionSpec } from './command.ts'
 import { follow, type WaitFlags, waitOptions } from './progress.ts'
 import { idOf, type Listable, type Resource, refArgument } from './resource.ts'
 
-/** Returns a whole command line for the examples; `group` is the words in front of the noun. */
+/** Returns a whole command line for the examples. `group` contains the words before the noun. */
 const line = (resource: { noun: string }, group: string, rest: string) =>
   `slipway ${group ? `${group} ` : ''}${resource.noun} ${rest}`
 
@@ -56,11 +56,11 @@ export function showCommand<T extends object>(
 }
 
 interface Deletion {
-  /** The operation of a deletion that goes on in the background; undefined for one that is done at once. */
+  /** The operation of a deletion that continues in the background; undefined for a deletion that is complete. */
   operation?: Parameters<typeof follow>[2]
 }
 
-/** Deletes what is named, one or several, after asking unless `--yes` is given. */
+/** Deletes one or several named resources, after a question unless `--yes` is given. */
 export function deleteCommand<T extends object, Input extends object = object>(
   resource: Resource<T>,
   remove: (cli: Cli, id: string, input: Input) => Promise<Deletion>,

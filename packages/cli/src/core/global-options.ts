@@ -1,6 +1,6 @@
 import type { OptionSpec } from './command.ts'
 
-/** Every command takes these. */
+/** The options that every command accepts. */
 export const globalOptions: OptionSpec[] = [
   {
     flags: '-o, --output <form>',

@@ -4,11 +4,11 @@ import { NotFound, UsageError } from '../errors/cli-error.ts'
 export interface Named {
   id: string
   name: string
-  /** It tells things of one name apart. */
+  /** Distinguishes resources with the same name. */
   hint?: string
 }
 
-/** Finds the one thing that a person means by a name or an id. */
+/** Finds the only resource with this name or id. */
 export function resolveAmong<T>(
   title: string,
   wanted: string,

@@ -6,10 +6,10 @@ import type { Cli } from './cli.ts'
 
 const suspicious = new Set(['not_found', 'method_not_allowed', 'unexpected_answer', 'invalid_argument'])
 
-/** A server older than this command line may not know what was asked for: then the error says so. */
+/** A server that is older than this CLI may not support the request. If so, the error says that. */
 export async function explainIfOld(cli: Cli, error: unknown): Promise<unknown> {
   if (!(error instanceof ApiError) || !suspicious.has(error.code) || error.status === 0) return error
-  // The operator's client, because there may be no other key than the operator's.
+  // Uses the operator's client, because the operator key may be the only key.
   const root = await cli.operator.rootGet({}, { timeoutMs: 3000 }).catch(() => undefined)
   if (typeof root?.version !== 'string') return error
   if (root.api_version !== 'v0.1') {

@@ -33,7 +33,7 @@ export const parseList = (text: string): string[] =>
     .map((part) => part.trim())
     .filter((part) => part !== '')
 
-/** Returns what turns the text of an option into what its command wants. */
+/** Returns the function that converts the text of an option to the value that its command needs. */
 export function valueParser({ flags, values, isList, parse }: OptionSpec): (text: string) => unknown {
   const flag = /--?[\w-]+(?=[ [<]*[[<])/.exec(flags)?.[0] ?? flags
   const one = (text: string) => {

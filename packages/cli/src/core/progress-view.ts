@@ -10,7 +10,10 @@ interface ProgressView {
 
 type Outcome = 'done' | 'failed' | 'goes on'
 
-/** A drawing for a terminal, lines for a log; nothing beside JSON, whose errors a program reads from stderr. */
+/**
+ * Draws on a terminal and writes lines to a log. With JSON output it shows nothing, because programs read errors from
+ * stderr.
+ */
 export function progressView(cli: Cli, title: string): ProgressView | undefined {
   if (cli.flags.quiet) return undefined
   if (cli.io.stderr.isTTY) return new StepView(cli, title)
@@ -41,7 +44,7 @@ class StepLines implements ProgressView {
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 
-/** Draws a title with a spinner and the steps below it, each time over the drawing before. */
+/** Draws a title with a spinner and the steps below it, each time over the previous drawing. */
 class StepView implements ProgressView {
   private readonly cli: Cli
   private readonly title: string

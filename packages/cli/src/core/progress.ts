@@ -59,7 +59,7 @@ export async function follow<Result>(
 
 const nouns = { vm: 'vm', disk: 'disk', firewall_rule: 'firewall', instance_group: 'group' } as const
 
-/** Ctrl-C ends only the waiting; say so. */
+/** Ctrl-C ends only the wait, not the operation. The message says so. */
 class WorkGoesOn extends CliError {
   constructor(title: string, { operation_id, metadata }: Operation) {
     super('interrupted', `${title} goes on without you.`, exitCodes.interrupted, [

@@ -6,16 +6,16 @@ import type { Cli } from './cli.ts'
 import type { ArgumentSpec, ResourceNoun } from './command.ts'
 import { type Named, resolveAmong } from './names.ts'
 
-/** A kind of thing that has names. */
+/** A kind of resource that has names. */
 export interface Resolvable<T> {
   /** This is what a sentence calls one of them: `firewall rule`. */
   title: string
-  /** With a name, the service may return only what has it. */
+  /** With `names`, the service may return only resources with these names. */
   list(cli: Cli, filter?: { names?: string; label_selector?: string | undefined }): Promise<T[]>
   named(thing: T): Named
 }
 
-/** Returns the id of what a person names. An id is taken as it is; a name costs one request. */
+/** Returns the id of the resource with this name or id. A name needs one request. */
 export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Promise<string> {
   if (isUuid(wanted)) return wanted
   const matches = await kind.list(cli, { names: wanted })
@@ -25,7 +25,7 @@ export async function idOf<T>(cli: Cli, kind: Resolvable<T>, wanted: string): Pr
   return resolveAmong(kind.title, wanted, await kind.list(cli), kind.named).id
 }
 
-/** What the generic `list` knows of a noun. */
+/** What the generic `list` command needs to know about a noun. */
 export interface Listable<T extends object> {
   noun: string
   /** This is what a sentence calls one of them: `firewall rule`. */
@@ -36,7 +36,7 @@ export interface Listable<T extends object> {
   list(cli: Cli): Promise<T[]>
 }
 
-/** What all generic verbs know of a noun. */
+/** What the generic commands need to know about a noun. */
 export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   noun: ResourceNoun
   /** The name that examples use. */
@@ -45,7 +45,7 @@ export interface Resource<T extends object> extends Listable<T>, Resolvable<T> {
   fields?: (thing: T) => [label: string, value: string][]
 }
 
-/** The name of a thing that has an id and a name of its own. */
+/** Returns the names of a resource that has an id and a name. */
 export const ownName = (thing: { id: string; name: string }): Named => thing
 
 export const idColumn = { name: 'id', value: (thing: { id: string }) => thing.id, isExtra: true } as const
@@ -57,7 +57,7 @@ export const ageColumn = {
   spare: 1,
 } as const
 
-/** Describes the argument that names one thing of a noun. */
+/** Returns the argument that names one resource. */
 export function refArgument<T extends object>(resource: Resource<T>): ArgumentSpec {
   return {
     syntax: `<${resource.noun}>`,

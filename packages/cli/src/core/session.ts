@@ -11,7 +11,7 @@ export function storedSession(settings: Settings, env: NodeJS.ProcessEnv): Token
   const store = (session: SessionTokens) =>
     changeContext(env, contextName, (context) => context && { ...context, session })
   return async (rejected) => {
-    // Another process may have refreshed meanwhile, and a refresh token works once.
+    // Another process may have refreshed in the meantime, and a refresh token works only once.
     const session = readContexts(env).contexts[contextName]?.session ?? first
     return resumeSession({ baseUrl: settings.apiUrl, fetch: lightFetch, onTokens: store }, session).token(
       rejected,

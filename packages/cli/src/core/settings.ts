@@ -20,12 +20,12 @@ export interface Settings {
   accessKey: string
   operatorKey: string
   project: string
-  /** The context that a stored session belongs to; empty when none is used. */
+  /** The context that a stored session belongs to; empty if none is used. */
   contextName: string
   context: Context | undefined
 }
 
-/** Flags win over the environment, that over the chosen context, that over a local server's own file. */
+/** Flags override the environment, which overrides the chosen context, which overrides the file of a local server. */
 export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, folder: string): Settings {
   const { name, context } = chosenContext(flags, env, folder)
   const apiUrl = (flags.apiUrl ?? env.SLIPWAY_API_URL ?? context?.api_url ?? '').replace(/\/+$/, '')
@@ -37,7 +37,7 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
   if (!/^https?:$/.test(URL.canParse(apiUrl) ? new URL(apiUrl).protocol : '')) {
     throw new UsageError(`${apiUrl} is not a URL. Expected http://… or https://…`)
   }
-  // A stored credential goes to the service it was made for, and nowhere else.
+  // A stored credential is sent only to the service that it was created for.
   const own = context && sameOrigin(context.api_url, apiUrl) ? context : undefined
   return {
     apiUrl,
@@ -49,7 +49,7 @@ export function resolveSettings(flags: GlobalFlags, env: NodeJS.ProcessEnv, fold
   }
 }
 
-/** The project of a context means nothing to a key that came from elsewhere. */
+/** The project of a context is not used with a key from another source. */
 function projectOf(context: Context | undefined, flags: GlobalFlags, env: NodeJS.ProcessEnv): string {
   const key = flags.accessKey ?? env.SLIPWAY_ACCESS_KEY
   if (key && key !== context?.access_key) return ''

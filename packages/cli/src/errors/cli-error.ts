@@ -9,14 +9,14 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** An error of the command line itself; it is printed without a stack. */
+/** An error of the CLI itself. It is printed without a stack. */
 export class CliError extends Error {
   readonly code: string
   readonly exitCode: number
-  /** Each says what to do about the error, and is printed on a line of its own. */
+  /** Each hint says what to do about the error, and is printed on a separate line. */
   readonly hints: string[]
 
-  /** `cause` is the error of the service that this one puts into words. */
+  /** `cause` is the error of the service that this error explains. */
   constructor(code: string, message: string, exitCode: number, hints: string[] = [], cause?: unknown) {
     super(message, { cause })
     this.code = code
@@ -37,7 +37,7 @@ export class NotFound extends CliError {
   }
 }
 
-/** This is thrown when the person at the terminal leaves a question with Ctrl-C. */
+/** Thrown when the user cancels a question with Ctrl-C. */
 export class Interrupted extends CliError {
   constructor() {
     super('interrupted', 'Cancelled.', exitCodes.interrupted)

@@ -60,7 +60,7 @@ export function hintsOf(error: unknown): string[] {
   }
 }
 
-/** Returns an error in the shape of the API's own errors, so that scripts read one form. */
+/** Returns an error in the format of the API's errors, so that scripts need to read only one format. */
 export function errorRecord(thrown: unknown): Record<string, unknown> {
   const error = thrown instanceof CliError && thrown.cause instanceof ApiError ? thrown.cause : thrown
   const message = error instanceof Error ? error.message : String(error)

@@ -20,21 +20,21 @@ export interface Output {
 }
 
 export interface Column<T> {
-  /** This is what `-o columns=…` calls it; the header is the same in capitals. */
+  /** The name in `-o columns=…`. The header is the same name in capitals. */
   name: string
   value: (row: T) => string | number | boolean | null | undefined
   align?: 'left' | 'right'
-  /** Columns with a number are left out on a narrow terminal, the highest first. */
+  /** Columns with a number are omitted on a narrow terminal, the highest number first. */
   spare?: number
-  /** The column is shown only when `-o columns=…` names it. */
+  /** True if the column is shown only when `-o columns=…` names it. */
   isExtra?: boolean
-  /** The value is a state and gets the colour of what it means. */
+  /** True if the value is a state, which is shown in its colour. */
   isState?: boolean
 }
 
 /**
  * Prints a list: a table for people, a bare array for programs. `source` is the route of the list, or the members of
- * records that a command composes itself. It tells which columns exist when the list is empty.
+ * records that a command composes itself. It determines which columns exist if the list is empty.
  */
 export async function printList<T extends object>(
   output: Output,
@@ -102,15 +102,15 @@ export async function printData(output: Output, data: unknown): Promise<void> {
   print(output, jsonText(data, 2))
 }
 
-/** One object of a stream, on a line of its own. */
+/** Prints one object of a stream on a separate line. */
 export const printLine = (output: Output, data: unknown): void => print(output, jsonText(data))
 
-/** Results, and nothing else, go to stdout. */
+/** Prints to stdout, which is only for results. */
 export function print({ io }: Output, text: string): void {
   io.stdout.write(`${laidOut(text)}\n`)
 }
 
-/** Besides its columns, a table shows any member of its records by its path. */
+/** In addition to its columns, a table can show any member of its records by its path. */
 function chooseColumns<T extends object>(
   columns: Column<T>[],
   names: string[] | undefined,

@@ -25,7 +25,7 @@ function describe(error: unknown, colors: Palette, withStack: boolean): string {
   return lines.join('\n')
 }
 
-/** The words are searched as they were typed, since an error may come before they are parsed. */
+/** Searches the words as they were typed, because an error may occur before they are parsed. */
 function wantsJson(words: string[]): boolean {
   const end = words.indexOf('--')
   const own = end < 0 ? words : words.slice(0, end)

@@ -9,20 +9,20 @@ export interface Cell {
 export interface TableColumn {
   title: string
   align?: 'left' | 'right'
-  /** Columns with a number are left out on a narrow terminal, the highest first. */
+  /** Columns with a number are omitted on a narrow terminal, the highest number first. */
   spare?: number | undefined
 }
 
 const gap = 2
 const narrowest = 8
 
-/** A table as text, and the titles of the columns that found no room. */
+/** A table as text, and the titles of the columns that did not fit. */
 export interface RenderedTable {
   text: string
   leftOut: string[]
 }
 
-/** Lays columns out without lines, as wide as they need and, where possible, no wider than the terminal. */
+/** Lays out columns without lines, as wide as they need and, if possible, no wider than the terminal. */
 export function renderTable(
   columns: TableColumn[],
   rows: Cell[][],
@@ -56,7 +56,7 @@ function pad({ text, paint }: Cell, room: number, align: TableColumn['align']): 
 
 const needed = (widths: number[]) => widths.reduce((sum, width) => sum + width + gap, -gap)
 
-/** Returns the columns that stay when the terminal is too narrow for all. */
+/** Returns the columns that are kept if the terminal is too narrow for all. */
 function fit(columns: TableColumn[], widths: number[], width: number | undefined): number[] {
   let kept = columns.map((_, index) => index)
   while (width !== undefined && needed(kept.map((index) => widths[index]!)) > width) {
@@ -67,7 +67,7 @@ function fit(columns: TableColumn[], widths: number[], width: number | undefined
   return kept
 }
 
-/** Cuts what still does not fit, the widest column first. */
+/** Narrows columns that still do not fit, the widest column first. */
 function shrink(widths: number[], width: number | undefined): number[] {
   const room = [...widths]
   while (width !== undefined && needed(room) > width) {

@@ -1,4 +1,4 @@
-/** Returns how long ago a time was, or how long until it comes, in one unit: `3m`, `2h`, `5d`. */
+/** Returns the time since or until a point in time, in one unit: `3m`, `2h`, `5d`. */
 export function ageOf(timestamp: string, now = Date.now()): string {
   if (!timestamp) return ''
   return durationText(Math.abs(now - Date.parse(timestamp)))

@@ -1,8 +1,8 @@
 import { unsafeCharacters } from '@slipway/contract/names'
 
 /**
- * What the service sends was written by others: names of keys, messages, logs. Characters that steer a terminal or
- * reorder a line are shown as their codes, in the notation of JSON.
+ * Other users wrote much of what the service sends: names of keys, messages, logs. Characters that control a terminal or
+ * reorder a line are shown as their codes, in JSON notation.
  */
 const unsafe = new RegExp(`[${unsafeCharacters}]`, 'g')
 const unsafeInText = new RegExp(`\\r\\n|[\\n\\t]|\\u001b\\[[0-9;]*m|[${unsafeCharacters}]`, 'g')
@@ -21,6 +21,6 @@ export const laidOut = (text: string): string =>
 export const logText = (text: string): string =>
   text.replace(unsafeInLog, (found) => (/[\n\t]/.test(found) ? found : codeOf(found)))
 
-/** JSON means the same with such characters written as codes. */
+/** Writes JSON with such characters as codes, which does not change its meaning. */
 export const jsonText = (data: unknown, indent?: number): string =>
   laidOut(JSON.stringify(data, null, indent))

@@ -12,7 +12,7 @@ interface ActionOptions<Input, Result> {
   about?: string
   /** The routes whose data is refetched afterwards. */
   invalidates?: RouteId[]
-  /** The form shows errors itself, so there is no error toast. */
+  /** True if the form shows errors itself, so that there is no error toast. */
   showsErrors?: boolean
   /** Returns the title of the failure toast, such as "Not stopped: train-7". The toast then offers to try again. */
   failed?: (input: Input) => string
@@ -84,7 +84,7 @@ export function useOperation<Input>(
 const lostCodes = ['connection_failed', 'timed_out', 'unavailable', 'rate_limited', 'unexpected_answer']
 const waitPauseMs = 2_000
 
-/** Waits until an operation ends, and throws its failure. A lost connection is no failure of the operation. */
+/** Waits until an operation ends, and throws its failure. A lost connection is not a failure of the operation. */
 export async function waitForEnd(projectId: string, operation: Operation): Promise<void> {
   for (;;) {
     try {

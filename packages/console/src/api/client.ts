@@ -29,7 +29,7 @@ export const queryClient = new QueryClient({
 const refetching = new WeakSet<Query>()
 
 /**
- * Refetches the routes that may have changed. The library skips queries whose first fetch is still running, although that
+ * Refetches the routes that may have changed. The library skips queries while their first fetch is running, although that
  * fetch may return data from before the change, so each of them is fetched once more.
  */
 export async function refetchRoutes(mayHaveChanged: (route: unknown) => boolean): Promise<void> {
@@ -53,7 +53,7 @@ export const onReadError = (listener: (error: unknown) => void): (() => void) =>
     if (event.type === 'updated' && event.action.type === 'error') listener(event.action.error)
   })
 
-/** A refused refresh ends the session; a lost connection does not. */
+/** A rejected refresh ends the session; a lost connection does not. */
 onReadError((error) => {
   if (isApiError(error) && error.code === 'unauthenticated') end('over')
 })

@@ -17,9 +17,9 @@ export const useIsOffline = (): boolean => useSyncExternalStore(onConnectionChan
 
 /** What the page knows about the service from its own requests. */
 interface Reachability {
-  /** The last request got no response. */
+  /** True if the last request got no response. */
   isLost: boolean
-  /** The code of the page that the user opened cannot be loaded. */
+  /** True while the code of the page that the user opened cannot be loaded. */
   isPageWaiting: boolean
 }
 let reachability: Reachability = { isLost: false, isPageWaiting: false }
@@ -41,7 +41,7 @@ export const useReachability = (): Reachability =>
     () => reachability,
   )
 
-/** A proxy answers with these if the service behind it does not respond. */
+/** A proxy responds with these statuses if the service behind it does not respond. */
 const gatewayErrors = [502, 503, 504]
 
 /** Rejects changes while the browser is offline, so that they are never sent later. */

@@ -13,7 +13,7 @@ export const levers = createLevers({
 })
 type Clock = Awaited<ReturnType<typeof levers.clock.get>>
 
-/** Programs use the levers too, and no event tells the console. */
+/** Programs use the levers too, and no event notifies the console, so it polls. */
 const refetchInterval = 5_000
 
 export const clockQuery = queryOptions({

@@ -93,7 +93,7 @@ async function follow(projectId: string, signal: AbortSignal, add: (event: Event
   }
 }
 
-/** A lost connection can stay silent for long, so other signs of it also reopen the stream. */
+/** A lost connection can go unnoticed for a long time, so other signs of it also reopen the stream. */
 function onConnectionProblem(listener: () => void): () => void {
   const stopConnection = onConnectionChange(() => isOffline() && listener())
   const stopReads = onReadError((error) => {

@@ -19,7 +19,7 @@ const Back = () => (
   </Link>
 )
 
-/** A project that the user cannot see, for which the API does not tell whether it exists. */
+/** A project that the user cannot see. The API does not reveal whether it exists. */
 export function NoProjectAccess() {
   const { caller } = useMe()
   return (

@@ -26,14 +26,14 @@ const home = createRoute({
   component: lazyPage(() => import('../pages/no-project.tsx'), 'NoProject'),
 })
 
-/** Returns the project with the most running VMs, or else the first one. */
+/** Returns the project with the most running VMs, otherwise the first one. */
 async function busiestOf({ projects, organizations }: Awaited<ReturnType<typeof loadMe>>) {
   if (projects.length < 2) return projects[0]
   const lists = await Promise.all(
     organizations.map(({ id }) =>
       queryClient
         .fetchQuery(read('organizationProjectList', { params: { organization_id: id } }))
-        // A suspended organization refuses the list.
+        // The list of a suspended organization is refused.
         .catch(() => ({ items: [] })),
     ),
   )

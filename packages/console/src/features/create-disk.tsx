@@ -19,7 +19,7 @@ const uses: Record<DiskType, string> = {
 
 interface CreateDiskProps {
   projectId: string
-  /** The fixed location of the disk; without it, the user chooses one. */
+  /** The fixed location of the disk. If it is absent, the user chooses one. */
   location?: string
   onClose: () => void
   /** Called when the disk is ready to be attached. */

@@ -26,7 +26,7 @@ const adviceByCall: Record<'read' | 'change', Partial<Record<ApiErrorCode, strin
   },
 }
 
-/** A repetition of the same request cannot succeed after these errors. */
+/** Retrying the same request cannot succeed after these errors. */
 const finalCodes: ApiErrorCode[] = [
   'invalid_argument',
   'unauthenticated',

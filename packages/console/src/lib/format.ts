@@ -11,7 +11,7 @@ export function usd(value: number | null | undefined): string {
   return `${value !== 0 && Math.abs(value) < 0.1 ? fine.format(value) : cents.format(value)} USD`
 }
 
-/** `amount` has no unit, for columns whose title contains it. */
+/** `amount` has no unit, for columns with the unit in their title. */
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
@@ -106,7 +106,7 @@ export function eventText({
 export const changeText = (operationName: string, resourceType: string): string =>
   `${stepText(operationName.toLowerCase())} ${/^(AT|DE)TACH$/.test(operationName) ? 'disks' : resourceText(resourceType)}`
 
-/** Event types whose words do not follow from their name. */
+/** The texts of event types that cannot be derived from their name. */
 const eventTexts: Record<string, string> = {
   'operator.read': 'Viewed by operator',
   'user.reset_mailed': 'Password reset link sent',

@@ -1,4 +1,4 @@
-/** Months are in UTC, like the days of usage. */
+/** Months are in UTC, like the days in usage records. */
 export const monthNow = () => new Date().toISOString().slice(0, 7)
 
 export function lastMonths(number: number): string[] {
@@ -20,7 +20,7 @@ export const daysIn = (month: string): number => {
 }
 
 const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
-/** Returns "November 2026". */
+/** Returns, for example, "November 2026". */
 export const monthText = (month: string): string => words.format(new Date(`${month}-01T00:00:00Z`))
 
 /** Returns a range of days as text: "13–15 November 2026", or "November 2026" for the whole month. */

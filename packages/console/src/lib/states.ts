@@ -64,7 +64,7 @@ export const stateStyles: Record<string, [Tone, string]> = {
 export const hostState = ({ state, schedulable }: { state: string; schedulable: boolean }): string =>
   state === 'up' && !schedulable ? 'cordoned' : state
 
-/** Returns whether a host takes new VMs. */
+/** Returns whether a host accepts new VMs. */
 export const isOpen = (host: { state: string; schedulable: boolean }): boolean => hostState(host) === 'up'
 
 export const stateWord = (state: string): string => stateStyles[state]?.[1] ?? state

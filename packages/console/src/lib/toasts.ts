@@ -28,7 +28,7 @@ export const toastStore = {
 
 /**
  * Replaces an earlier toast about the same resource. A failure stays until the user closes or retries it, the same action
- * fails again, or the action succeeds: then `settles` is the title of the failure.
+ * fails again, or the action succeeds; `settles` is then the title of the failure.
  */
 export function showToast({ settles, ...toast }: Omit<Toast, 'id'> & { settles?: string }): void {
   lastId += 1

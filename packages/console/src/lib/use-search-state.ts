@@ -23,7 +23,7 @@ interface Typed {
 }
 
 /**
- * Returns the props of an input whose text is kept in the URL. The URL follows with a delay, so while the input has the
+ * Returns the props of an input that keeps its text in the URL. The URL follows with a delay, so while the input has the
  * focus, its own text is the current value.
  */
 export function useTyped(value: string, onChange: (value: string) => void): Typed {

@@ -1,4 +1,4 @@
-/** The first match counts: most browsers also contain the names below theirs. */
+/** The first match is used, because most user agents also contain the names further down. */
 const programs: [RegExp, string][] = [
   [/\bEdg\//, 'Edge'],
   [/\bFirefox\//, 'Firefox'],

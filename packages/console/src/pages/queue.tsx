@@ -18,7 +18,7 @@ import { ageColumn } from '../ui/time-column.tsx'
 
 const pollMs = 5_000
 
-/** What the request waits for: its new VM, or a stopped one. */
+/** Returns what the request waits for: its new VM, or a stopped one. */
 const nameOf = ({ request }: CapacityRequest): string =>
   (request.vm as { name: string } | undefined)?.name ?? `VM ${String(request.start_vm_id).slice(0, 8)}`
 

@@ -182,7 +182,7 @@ export function CheckField({
   label: ReactNode
   hint?: ReactNode
   isChecked: boolean
-  /** Some of the options below it are selected and some are not. */
+  /** True if some of the options below it are selected and some are not. */
   isMixed?: boolean
   onChange: (isChecked: boolean) => void
 }) {

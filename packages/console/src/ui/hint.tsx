@@ -4,7 +4,7 @@ import { type ReactElement, useState } from 'react'
 interface HintProps {
   /** No hint is shown if this is empty. */
   text: string
-  /** Also opens on press, for invalidate screens; for disabled buttons, which do nothing else. */
+  /** Also opens on press, for touch screens. Used for disabled buttons, which do nothing else. */
   opensOnPress?: boolean
   children: ReactElement
 }

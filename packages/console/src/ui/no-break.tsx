@@ -8,6 +8,6 @@ export const NoBreak = ({ children }: { children: ReactNode }) => (
 /** Shows a sentence without line breaks inside names such as ap-south1-a. */
 export const Sentence = ({ text }: { text: string }) =>
   text.split(/(\s+)/).map((part, index) =>
-    // biome-ignore lint/suspicious/noArrayIndexKey: words have no identity but their place
+    // biome-ignore lint/suspicious/noArrayIndexKey: words have no identity except their position
     part.includes('-') ? <NoBreak key={index}>{part}</NoBreak> : part,
   )

@@ -170,7 +170,7 @@ export function UsageBar({
           {unit && ` ${unit}`}
         </span>
       </div>
-      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> by rules of their own */}
+      {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> in their own way */}
       <div
         role="meter"
         aria-label={label}

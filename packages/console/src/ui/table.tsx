@@ -14,13 +14,13 @@ export interface Column<Row> {
   /** A CSS grid track, such as `minmax(140px, 2fr)`. */
   width: string
   align?: 'right'
-  /** The table can be sorted by this. */
+  /** Returns the value by which the table can be sorted. */
   sortBy?: (row: Row) => string | number
   /** The column of buttons: the last one, sticky, with a width in pixels. */
   isActions?: boolean
-  /** On narrow screens it is in the title of the card, after the first column. */
+  /** True if the column is in the title of the card on narrow screens, after the first column. */
   isInTitle?: boolean
-  /** OtherLocations below the row in small text if there is no room. */
+  /** True if the column is shown below the row, in small text, when there is no room. */
   isFoldable?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The introduction of the API reference. The docs page renders only paragraphs, `## ` headings and back-ticked words. */
+/** The introduction of the API reference. The docs page renders only paragraphs, `## ` headings and words in backticks. */
 export const guide = `Slipway provides GPU virtual machines on demand. Every path starts with \`/v0.1\`; bodies are JSON in both directions.
 
 ## Authentication

@@ -17,7 +17,7 @@ import { webhookEntries } from './webhooks.ts'
 
 export interface OpenApiOptions {
   version: string
-  /** The URL of the service; by default that of a local service. */
+  /** The URL of the service; by default a local service. */
   serverUrl?: string
 }
 

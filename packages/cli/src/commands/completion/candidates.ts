@@ -11,13 +11,13 @@ import { readContexts } from '../../core/contexts.ts'
 import { globalOptions } from '../../core/global-options.ts'
 import { resources } from '../resources.ts'
 
-/** A word that may stand where the cursor is, and what it means. */
+/** A word that can be inserted at the cursor, and its description. */
 interface Candidate {
   word: string
   meaning: string
 }
 
-/** A list that asks a live service must not keep the shell waiting. */
+/** The time limit for lists from the service, so that the shell does not wait long. */
 const listTimeoutMs = 2000
 
 /** `words` is the line after `slipway`; its last word is the one being typed, perhaps empty. */
@@ -43,7 +43,7 @@ export async function candidatesFor(cli: Cli, tree: CommandTree, words: string[]
 const withPrefix = (prefix: string, found: Candidate[]): Candidate[] =>
   found.map(({ word, meaning }) => ({ word: prefix + word, meaning }))
 
-/** Returns the values of an option; of a list, with what was typed before its last comma. */
+/** Returns the values of an option. Values of a list include the text before its last comma. */
 async function optionValues(
   cli: Cli,
   node: CommandNode | undefined,
@@ -71,10 +71,10 @@ function listValues(typed: string, found: Candidate[], from = 0): Candidate[] {
 
 /** Where the cursor is in the command tree. */
 interface Position {
-  /** The command or group whose words were typed; undefined before the first word. */
+  /** The command or group that was typed; undefined before the first word. */
   node: CommandNode | undefined
   argumentCount: number
-  /** The option whose value comes next. */
+  /** The option that the next word is a value of. */
   openOption: OptionSpec | undefined
 }
 

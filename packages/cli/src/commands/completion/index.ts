@@ -32,7 +32,7 @@ export const completeCommand = (tree: CommandTree): AnyCommand =>
     arguments: [{ syntax: '[words...]', description: 'the words of the command line so far' }],
     examples: [],
     async run(cli, { words }) {
-      // A shell has no use for an error message in the middle of a line.
+      // A shell cannot show an error message in the middle of a line.
       const candidates = await candidatesFor(cli, tree, words).catch(() => [])
       for (const { word, meaning } of candidates) print(cli, meaning ? `${word}\t${meaning}` : word)
     },

@@ -1,4 +1,4 @@
-/** A shell loads one of these. It asks `slipway __complete` for words, and offers files when there are none. */
+/** A shell loads one of these scripts. It asks `slipway __complete` for words, and offers files if there are none. */
 export const completionScripts = {
   bash: `_slipway() {
   local IFS=$'\\n' words=() word last=0 cut i

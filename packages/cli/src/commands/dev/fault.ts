@@ -4,7 +4,7 @@ import { parseDurationMs, parseNumber } from '../../core/parse.ts'
 import { UsageError } from '../../errors/cli-error.ts'
 import { type Column, printList, printOne } from '../../output/print.ts'
 
-/** Complete and without strange words: the compiler compares it with the contract. */
+/** The compiler compares this with the contract, so no effect is missing and none is unknown. */
 const effects: Record<FaultEffect, true> = {
   fail: true,
   reject: true,

@@ -45,7 +45,7 @@ export const sizeOption: OptionSpec = {
   required: true,
 }
 
-/** Lists disks. People see the names of the VMs that have them; programs get the ids. */
+/** Lists disks. People see the names of the VMs that they are attached to; programs get the ids. */
 export async function disksWithNames(cli: Cli, { selector }: { selector?: string }): Promise<Disk[]> {
   const found = await disks.list(cli, { label_selector: selector })
   const isAttached = found.some(({ attached_to }) => attached_to.length > 0)

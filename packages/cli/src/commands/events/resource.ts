@@ -12,7 +12,7 @@ export const eventColumns: Column<Event>[] = [
   { name: 'position', value: (event) => event.position, isExtra: true },
 ]
 
-/** With the name of what each event is about. */
+/** Returns the columns with the name of the resource of each event. */
 export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
   eventColumns.map((column) =>
     column.name === 'resource' ? { ...column, value: (event) => nameOf(names, event) } : column,
@@ -21,12 +21,12 @@ export const namedColumns = (names: Map<string, string>): Column<Event>[] =>
 export const nameOf = (names: Map<string, string>, { resource_id }: Event): string =>
   names.get(resource_id) ?? resource_id
 
-/** What is deleted has its name in no list, but in events of its own. */
+/** A deleted resource is in no list, but its own events contain its name. */
 export function learnName(names: Map<string, string>, { resource_id, data }: Event): void {
   if (typeof data.name === 'string' && !names.has(resource_id)) names.set(resource_id, data.name)
 }
 
-/** With where the caller was, for those who may see it. */
+/** The columns with the caller's address, for users who may see it. */
 export const auditColumns: Column<Event>[] = [
   ...eventColumns,
   { name: 'client', value: (event) => event.client_address, spare: 2 },
@@ -39,7 +39,7 @@ export const limitOption: OptionSpec = {
   parse: parseNumber,
 }
 
-/** A given limit is parsed; the default reaches the command as text. */
+/** A limit from the command line is parsed to a number; the default reaches the command as text. */
 export type Limit = number | string
 
 /** The service returns no more events than this on one page. */

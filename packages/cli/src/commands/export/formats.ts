@@ -13,7 +13,7 @@ interface Reachable {
   port: number
 }
 
-/** Returns the VMs that can be reached, sorted by name, so that a file only differs where the fleet does. */
+/** Returns the VMs that can be reached, sorted by name, so that a file changes only where the fleet changes. */
 function reachable(vms: Vm[]): Reachable[] {
   return vms
     .flatMap((vm) => {
@@ -57,7 +57,7 @@ export function dstackFleet(vms: Vm[], { identity, name }: ExportOptions): strin
 }
 
 /**
- * Writes node pools for ~/.sky/ssh_node_pools.yaml. A host of a pool has no port: where the port is not 22, the host
+ * Writes node pools for ~/.sky/ssh_node_pools.yaml. A host of a pool has no port. If the port is not 22, the host
  * gets the name that it has in the SSH config.
  */
 export function skypilotPools(vms: Vm[], { identity, name }: ExportOptions): string {

@@ -3,7 +3,7 @@ import type { OptionSpec } from '../../core/command.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { protocols } from './rule-words.ts'
 
-/** The options below put this into a command's input. */
+/** The input that a command gets from the options below. */
 export interface RuleFlags extends WaitFlags {
   protocol?: FirewallRule['protocols']
   from?: string[]

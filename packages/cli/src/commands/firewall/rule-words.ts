@@ -29,7 +29,7 @@ const services: Record<string, Pick<RuleWords, 'protocols' | 'ports'>> = {
 
 export const serviceNames = Object.keys(services)
 
-/** Reads `ssh from 203.0.113.0/24 to train-7`: what, from where, to where; the last two may be left out. */
+/** Reads `ssh from 203.0.113.0/24 to train-7`: the service, the source and the destination. The last two are optional. */
 export function parseRuleWords(words: string[]): RuleWords {
   const [what = '', ...rest] = words
   const { protocols, ports } = parseService(what)
@@ -59,7 +59,7 @@ function parseService(text: string): Pick<RuleWords, 'protocols' | 'ports'> {
   return { protocols: [(match[2] ?? 'tcp') as 'tcp' | 'udp'], ports: match[1]!.split(',') }
 }
 
-/** Returns a name such as `allow-ssh-from-203-0-113-0-24`, cut to what a name may hold. */
+/** Returns a name such as `allow-ssh-from-203-0-113-0-24`, truncated to the maximum length of a name. */
 export function nameOfWords(action: string, words: string[]): string {
   const text = [action, ...words].join('-').replace(/[^A-Za-z0-9]+/g, '-')
   return text.slice(0, 63).replace(/-+$/, '')

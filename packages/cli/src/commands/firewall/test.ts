@@ -44,7 +44,7 @@ export const firewallTest = command<RuleTestInput>({
   },
 })
 
-/** The name of a rule is for people; programs get its id alone. */
+/** Returns the name of a rule for people. Programs get only its id. */
 async function ruleName(cli: Cli, rule_id: string): Promise<string> {
   if (!rule_id || cli.format.kind !== 'table') return rule_id
   return (await cli.client.firewallRuleGet({ project_id: await cli.project(), rule_id })).name

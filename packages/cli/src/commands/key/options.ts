@@ -6,7 +6,7 @@ export interface KeyFlags {
   allow?: string
 }
 
-/** What every kind of access key can have. */
+/** The options of every kind of access key. */
 export const keyOptions: OptionSpec[] = [
   {
     flags: '--expires <duration>',

@@ -95,7 +95,7 @@ async function paramOf(cli: Cli, name: string, value: unknown): Promise<string> 
   return noun ? idOf(cli, resources[noun], String(value)) : String(value)
 }
 
-/** Returns an error as a result too: the agent reads it and tries something else. */
+/** Also returns an error as a result, so that the agent can read it and try something else. */
 async function toToolResult(work: () => Promise<unknown>): Promise<ToolResult> {
   try {
     const answer = await work()

@@ -23,7 +23,7 @@ const errorCodes = {
 
 /**
  * Serves the Model Context Protocol over a pair of streams: one JSON-RPC message per line, until the input ends. Calls
- * run side by side and can be cancelled one by one.
+ * run concurrently and can be cancelled separately.
  */
 export async function serveMcp(
   cli: Cli,
@@ -52,7 +52,7 @@ export async function serveMcp(
       ? await callTool(cli, entry, argumentsGiven, signal)
       : await callWait(cli, argumentsGiven, signal)
     underWay.delete(id)
-    // The protocol wants no answer to what was cancelled.
+    // The protocol requires that a cancelled request gets no response.
     if (!signal.aborted) send({ id, result })
   }
 

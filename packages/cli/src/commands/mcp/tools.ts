@@ -26,7 +26,7 @@ export interface RouteTool {
   tool: Tool
   routeId: RouteId
   isOperator: boolean
-  /** It says where each member of the input goes. */
+  /** Maps each member of the input to the part of the request that it belongs to. */
   place: Map<string, 'params' | 'query' | 'body'>
   /** A body that is not an object of members is passed as one member called `body`. */
   isBodyWhole: boolean
@@ -45,14 +45,14 @@ const defaulted = new Set(['project_id', 'organization_id'])
 export interface ToolOptions {
   allowsWrites: boolean
   includesAdmin: boolean
-  /** Left out, all. */
+  /** All toolsets if undefined. */
   toolsets: string[] | undefined
 }
 
 /** The operations of VMs, disks and rules are all in `operation_list` and `operation_get` as well. */
 const isRepeated = (id: RouteId) => /^(vm|disk|firewallRule|instanceGroup)Operation(List|Get)$/.test(id)
 
-/** Makes one tool per route. Agents get no sessions, and secrets only if they may write. */
+/** Creates one tool per route. Agents get no sessions, and secrets only if they may write. */
 export function routeTools(options: ToolOptions): RouteTool[] {
   return routeIds
     .filter((id) => {
@@ -106,7 +106,8 @@ function toTool(routeId: RouteId): RouteTool {
       annotations: {
         readOnlyHint: isReading,
         destructiveHint: route.method === 'DELETE' || route.isDestructive === true,
-        // Each call has its own idempotency key, so only reads, deletions and PUTs can be repeated without a further effect.
+        // Each call has its own idempotency key, so only reads, deletions and PUTs can be repeated without an additional
+        // effect.
         idempotentHint: isReading || route.method === 'DELETE' || route.method === 'PUT',
         openWorldHint: false,
       },
@@ -129,7 +130,7 @@ export function outputSchema(answer: object): object {
     : schema
 }
 
-/** The structure of a response, without descriptions and formats, which only a sender needs. */
+/** Returns the structure of a response, without descriptions and formats, which only a sender needs. */
 function shape(schema: object): unknown {
   const said = new Set(['title', 'description', 'examples', 'pattern', 'format', 'default'])
   return JSON.parse(JSON.stringify(schema), (key, value) => {

@@ -1,6 +1,6 @@
 import type { Tag } from '@slipway/contract'
 
-/** Groups of tools, by the tags of their routes. Sessions are for people; the operator's side has a flag of its own. */
+/** Groups of tools, by the tags of their routes. Sessions are for people, and operator tools have their own flag. */
 const sets: Record<Lowercase<Exclude<Tag, 'Authentication' | 'Operators'>>, true> = {
   organizations: true,
   projects: true,
@@ -14,6 +14,6 @@ const sets: Record<Lowercase<Exclude<Tag, 'Authentication' | 'Operators'>>, true
 
 export const toolsetNames = Object.keys(sets)
 
-/** What is in no set is in all of them, such as the tool that says who one is. */
+/** A tool that is in no set, such as the one that returns the caller, is always included. */
 export const isInToolset = (tag: Tag, wanted: string[] | undefined): boolean =>
   wanted === undefined || !toolsetNames.includes(tag.toLowerCase()) || wanted.includes(tag.toLowerCase())

@@ -19,7 +19,7 @@ export const members: Resource<Member> = {
   named: (member) => ({ id: member.user_id, name: member.email }),
 }
 
-/** Says which keys a member who lost a role leaves behind. */
+/** Prints the keys that stay valid after a member lost a role. */
 export function sayKeysLeft(cli: Cli, keys: AccessKey[]): void {
   const names = keys.map(({ name, prefix }) => `${name} (${prefix})`)
   if (names.length === 0) return

@@ -21,7 +21,7 @@ export const networks: Resource<Network> = {
   named: ownName,
 }
 
-/** Networks and subnets have the same bounds. */
+/** Networks and subnets have the same limits. */
 export const cidrOption: OptionSpec = {
   flags: '--cidr <block>',
   description: 'private IPv4 block, /16 to /28',

@@ -34,7 +34,7 @@ export const operationList = command<ListInput>({
       resource_id: resource && (await idOfAny(cli, resource)),
     })
     const names = await namesById(cli)
-    // What is gone has its name in the request that made it.
+    // The name of a deleted resource is in the request that created it.
     for (const { metadata } of found) {
       const { name } = metadata.request
       if (typeof name === 'string' && !names.has(metadata.id)) names.set(metadata.id, name)

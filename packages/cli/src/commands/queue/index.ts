@@ -7,7 +7,7 @@ import { printOne } from '../../output/print.ts'
 import { queueCreate, queueStart } from './create.ts'
 import { capacityRequests } from './resource.ts'
 
-/** The longest that the service lets one request wait. */
+/** The longest time that the service lets one request wait. */
 const waitS = 30
 
 const queueWait = command<{ ref: string }>({

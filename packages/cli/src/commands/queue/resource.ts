@@ -3,14 +3,14 @@ import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
 
 export type CapacityRequest = ListItem<'capacityRequestList'>
 
-/** What a request waits for: the name of its new VM, or the id of the stopped one. */
+/** Returns what a request waits for: the name of its new VM, or the id of the stopped one. */
 const waitsFor = ({ request }: CapacityRequest): string =>
   (request.vm as { name: string } | undefined)?.name ?? String(request.start_vm_id)
 
-/** A time for people, to the minute. */
+/** Formats a time for people, without seconds. */
 const minute = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
 
-/** When a request will probably be granted, and how sure that is. */
+/** Returns when a request will probably be granted, and how reliable that estimate is. */
 export function likely({ estimate }: CapacityRequest): string {
   if (estimate.basis === 'none') return ''
   return estimate.basis === 'expiries' ? minute(estimate.latest_at) : `about ${minute(estimate.likely_at)}`

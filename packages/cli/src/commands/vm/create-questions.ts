@@ -13,10 +13,10 @@ type Offer = ListItem<'offerList'>
 
 type Asked = 'name' | 'type' | 'location' | 'image' | 'ssh_public_key'
 
-/** A request to create a VM, in which the answers to the questions may be missing. */
+/** A request to create a VM, in which the values that are asked for may be missing. */
 export type VmDraft = Omit<VmCreate, Asked> & { [K in Asked]: string | undefined }
 
-/** Fills in what the command line left open: by asking on a terminal, with defaults elsewhere. */
+/** Adds the values that the command line does not specify: by asking on a terminal, otherwise with defaults. */
 export async function completeDraft(
   cli: Cli,
   { ssh_public_key, ...draft }: VmDraft,
@@ -97,7 +97,7 @@ async function findImage(cli: Cli, location: string): Promise<string> {
   const isUsable = (image: { locations: string[] }) =>
     location === anyLocation ? image.locations.length > 0 : image.locations.includes(location)
   const names = images.filter(isUsable).map(({ name }) => name)
-  // A location without images may be no location at all, and then that is what is wrong.
+  // A location without images may not exist at all; then report that.
   if (names.length === 0) resolveAmong('location', location, await locations.list(cli), locations.named)
   if (names.length === 0)
     throw new UsageError(`No image is available in ${location}.`, [

@@ -10,7 +10,7 @@ import { disks } from '../disk/resource.ts'
 import { subnets } from '../subnet/resource.ts'
 import { keysOf } from './public-key.ts'
 
-/** What the options of a VM, a template and a group have in common. */
+/** The options that VMs, templates and groups have in common. */
 export interface VmInput {
   type?: string
   image?: string
@@ -84,7 +84,7 @@ export const vmOptions: OptionSpec[] = [
   },
 ]
 
-/** Returns the members of a request that the options say, with files read and names turned into ids. */
+/** Returns the members of a request that the options specify, with files read and names replaced by ids. */
 export async function membersOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
   const { type, image, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
@@ -115,7 +115,7 @@ async function diskOf(cli: Cli, text: string): Promise<NonNullable<VmCreate['dis
 
 type NewDisk = NonNullable<VmCreate['new_disks']>[number]
 
-/** The service refuses a wrong size or type. */
+/** Does not check size and type, because the service does. */
 function newDiskOf(text: string): NewDisk {
   const [size = '', type] = text.split(':')
   return { size, ...(type && { type: type as NonNullable<NewDisk['type']> }) }

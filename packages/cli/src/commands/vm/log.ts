@@ -20,7 +20,7 @@ export const vmLog = command<{ ref: string; follow?: boolean; all?: boolean; raw
   examples: ['slipway vm log train-7', 'slipway vm log train-7 -f'],
   async run(cli, { ref, follow, all, raw }) {
     const target = { project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) }
-    // Half of a line break, until its other half has come.
+    // The first half of a line break, until its other half arrives.
     let held = ''
     for await (const content of readLog(cli, target, { follow, all })) {
       const text = held + content

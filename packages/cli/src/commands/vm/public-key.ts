@@ -12,7 +12,7 @@ import { rememberKey } from './remembered-keys.ts'
 const preferredKeys = ['id_ed25519.pub', 'id_ecdsa.pub', 'id_rsa.pub']
 
 /**
- * Reads the public key that a person names. A private key stays where it is: the public one beside it is meant.
+ * Reads a public key from a file. If the path is that of a private key, reads the public key next to it.
  */
 export async function readPublicKey(cli: Cli, path: string): Promise<string> {
   const text = (await readTextFile(cli.io, path)).trim()
@@ -33,7 +33,7 @@ export async function readPublicKey(cli: Cli, path: string): Promise<string> {
 
 const isFile = ({ io }: Cli, path: string) => existsSync(resolve(io.cwd, path))
 
-/** Returns the keys that people name: what is a file, or looks like one, is read; all else is registered. */
+/** Returns the named keys. A word that is a file, or looks like one, is read; any other word names a registered key. */
 export async function keysOf(
   cli: Cli,
   wanted: string[],
@@ -53,10 +53,10 @@ export async function keysOf(
   }
 }
 
-/** OpenSSH, PEM and PuTTY begin so; what is no public key at all is the service's to refuse. */
+/** Recognizes private keys of OpenSSH, PEM and PuTTY. The service rejects any other text that is not a public key. */
 const isPrivateKey = (text: string) => /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----|^PuTTY-User-Key-File/.test(text)
 
-/** Returns the public key in ~/.ssh. Of several, a person chooses unless the preferred one is there. */
+/** Returns the public key in ~/.ssh. If there are several and none is the preferred one, the user chooses. */
 export async function findPublicKey(cli: Cli): Promise<string> {
   const folder = join(homeOf(cli.env), '.ssh')
   const found = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.pub')) : []

@@ -3,26 +3,26 @@ import { dirname, join } from 'node:path'
 import { contextFilePath } from '../../core/contexts.ts'
 
 /**
- * Private keys by the public keys that VMs were given, so that `vm ssh` finds the one that `vm create` used wherever
- * it is. Only paths are kept.
+ * The paths of private keys by the public keys of VMs, so that `vm ssh` finds the key that `vm create` used, wherever it is.
+ * Only paths are stored.
  */
 type KeyFile = Record<string, string>
 
 const keyFilePath = (env: NodeJS.ProcessEnv): string => join(dirname(contextFilePath(env)), 'ssh-keys.json')
 
-/** The type and the data of a key; the comment behind them may differ. */
+/** Returns the type and the data of a key, without the comment, which may differ. */
 const partsOf = (publicKey: string): string => publicKey.split(/\s+/, 2).join(' ')
 
 function readKeys(env: NodeJS.ProcessEnv): KeyFile {
   try {
     return JSON.parse(readFileSync(keyFilePath(env), 'utf8')) as KeyFile
   } catch {
-    // Without the file, ssh chooses a key as it does by itself.
+    // Without the file, ssh chooses a key itself.
     return {}
   }
 }
 
-/** Remembers where the private key of a public one is, if it is there. */
+/** Records the path of the private key that belongs to a public key, if the file exists. */
 export function rememberKey(env: NodeJS.ProcessEnv, publicKey: string, privateFile: string): void {
   const keys = readKeys(env)
   if (keys[partsOf(publicKey)] === privateFile || !existsSync(privateFile)) return
@@ -34,7 +34,7 @@ export function rememberKey(env: NodeJS.ProcessEnv, publicKey: string, privateFi
     writeFileSync(draft, `${text}\n`, { mode: 0o600 })
     renameSync(draft, path)
   } catch {
-    // A home that cannot be written to, as in CI, is no reason to create no VM.
+    // The VM can be created even if the home directory is not writable, as in CI.
   }
 }
 

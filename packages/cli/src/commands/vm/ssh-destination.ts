@@ -6,8 +6,8 @@ import { CliError, exitCodes } from '../../errors/cli-error.ts'
 type SshVm = Pick<Vm, 'id' | 'name' | 'ssh_destination'>
 
 /**
- * Returns where SSH answers, or undefined while the VM cannot be reached. The id and the name go into ssh's arguments
- * and configuration as well, where other text than the service normally sends could run programs on this computer.
+ * Returns the SSH destination, or undefined while the VM cannot be reached. The id and the name are also used in ssh's
+ * arguments and configuration, where text that the service does not normally send could run programs on this computer.
  */
 export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestination | undefined {
   if (ssh_destination === '') return undefined
@@ -21,18 +21,18 @@ export function sshDestination({ id, name, ssh_destination }: SshVm): SshDestina
   )
 }
 
-/** The simulated engine takes its addresses from here; no machine has them. */
+/** The simulated engine takes its addresses from this block. No machine has them. */
 const simulatedBlock = '198.18.0.0/15'
 
 export const isSimulated = ({ host }: SshDestination): boolean => cidrContains(simulatedBlock, host)
 
-/** A line as the service makes them; nothing in it means anything to ssh or a shell. */
+/** The format of host key lines of the service. It contains nothing that ssh or a shell would interpret. */
 const hostKeyLine = /^\S+ (ssh-ed25519 [A-Za-z0-9+/]+={0,2})$/
 
 /**
- * A host key belongs to the VM, since its address goes on to others. The service knows the key of a VM that it gave one:
- * that one alone is accepted, from the first connection on. Of a guest that made its own, new keys are kept and changed
- * ones refused.
+ * A host key belongs to the VM, because other VMs reuse its address. If the service has given the VM a key, only that key is
+ * accepted, from the first connection on. If the guest created its own key, new keys are stored and changed keys are
+ * rejected.
  */
 export function hostKeyRules(vm: Pick<Vm, 'id' | 'ssh_host_keys'>): [option: string, value: string][] {
   const alias = `slipway-${vm.id}`
@@ -50,12 +50,12 @@ export function hostKeyRules(vm: Pick<Vm, 'id' | 'ssh_host_keys'>): [option: str
   ]
 }
 
-/** The arguments that name the destination. Nothing behind `--` is taken for an option. */
+/** The arguments that name the destination. Nothing after `--` is read as an option. */
 export function sshArguments({ user, host, port }: SshDestination): string[] {
   return ['-p', String(port), '--', `${user}@${host}`]
 }
 
-/** Says how to reach a VM that runs: the command to type, or why there is none. */
+/** Returns how to reach a running VM: the command to type, or why there is none. */
 export function howToConnect(vm: SshVm): string {
   const destination = sshDestination(vm)
   if (!destination) return `${vm.name} is running; it has no public address.`

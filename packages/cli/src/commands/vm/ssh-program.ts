@@ -16,7 +16,7 @@ export const identityOption: OptionSpec = {
   complete: 'file',
 }
 
-/** Returns the VM and where its SSH answers, or says why there is nothing to connect to. */
+/** Returns the VM and its SSH destination, or throws an error that says why it cannot be reached. */
 export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; destination: SshDestination }> {
   const vm = await cli.client.vmGet({ project_id: await cli.project(), vm_id: await idOf(cli, vms, ref) })
   const destination = sshDestination(vm)
@@ -36,7 +36,7 @@ export async function reachableVm(cli: Cli, ref: string): Promise<{ vm: Vm; dest
   return { vm, destination }
 }
 
-/** Returns the options that ssh and scp share: whose key is trusted, how long to try, and with which key. */
+/** Returns the options that ssh and scp share: the trusted host key, the time limit, and the private key. */
 export function sshOptions(cli: Cli, vm: Vm, given: string | undefined): string[] {
   const identity = given ?? findRememberedKey(cli.env, vm.ssh_public_keys ?? [])
   const options = [...hostKeyRules(vm), ['ConnectTimeout', '15']]
@@ -46,7 +46,7 @@ export function sshOptions(cli: Cli, vm: Vm, given: string | undefined): string[
   ]
 }
 
-/** The child has the terminal until it ends; the exit code after a signal is the one that shells use. */
+/** The child process has the terminal until it ends. The exit code after a signal is the one that shells use. */
 export function runToEnd(
   cli: Cli,
   program: string,

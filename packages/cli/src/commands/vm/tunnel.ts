@@ -9,7 +9,7 @@ import { vms } from './resource.ts'
 import { sshArguments } from './ssh-destination.ts'
 import { identityOption, reachableVm, runToEnd, sshOptions } from './ssh-program.ts'
 
-/** What listens there speaks no HTTP. */
+/** The service on this port does not use HTTP, so no URL is printed for it. */
 const sshPort = 22
 
 interface TunnelInput {

@@ -45,11 +45,11 @@ export const webhookListen = command<ListenInput>({
   },
 })
 
-/** `*` is everything, `vm.*` all of a kind. */
+/** `*` matches every type, `vm.*` all types of a kind. */
 const matches = (pattern: string, type: string) =>
   pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type
 
-/** Returns the status of the answer, or why there was none. */
+/** Returns the status of the response, or why there was none. */
 async function deliver(to: string, secret: string, event: Event): Promise<number | string> {
   const body = JSON.stringify({ type: event.type, timestamp: event.created_at, data: event })
   const signed = await signWebhook(secret, { id: event.id, sentAt: new Date(), body })

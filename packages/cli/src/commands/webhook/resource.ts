@@ -24,7 +24,7 @@ export const webhooks: Resource<Webhook> = {
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }
 
-/** What a webhook may ask for: every type, and all of a kind by a star. */
+/** The event selectors of a webhook: `*`, all types of a kind such as `vm.*`, and every type. */
 const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.')[0]}.*`)), ...eventTypes]
 
 export const eventsOption: OptionSpec = {

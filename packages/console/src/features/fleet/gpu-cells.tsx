@@ -3,7 +3,7 @@ import type { Gpu, Host, HostVm } from '@slipway/sdk'
 import { type ReactNode, useState } from 'react'
 import { isOpen, stateWord } from '../../lib/states.ts'
 
-/** A GPU that no VM uses is not free if its host takes no VMs. */
+/** A GPU that no VM uses is not free if its host accepts no VMs. */
 type CellState = Gpu['state'] | 'unavailable'
 
 export const gpuStyles: Record<CellState, string> = {

@@ -3,7 +3,7 @@ import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Timestamp } from '../../ui/time.tsx'
 
-/** Reservations with what was delivered and what is used, against what was sold. */
+/** Lists reservations with the numbers of GPUs that were sold, that are delivered and that are used. */
 export function ReservationTable({
   reservations,
   more = [],

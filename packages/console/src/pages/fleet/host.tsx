@@ -72,7 +72,7 @@ export function HostPage() {
   )
 }
 
-/** GPUs that no VM uses are not free if the host takes no VMs. */
+/** GPUs that no VM uses are not free if the host accepts no VMs. */
 function gpuText(host: Host): string {
   const unused = host.gpus.filter((gpu) => gpu.state === 'free').length
   return isOpen(host)
@@ -118,7 +118,7 @@ const invalidates = ['adminHostList', 'adminHostGet', 'adminCapacityList'] as co
 
 const isLeaving = ({ state }: Host) => state === 'draining' || state === 'drained'
 
-/** Returns the reasons of the disabled actions. */
+/** Returns why actions are disabled. */
 const whyNot = (host: Host): Partial<Record<'drain' | 'forget' | 'remove', string>> => ({
   ...(isLeaving(host) && { drain: `The host is already ${host.state}.` }),
   ...(host.forgotten_at

@@ -34,7 +34,7 @@ export function FleetOperations() {
     refetchInterval: ({ state }) =>
       state.data?.items.some((row) => row.state === 'IN_PROGRESS' && !row.is_stuck) ? settingsPollMs : false,
   })
-  // Alerts say when an operation gets stuck.
+  // Alerts show when an operation gets stuck.
   const alerts = useQuery({ ...read('adminAlertList', {}), refetchInterval: fleetPollMs })
   const alertIds = (alerts.data?.items ?? [])
     .flatMap(({ kind, resource_id }) => (kind === 'stuck' ? [resource_id] : []))

@@ -178,7 +178,7 @@ export function Organizations() {
   )
 }
 
-/** `active` is already a word for organizations that are not suspended, so the payment state has its own. */
+/** `active` already means an organization that is not suspended, so the payment state has its own word. */
 const paymentDisplayState = (state: PaymentState) => (state === 'active' ? 'paying' : state)
 const paymentText = (row: Row) => stateWord(paymentDisplayState(row.payment_state))
 

@@ -7,7 +7,7 @@ import { shortId } from '../../lib/format.ts'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
 
-/** What was sold to all organizations, and what is delivered of it. */
+/** The reservations of all organizations, and how many of their GPUs are delivered. */
 export function FleetReservations() {
   const reservations = useQuery({ ...readAll('adminReservationList', {}), refetchInterval: fleetPollMs })
   return (

@@ -113,7 +113,7 @@ function Method({ method }: { method: RouteResponse<'organizationPaymentMethod'>
 interface InvoicesProps {
   items: Invoice[]
   soFarUsd: number | undefined
-  /** The organization whose invoices can be opened; empty if the user may not open them. */
+  /** The organization of the invoices; empty if the user may not open them. */
   organizationId: string
 }
 

@@ -224,7 +224,7 @@ export function Members() {
   )
 }
 
-/** What a toast adds about project keys that stay valid. */
+/** Returns what a toast says about project keys that stay valid. */
 const keysLeft = (keys: AccessKey[]) =>
   keys.length === 0 ? '' : `. Project keys that stay valid: ${keys.map(({ name }) => name).join(', ')}`
 

@@ -12,7 +12,7 @@ interface NetworkPickerProps {
   onChange: (subnetId: string) => void
 }
 
-/** Chooses the subnet of the VM. The default is that of the project's first network, or the oldest one. */
+/** Chooses the subnet of the VM. The default is the subnet of the project's first network, or the oldest one. */
 export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPickerProps) {
   const networkOf = (subnet: Subnet) => networks.find(({ id }) => id === subnet.vpc_network_id)?.name ?? ''
   const oldestFirst = subnets.toSorted((a, b) => a.id.localeCompare(b.id))

@@ -6,7 +6,7 @@ import { useProjectId } from '../../api/me.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 
-/** Shown when the type is out of stock: the VM is created when it is its turn. */
+/** Shown if the type is out of stock: the VM is created when its turn comes. */
 export function WaitForCapacity({ request, reason }: { request: VmCreate; reason: string | undefined }) {
   const projectId = useProjectId()
   const navigate = useNavigate()

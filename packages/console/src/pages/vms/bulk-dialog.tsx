@@ -113,7 +113,7 @@ const leftOutText: Record<BulkName, string> = {
   delete: 'protected or already being deleted',
 }
 
-/** What the action does, and how many of the selected VMs it leaves out. */
+/** What the action does, and how many of the selected VMs it skips. */
 function Effects({ what, targets, leftOut }: { what: BulkName; targets: Vm[]; leftOut: number }) {
   return (
     <>

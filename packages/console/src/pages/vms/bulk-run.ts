@@ -15,7 +15,7 @@ export interface BulkProgress {
   failures: Failure[]
 }
 
-/** Browsers open six connections to a server, and the page needs some of them meanwhile. */
+/** Browsers open six connections to a server, and the page needs some of them in the meantime. */
 const atOnce = 4
 
 async function forEachOf<Item>(items: Item[], act: (item: Item) => Promise<void>): Promise<void> {
@@ -65,7 +65,7 @@ export async function runBulk(
 export const resultText = (name: BulkName, vms: Vm[]): string =>
   `${bulkAction(name).past} ${vms.length === 1 ? vms[0]!.name : plural(vms.length, 'VM')}`
 
-/** Reports the end of a run whose dialog is closed. */
+/** Reports the end of a run after its dialog was closed. */
 export function reportBulk(name: BulkName, { done, failures }: BulkProgress, input: BulkInput): void {
   if (done.length > 0) showToast({ title: resultText(name, done) })
   const first = failures[0]

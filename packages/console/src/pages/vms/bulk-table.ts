@@ -14,7 +14,7 @@ interface BulkAction {
   verb: string
   past: string
   icon: IconName
-  /** The VMs to which the action applies; the others are left out. */
+  /** The VMs to which the action applies; the others are skipped. */
   fits: (vm: Vm) => boolean
   /** Why the action is disabled if no VM fits. */
   noneFits: string
@@ -71,7 +71,7 @@ export type BulkName = keyof typeof bulkActions
 export const bulkNames = Object.keys(bulkActions) as BulkName[]
 export const bulkAction = (name: BulkName): BulkAction => bulkActions[name]
 
-/** Returns the labels of a VM after the change; its other labels stay. */
+/** Returns the labels of a VM after the change, which keeps its other labels. */
 export function labelsAfter(vm: Vm, { setLabels, removedLabels }: BulkInput): Record<string, string> {
   const kept = Object.entries(vm.labels).filter(([key]) => !removedLabels.includes(key))
   return { ...Object.fromEntries(kept), ...parseLabels(setLabels).labels }

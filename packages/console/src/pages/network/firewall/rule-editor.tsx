@@ -52,7 +52,7 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
     setChosen(['tcp'])
     setPorts(port)
     setSourcePorts('')
-    // A preset is open to the user alone, unless a source is chosen already.
+    // A preset allows only the user's own address, unless a source is already chosen.
     if (sources.all.length === 0 && myAddress) sources.replace([{ cidr: myAddress, resource_id: '' }])
     destinations.replace([{ cidr: anywhere, resource_id: '' }])
   }
