@@ -55,6 +55,13 @@ const programNames = [
     packages: ['caddy'],
     suites: ['packages/server/test/http/proxies'],
   },
+  {
+    name: 'promtool',
+    binary: 'promtool',
+    packages: ['prometheus'],
+    suites: ['packages/server/test/operate/monitoring'],
+    isOptional: true,
+  },
   { name: 'tmux', binary: 'tmux', packages: ['tmux'], suites: ['packages/cli/test/terminal'] },
   { name: 'zsh', binary: 'zsh', packages: ['zsh'], suites: ['packages/cli/test/completion'] },
   { name: 'fish', binary: 'fish', packages: ['fish'], suites: ['packages/cli/test/completion'] },

@@ -57,10 +57,12 @@ export async function startServer(
     await signals.close()
     await database.close()
   }
-  const { config, engines, secretKey, dev } = await prepare(given, database, log).catch(async (error) => {
-    await closeStore()
-    throw error
-  })
+  const { config, engines, engineCalls, secretKey, dev } = await prepare(given, database, log).catch(
+    async (error) => {
+      await closeStore()
+      throw error
+    },
+  )
   const { role, workerPort } = config.server
   let url = ''
   const services: Services = {
@@ -69,6 +71,7 @@ export async function startServer(
     signals,
     due: new DueWorkWatch(database, engines, (err) => log.warn({ err }, 'due work not read; will retry')),
     engines,
+    engineCalls,
     log,
     version: packageVersion(),
     secretKey,
@@ -166,10 +169,12 @@ async function prepare(given: Config, database: Database, log: FastifyBaseLogger
   const config = { ...given, locations: await applyConfig(database, given) }
   // Loaded only if it is enabled, so that otherwise none of its code can be reached.
   const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
-  const engines = await openEngines(config.locations, { config, database, log, wrap: dev?.engine })
+  const engineCalls: Services['engineCalls'] = new Map()
+  const parts = { config, database, log, calls: engineCalls, wrap: dev?.engine }
+  const engines = await openEngines(config.locations, parts)
   for (const location of config.locations)
     await offerImages(database, location.name, await imagesOfEngine(location, { config, log }))
-  return { config, engines, secretKey, dev }
+  return { config, engines, engineCalls, secretKey, dev }
 }
 
 /** Without TLS, bearer tokens and passwords can be read on the network, unless a proxy in front uses TLS. */

@@ -1,6 +1,6 @@
 import type { Config } from './config/index.ts'
 import type { SecretKeys } from './domain/secret-key.ts'
-import type { Engines } from './engines/engine.ts'
+import type { EngineCalls, Engines } from './engines/engine.ts'
 import type { Database } from './postgres/database.ts'
 import type { Signals } from './postgres/signals.ts'
 import type { WorkKind } from './store/fleet/due.ts'
@@ -11,6 +11,8 @@ export interface Services {
   signals: Signals
   due: DueTasks
   engines: Engines
+  /** The calls of this process to its engines, by location. */
+  engineCalls: Map<string, EngineCalls>
   log: Log
   version: string
   /** Encrypts secrets at rest. */

@@ -116,7 +116,7 @@ export const AccessKeyRevoked = record('AccessKeyRevoked', {
   }),
 })
 
-/** What the creation of every kind of key says about limits. */
+/** The description of limits in the creation of every kind of key. */
 export const childKeyDescription =
   'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key: 400 for more. If they are left out, those of the creating key apply.'
 

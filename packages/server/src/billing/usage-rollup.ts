@@ -47,7 +47,7 @@ async function takeStep(services: Services, tx: Tx): Promise<boolean> {
 
 async function beginNext({ config }: Services, tx: Tx): Promise<RollupRow | null> {
   const next = await findNextOpenDay(tx, config.billing.rollupAtUtc)
-  return next?.isDue ? beginRollup(tx, next.day) : null
+  return next && next.overdueSeconds >= 0 ? beginRollup(tx, next.day) : null
 }
 
 async function addShard(services: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {

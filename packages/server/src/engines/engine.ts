@@ -225,5 +225,12 @@ export interface EngineImage {
   source: Record<string, unknown>
 }
 
+/** Counts the calls of this process to one engine. */
+export interface EngineCalls {
+  /** How often each method was called, and how long the calls that ended took. */
+  byMethod: Map<string, { count: number; seconds: number }>
+  failures: Map<EngineErrorKind | 'other', number>
+}
+
 /** Engines by location. */
 export type Engines = ReadonlyMap<string, Engine>

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import type { Config, IncusConfig, LocationConfig } from '../config/index.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Log } from '../services.ts'
-import { type Engine, EngineError, type EngineImage } from './engine.ts'
+import { countedEngine, noCalls } from './counted-engine.ts'
+import { type Engine, type EngineCalls, EngineError, type EngineImage } from './engine.ts'
 import { createIncusEngine } from './incus/index.ts'
 import { createQemuEngine, ensureMiniGuest } from './qemu/index.ts'
 import { SimulatedEngine } from './simulated/engine.ts'
@@ -13,6 +14,8 @@ export interface EngineParts {
   config: Config
   database: Database
   log: Log
+  /** The calls of each location, counted for the metrics. */
+  calls: Map<string, EngineCalls>
   /** Replaces each engine, in a service whose clients control faults. */
   wrap?: ((engine: OpenEngine) => OpenEngine) | undefined
 }
@@ -25,7 +28,9 @@ export async function openEngines(
   const opened = new Map<string, OpenEngine>()
   try {
     for (const location of locations) {
-      const engine = await openEngine(location, parts)
+      const calls = noCalls()
+      const engine = countedEngine(await openEngine(location, parts), calls)
+      parts.calls.set(location.name, calls)
       opened.set(location.name, parts.wrap?.(engine) ?? engine)
     }
   } catch (error) {

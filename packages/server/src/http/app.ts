@@ -13,7 +13,6 @@ import { Failure } from '../domain/failure.ts'
 import { Catalogue } from '../fleet/offers.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
-import { countOperations } from '../store/compute/operations.ts'
 import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
@@ -27,7 +26,7 @@ import { mountHealth } from './health.ts'
 import { checkHostNames } from './host-names.ts'
 import { limitConnections } from './limits/connections.ts'
 import { RateLimiter } from './limits/rate-limit.ts'
-import { Metrics } from './metrics.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { mountRoutes } from './mount.ts'
 import { mountOidc } from './oidc.ts'
 import { mountStaticFiles } from './static-files.ts'
@@ -91,7 +90,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
   }
   const limiter = new RateLimiter(limits)
   const { database, signals } = outside
-  const metrics = new Metrics(database, () => countOperations(database))
+  const metrics = new Metrics(outside)
   const access = new Access(database, signals)
   const streams = new EventStreams(database, signals, access, limits.organizationStreams)
   const operationWaits = new OperationWaits(database, signals, limits.organizationStreams)

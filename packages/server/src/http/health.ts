@@ -8,7 +8,7 @@ import { writeToDatabase } from '../postgres/ping.ts'
 import type { Services } from '../services.ts'
 import { listEngineStates } from '../store/fleet/locations.ts'
 import type { RateLimiter } from './limits/rate-limit.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './metrics/metrics.ts'
 
 /** The time limit of a readiness check, so that it gets a response within two seconds. */
 const readyMs = 1_800

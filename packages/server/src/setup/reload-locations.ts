@@ -41,7 +41,13 @@ export async function reloadLocations(parts: ReloadParts, given: Config): Promis
   for (const location of changed) refuseQemuChange(before.get(location.name)!, location)
   const removed = [...before.keys()].filter((name) => !names.includes(name))
 
-  const opened = await openEngines([...added, ...changed], { config, database, log, wrap })
+  const opened = await openEngines([...added, ...changed], {
+    config,
+    database,
+    log,
+    calls: services.engineCalls,
+    wrap,
+  })
   try {
     await applyLocations(database, { quotas: config.quotas, locations })
     for (const location of added)
@@ -55,6 +61,7 @@ export async function reloadLocations(parts: ReloadParts, given: Config): Promis
   for (const [name] of closing) {
     reconciler?.leave(name)
     engines.delete(name)
+    if (removed.includes(name)) services.engineCalls.delete(name)
   }
   config.locations = locations
   for (const [name, engine] of opened) {

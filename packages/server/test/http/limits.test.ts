@@ -8,7 +8,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildApp } from '../../src/http/app.ts'
-import { Metrics } from '../../src/http/metrics.ts'
+import { Metrics } from '../../src/http/metrics/metrics.ts'
 
 /** The rate is low enough that no request is regained during the test, even on a slow machine. */
 const few = (config: TestService['config']) => {
@@ -164,7 +164,7 @@ describe('around the API', () => {
   })
 
   test('the duration histogram of a route has cumulative buckets, a count and a sum', async () => {
-    const metrics = new Metrics(service.database, async () => ({ inProgress: 0, stuck: 0 }))
+    const metrics = new Metrics(service.server.services)
     for (const seconds of [0.001, 0.002, 0.3, 20]) metrics.observe('vmGet', 200, seconds)
     metrics.observe('vmList', 200, 0.004)
     const shown = (await metrics.registry.metrics()).split('\n')

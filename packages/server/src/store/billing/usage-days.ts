@@ -66,12 +66,12 @@ const byResource = {
   groups: ', i.resource_id',
 }
 
-const nextOpenDay = statement<{ day: string | null; is_due: boolean | null }, { rollupAtUtc: string }>(
+const nextOpenDay = statement<{ day: string | null; overdue_s: number | null }, { rollupAtUtc: string }>(
   'usage_day_next',
   // A transaction that changed an interval just before midnight has a minute to commit.
   `SELECT to_char(day, 'YYYY-MM-DD') AS day,
-          slipway_now() >= (day + 1)::timestamp AT TIME ZONE 'UTC'
-            + greatest(:rollupAtUtc::interval, '1 minute') AS is_due
+          extract(epoch FROM slipway_now() - (day + 1)::timestamp AT TIME ZONE 'UTC'
+            - greatest(:rollupAtUtc::interval, '1 minute'))::float8 AS overdue_s
    FROM (SELECT coalesce((SELECT max(day) + 1 FROM usage_days_closed),
                          (SELECT (min(lower(period)) AT TIME ZONE 'UTC')::date FROM usage_intervals)) AS day) next`,
 )
@@ -178,13 +178,16 @@ const projectIds = statement<{ id: string }, { organizationId: string }>(
   'SELECT id FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns the day after the last closed day, and whether it can be closed; null if nothing was ever metered. */
+/**
+ * Returns the day after the last closed one, and for how long it could have been closed, which is negative before that
+ * time; null if nothing was ever metered.
+ */
 export async function findNextOpenDay(
   db: Queryable,
   rollupAtUtc: string,
-): Promise<{ day: string; isDue: boolean } | null> {
+): Promise<{ day: string; overdueSeconds: number } | null> {
   const row = await nextOpenDay.one(db, { rollupAtUtc })
-  return row?.day ? { day: row.day, isDue: row.is_due === true } : null
+  return row?.day ? { day: row.day, overdueSeconds: row.overdue_s ?? 0 } : null
 }
 
 /**

@@ -104,12 +104,6 @@ export const cancelOperation = statement<never, { id: string }, Tx>(
   'UPDATE operation_queue SET is_cancelled = true WHERE operation_id = :id',
 ).runBy('id')
 
-const counts = statement<{ in_progress: number; stuck: number }>(
-  'operation_counts',
-  `SELECT (SELECT count(*) FROM operation_queue) AS in_progress,
-          (SELECT count(*) FROM operations WHERE is_stuck) AS stuck`,
-)
-
 export const findAnyOperation = statement<OperationRow, { id: string }>(
   'operation_admin_by_id',
   'SELECT * FROM operations WHERE id = :id',
@@ -158,7 +152,3 @@ export const hasOtherUnfinished = async (
   db: Queryable,
   { id, resource_id }: Pick<OperationRow, 'id' | 'resource_id'>,
 ): Promise<boolean> => (await other.one(db, { resourceId: resource_id, id })) !== undefined
-export async function countOperations(db: Queryable) {
-  const row = await counts.one(db)
-  return { inProgress: row?.in_progress ?? 0, stuck: row?.stuck ?? 0 }
-}

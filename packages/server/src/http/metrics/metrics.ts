@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client'
-import { logCounts } from '../log.ts'
-import type { Database } from '../postgres/database.ts'
+import { logCounts } from '../../log.ts'
+import type { Services } from '../../services.ts'
+import { addFleetMetrics } from './fleet.ts'
 
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
@@ -37,13 +38,13 @@ export class Metrics {
   readonly registry = new Registry()
   readonly #routes = new Map<string, RouteCounts>()
 
-  constructor(database: Database, counts: () => Promise<{ inProgress: number; stuck: number }>) {
+  constructor(services: Services) {
     this.#showRoutes()
     collectDefaultMetrics({ register: this.registry })
     // These gauges are named like counters, and repeat the gauges without the suffix.
     for (const name of ['handles', 'requests', 'resources'])
       this.registry.removeSingleMetric(`nodejs_active_${name}_total`)
-    const { pool, traffic, connections } = database
+    const { pool, traffic, connections } = services.database
     const count = (what: string, help: string, read: () => number) =>
       this.#counter(`slipway_database_${what}_total`, help, read)
     count('statements', 'Statements sent to the database.', () => traffic.statements)
@@ -57,16 +58,7 @@ export class Metrics {
     this.#gauge('slipway_pool_connections', 'Open database connections.', () => pool.totalCount)
     this.#gauge('slipway_pool_idle', 'Idle database connections.', () => pool.idleCount)
     this.#gauge('slipway_pool_waiting', 'Requests waiting for a connection.', () => connections.waitingCount)
-    this.#gauge(
-      'slipway_operations_in_progress',
-      'Operations in progress.',
-      async () => (await counts()).inProgress,
-    )
-    this.#gauge(
-      'slipway_operations_stuck',
-      'Operations that wait for an operator.',
-      async () => (await counts()).stuck,
-    )
+    addFleetMetrics(this.registry, services)
   }
 
   observe(route: string, status: number, seconds: number): void {
@@ -112,14 +104,13 @@ export class Metrics {
     })
   }
 
-  #gauge(name: string, help: string, read: () => number | Promise<number>): void {
+  #gauge(name: string, help: string, read: () => number): void {
     new Gauge({
       name,
       help,
       registers: [this.registry],
-      async collect() {
-        // Metrics stay readable without the database: the value is then NaN.
-        this.set(await Promise.resolve(read()).catch(() => Number.NaN))
+      collect() {
+        this.set(read())
       },
     })
   }
