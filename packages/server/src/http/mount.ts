@@ -49,7 +49,7 @@ export function mountRoutes(
 ): void {
   const { access, database } = services
   const { limits } = services.config
-  // An unknown bearer token needs a database query, so attempts to guess one have a limit of their own.
+  // An unknown bearer token needs a database query, so attempts to guess one have their own limit.
   const perSecond = limits.unknownBearersPerSecond
   const unknownBearers = new RateLimiter({ requestsPerSecond: perSecond, burst: 5 * perSecond })
   const inFlight = new InFlight(limits)
@@ -164,7 +164,7 @@ function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest |
   return { key, caller: request.grant!.caller.key, method, path: plainUrl(request.url), body: request.body }
 }
 
-/** Ids are accepted in any letter case; the store has them in lower case. */
+/** Ids are accepted in any letter case. The database has them in lower case. */
 function lowerIds(given: unknown): Record<string, string> {
   const params = given as Record<string, string>
   for (const name in params) {

@@ -25,7 +25,7 @@ const kinds: Record<string, string> = {
   null: 'null',
 }
 
-/** A problem whose message continues a sentence that begins with the field. */
+/** A problem with a field. Its message continues a sentence that begins with the field. */
 export interface Problem extends FieldProblem {
   /** The whole sentence, where it does not begin with the field. */
   sentence?: string

@@ -13,7 +13,7 @@ interface Waiter {
 
 /**
  * Decides which owner gets the next database connection. Owners, mostly organizations, are served in turn, so that an owner
- * with many waiting requests delays another owner by one request at most. Every other connection goes to the system.
+ * with many waiting requests delays another owner by one request at most. Every second connection is given to the system.
  */
 export class ConnectionQueue {
   #free: number
@@ -80,7 +80,7 @@ export class ConnectionQueue {
     if (this.#wasSystemServed) return takeFirst(this.#system)
     for (const [owner, waiters] of this.#owners) {
       this.#owners.delete(owner)
-      // The owner goes to the end of the order.
+      // The owner moves to the end of the order.
       if (waiters.size > 1) this.#owners.set(owner, waiters)
       return takeFirst(waiters)
     }

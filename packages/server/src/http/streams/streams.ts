@@ -240,7 +240,7 @@ export class EventStreams {
     this.#recheck(recheckMs)
   }
 
-  /** Ends streams whose caller may no longer read them. */
+  /** Ends streams that their caller may no longer read. */
   #recheck(olderThanMs: number): void {
     const now = performance.now()
     // Many streams share few credentials: each is checked once.

@@ -18,7 +18,7 @@ import { engineAt } from '../engine-work.ts'
 const batch = 32
 /** An engine that hangs delays only the VMs of the same batch, for at most this time. */
 const callMs = 10_000
-/** The retry interval of a VM whose host is down. The host does not come up before its firewalls are applied. */
+/** The retry interval of a VM on a host that is down. The host does not come up before its firewalls are applied. */
 const unreachablePauseMs = 60_000
 
 interface FirewalledVm {

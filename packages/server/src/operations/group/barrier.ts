@@ -70,7 +70,7 @@ const startOf = ({ operation }: Work) => operation.started_at.getTime()
 
 const failedFor = ({ code, message }: BootFailure) => fail(code as FailureCode, message)
 
-/** Admits the members that did not boot again. Returns the failure of the boot if there is no room for them. */
+/** Repeats the admission of members that did not boot. Returns the failure of the boot if there is no room for them. */
 async function placeAnew(
   work: Work,
   tx: Tx,

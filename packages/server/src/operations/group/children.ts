@@ -18,5 +18,5 @@ async function waitForChildren(work: Work, tx: Tx): Promise<Outcome> {
   return fail(code as FailureCode, message)
 }
 
-/** The only step of an operation whose members have operations of their own. */
+/** The only step of an operation that waits for the operations of its members. */
 export const childrenStep: Step = { name: 'members', tx: waitForChildren }

@@ -24,7 +24,7 @@ const freeFailures = 3
 
 /**
  * Admits a group with all its members, or throws the refusal. If not all members fit, it has `fits` and
- * `available_locations`, and nothing is left in the store once the transaction is rolled back.
+ * `available_locations`, and nothing is left in the database once the transaction is rolled back.
  */
 export async function admitGroupCreate(
   tx: Tx,

@@ -69,7 +69,7 @@ interface WantedMembers {
 }
 
 /**
- * Admits members of a group, all or none, in the transaction of the request: each becomes a VM with an operation of its own.
+ * Admits members of a group, all or none, in the transaction of the request: each becomes a VM with its own operation.
  * If not all fit, the failure says how many fit, and in which locations all would.
  */
 export async function admitMembers(

@@ -35,7 +35,7 @@ export async function attachAll(work: Work): Promise<Outcome> {
 
 export async function detachAll(work: Work): Promise<void> {
   const vm = await vmOf(work)
-  // No engine has the VM any more, so there are no attachments to remove.
+  // No engine still has the VM, so there are no attachments to remove.
   if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   for (const id of diskIdsOf(work))

@@ -47,7 +47,7 @@ export async function chooseLocation(
   return { name, fitting }
 }
 
-/** Returns the location of the first disk, or else of the subnet, that the request names. */
+/** Returns the location of the first disk in the request, otherwise of its subnet. */
 async function pinnedLocation(tx: Tx, projectId: string, { disks, subnet_id }: VmBody) {
   const [disk] = disks ?? []
   if (disk) return (await findDisk(tx, projectId, disk.disk_id))?.location

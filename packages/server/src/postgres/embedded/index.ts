@@ -45,7 +45,7 @@ const sharedMemoryPauseMs = 200
 const socketTimeoutMs = 500
 const connectTimeoutMs = 5_000
 const watchMs = 2_000
-/** Every attached server shares this advisory lock in a session of its own, which ends with the process. */
+/** Every attached server shares this advisory lock in its own session, which ends with the process. */
 const attachedLock = [0x534c4950, 1]
 
 /** Attaches to the PostgreSQL of this data directory, or starts it, and keeps it running until `stop`. */

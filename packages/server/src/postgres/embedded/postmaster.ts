@@ -114,7 +114,7 @@ export interface Started {
   exited(): string | undefined
 }
 
-/** Starts PostgreSQL in a session of its own, so that Ctrl-C in our terminal does not reach it. */
+/** Starts PostgreSQL in a separate session, so that Ctrl-C in our terminal does not reach it. */
 export async function startPostmaster({ home, binaries, settings }: Postmaster): Promise<Started> {
   await ensureSocketDir(home)
   await clearLeftovers(home)

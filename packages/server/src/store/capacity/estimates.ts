@@ -40,7 +40,7 @@ export const listWaiting = statement<WaitingRow, Lane & { most: number }>(
    JOIN capacity_requests r ON r.id = p.request_id ORDER BY p.turn, p.request_id`,
 ).all
 
-// The newest meters are read without an index of their own, because every end of a meter would have to update it.
+// The newest meters are read without a separate index, because every end of a meter would have to update it.
 const lives = statement<{ ms: number }, { types: string[] }>(
   'estimate_lives',
   `SELECT extract(epoch FROM upper(u.period) - lower(u.period)) * 1000 AS ms

@@ -162,7 +162,7 @@ const noteFailure = statement<never, { id: string; restS: number }>(
 /** Updates when the webhooks are due. The caller holds their rows. */
 export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })
 
-/** Returns the webhooks whose turn it is, the longest waiting first, with their rows held. */
+/** Returns the next webhooks in the queue, the longest waiting first, and holds their rows. */
 export async function claimDueWebhooks(
   tx: Tx,
   isSlow: boolean,

@@ -108,7 +108,7 @@ const hostsLost = `
   SELECT 'host_lost', 'host', h.id, h.name, NULL, NULL, r.reported_at, jsonb_build_object('location', h.location)
   FROM hosts h LEFT JOIN host_reports r ON r.host_id = h.id WHERE h.state = 'down' AND h.forgotten_at IS NULL`
 
-// A short failure is no reason for an alert.
+// A short failure does not raise an alert.
 const locationsUnread = `
   SELECT 'location_unread', 'location', '${zeroUuid}'::uuid, l.name, NULL, NULL, l.engine_answered_at,
          jsonb_build_object('problem', l.engine_problem)

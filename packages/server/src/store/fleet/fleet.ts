@@ -170,7 +170,7 @@ export const listCordonedHosts = async (
   names: string[],
 ): Promise<Set<string>> => new Set((await cordoned.all(db, { location, names })).map(({ name }) => name))
 
-/** The host gets no new VMs from now on. Returns false if there is no such host. */
+/** From now on, the host gets no new VMs. Returns false if there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
 /** Marks draining hosts that no longer have VMs, and returns how many. */

@@ -51,7 +51,7 @@ export function guestNetworkOf(config: Config): GuestNetwork | null {
 
 export const agentReportOf = (config: Config): AgentReport | null => parse<AgentReport>(config[agentKey])
 
-/** Returns a text that begins with the generation of the firewall. The rest changes if anything else changes. */
+/** Returns text that begins with the generation of the firewall. The rest changes if anything else changes. */
 export const versionOf = (guest: GuestNetwork): string =>
   `${guest.firewall.generation}-${createHash('sha256').update(JSON.stringify(guest)).digest('hex').slice(0, 12)}`
 

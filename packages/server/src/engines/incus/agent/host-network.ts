@@ -12,7 +12,7 @@ const vxlanGroup = '239.27.0.1'
 /** The payload that VXLAN leaves in 1500 bytes. */
 const tunnelMtu = 1450
 const endPollMs = 10
-/** Routes of public addresses are in a table of their own, from which a BGP speaker can announce them. */
+/** Routes of public addresses are in a separate table, from which a BGP speaker can announce them. */
 export const publicRouteTable = 2700
 
 const tunnelOf = (bridge: string) => `sv${bridge.slice(2)}`

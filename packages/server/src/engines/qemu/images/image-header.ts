@@ -18,7 +18,7 @@ const maxVirtualBytes = 64n * 1024n ** 4n
 const foreignMagics = ['KDMV', '# Disk DescriptorFile', 'vhdxfile', 'conectix', 'QED\0', '<<< ']
 
 /**
- * Opens only a regular file: a link or device could make the server read other files of the host. Everything
+ * Opens regular files only: a link or device could make the server read other files of the host. Everything
  * about the file has to be read from this handle.
  */
 export async function openPlainFile(file: string): Promise<FileHandle | null> {
