@@ -114,10 +114,10 @@ export function Queue() {
         {(data) =>
           data.length === 0 ? (
             <Empty
-              title="Nothing waits for GPUs"
+              title="No requests are waiting for GPUs"
               cli="slipway queue create train-7 --type a100.8x --location us-east1-a"
             >
-              When a VM type is out of stock, the form for a new VM offers to wait for it in turn.
+              When a VM type is out of stock, the form for a new VM offers a place in the queue.
             </Empty>
           ) : (
             <Table label="Queue" rows={data} rowKey={({ id }) => id} columns={columns} />
@@ -132,7 +132,7 @@ export function Queue() {
           action="Cancel request"
           {...submitProps(cancel, cancelling, () => setCancelling(null))}
         >
-          <p>The request loses its turn.</p>
+          <p>The request will lose its place in the queue.</p>
         </Confirm>
       )}
     </Page>

@@ -58,7 +58,7 @@ const faultMembers = {
   delay_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
   after: Type.Optional(Type.Integer({ minimum: 0, description: 'Skips the first matches. Default: 0.' })),
   times: Type.Optional(
-    Type.Integer({ minimum: 1, description: 'Ends after so many effects. Default: no end.' }),
+    Type.Integer({ minimum: 1, description: 'Ends after this many effects. Default: no end.' }),
   ),
   probability: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
   seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295 })),

@@ -52,7 +52,7 @@ export async function migrate(url: string, known: Migration[] = migrations()): P
     const current = rows[0] as { version: number; min: number }
     if (current.min > newest)
       throw new NewerSchemaError(
-        `this data was written by a newer version of Slipway (schema ${current.version}, this version knows ${newest}): start that version, or use another data directory`,
+        `this data was written by a newer version of Slipway (schema ${current.version}, this version supports up to ${newest}): start that version, or use another data directory`,
       )
     if (current.version > 0 && current.version < firstVersion)
       throw new OlderSchemaError(

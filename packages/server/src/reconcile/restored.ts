@@ -20,6 +20,6 @@ export async function catchUp(
   for (const id of await takeGenerations(database, { vms, disks }))
     log.warn(
       { id, location },
-      'adopted the generation of the engine, which is newer than that of the restored store',
+      'adopted the generation of the engine, which is newer than that of the restored database',
     )
 }

@@ -97,7 +97,7 @@ async function makeDemo(tx: Tx, config: Config, passwordHash: string): Promise<D
   const organization = await insertOrganization(tx, uuid(), 'Demo')
   await activateDemoPayment(tx, organization.id)
   const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
-  if (!user) throw new Error(`${email} exists in a store without organizations`)
+  if (!user) throw new Error(`${email} exists in a database without organizations`)
   await insertMember(tx, organization.id, user.id, 'owner')
   await setOrganizationQuotas(tx, organization.id, fleetQuotas(config))
   const project = await createProject(tx, system, { organizationId: organization.id, name: projectName })

@@ -42,7 +42,7 @@ export class WebhookSender {
     const gaveUp = new Promise<string[]>((resolve) => setTimeout(resolve, withinMs, []).unref())
     const addresses = await Promise.race([this.#addressesOf(url).catch(() => []), gaveUp])
     if (addresses.some((address) => !this.#mayReach(address)))
-      return 'must lead to a public address, or into a block that the operator allows with [webhooks] allow_private_ranges'
+      return 'must resolve to a public address, or to a block that the operator allows with [webhooks] allow_private_ranges'
     return undefined
   }
 
@@ -52,7 +52,8 @@ export class WebhookSender {
       const url = new URL(text)
       const addresses = await orAbort(this.#addressesOf(url), signal)
       const address = addresses.find((each) => this.#mayReach(each))
-      if (address === undefined) return { status: 0, error: 'the URL does not lead to a public address' }
+      if (address === undefined)
+        return { status: 0, error: 'the host name of the URL does not resolve to a public address' }
       const status = await this.#send(url, address, headers, body, signal)
       return { status, error: status >= 200 && status < 300 ? '' : describe(status) }
     } catch (error) {

@@ -69,7 +69,10 @@ test('a webhook host name that resolves to a private address is refused without 
   const { port } = new URL(receiver.url)
   const sender = new WebhookSender(addressGuard([]), async () => ['::ffff:127.0.0.1', '127.0.0.1'])
   const outcome = await sender.post(`http://rebound.example.com:${port}/x`, {}, '{}', 5_000)
-  expect(outcome).toEqual({ status: 0, error: 'the URL does not lead to a public address' })
+  expect(outcome).toEqual({
+    status: 0,
+    error: 'the host name of the URL does not resolve to a public address',
+  })
   expect(receiver.received).toEqual([])
 })
 

@@ -41,8 +41,12 @@ const create = command<CreateInput>({
   details:
     'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for it. Only delivered GPUs are billed.',
   options: [
-    { flags: '--organization <org>', description: 'organization that buys', required: true },
-    { flags: '--billing-project <id>', description: 'id of its project that pays', required: true },
+    { flags: '--organization <org>', description: 'organization that buys the reservation', required: true },
+    {
+      flags: '--billing-project <id>',
+      description: 'id of its project that pays for the reservation',
+      required: true,
+    },
     { flags: '--type <type>', description: 'VM type', values: vmTypeNames, required: true },
     { flags: '--location <location>', description: 'location', complete: 'location', required: true },
     { flags: '--count <n>', description: 'number of VMs of the type', parse: parseNumber, required: true },
@@ -99,7 +103,11 @@ const end = command<{ reservation: string; yes?: boolean }>({
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [`slipway admin reservation end ${example} --yes`],
   async run(cli, { reservation, yes }) {
-    await confirmLoss(cli, `End the reservation ${reservation}? Its VMs run on at the list price.`, yes)
+    await confirmLoss(
+      cli,
+      `End the reservation ${reservation}? Its VMs will continue to run at the list price.`,
+      yes,
+    )
     await cli.operator.adminReservationEnd({ reservation_id: reservation })
     cli.note(`Ended ${reservation}.`)
   },

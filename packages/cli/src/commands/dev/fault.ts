@@ -61,7 +61,7 @@ lie and forget are for operations. A fault stays until it is deleted, has acted 
       parse: parseDurationMs,
     },
     { flags: '--after <count>', description: 'skip the first matches', parse: parseNumber },
-    { flags: '--times <count>', description: 'end after so many effects', parse: parseNumber },
+    { flags: '--times <count>', description: 'end after this many effects', parse: parseNumber },
     { flags: '--probability <number>', description: 'between 0 and 1', parse: parseNumber },
     { flags: '--seed <number>', description: 'the same seed gives the same failures', parse: parseNumber },
   ],

@@ -24,7 +24,7 @@ export const ruleOptions: OptionSpec[] = [
     description: 'addresses, CIDR blocks, or names of VMs, subnets or networks',
     isList: true,
   },
-  { flags: '--to <places>', description: 'destinations, in the same form as --from', isList: true },
+  { flags: '--to <places>', description: 'destinations, in the same format as --from', isList: true },
   {
     flags: '--port <ports>',
     description: 'destination ports, for example 22,3000-8080 (default: all ports)',

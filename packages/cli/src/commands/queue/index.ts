@@ -52,7 +52,7 @@ const queueCancel = command<{ ref: string; yes?: boolean }>({
   examples: ['slipway queue cancel train-7', 'slipway queue cancel train-7 --yes'],
   async run(cli, { ref, yes }) {
     const capacity_request_id = await idOf(cli, capacityRequests, ref)
-    await confirmLoss(cli, `Cancel the request for ${ref}? It loses its turn.`, yes)
+    await confirmLoss(cli, `Cancel the request for ${ref}? It will lose its place in the queue.`, yes)
     await cli.client.capacityRequestDelete({ project_id: await cli.project(), capacity_request_id })
     cli.note(`Cancelled ${ref}.`)
   },

@@ -51,7 +51,7 @@ export function FleetQueue() {
         <Loaded query={requests} rows={6}>
           {(data) =>
             data.length === 0 ? (
-              <p className="card px-4 py-3 text-ink-muted">Nothing waits for GPUs.</p>
+              <p className="card px-4 py-3 text-ink-muted">No requests are waiting for GPUs.</p>
             ) : (
               <Table label="Queue" rows={inOrder(data)} rowKey={({ id }) => id} columns={columns} />
             )

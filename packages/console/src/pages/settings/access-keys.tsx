@@ -76,7 +76,7 @@ export function AccessKeys() {
         <SecretDialog
           title="New access key"
           secret={secret}
-          note="Send it as Authorization: Bearer …, or use it with slipway login --key."
+          note="Send it as Authorization: Bearer …, or use it with slipway login --access-key."
           ifLost="If you lose it, revoke this key and create another."
           onClose={() => setSecret('')}
         />

@@ -64,7 +64,7 @@ export async function claimRequest(
     )
   const { is_hold_over } = (await findStanding(tx, { id, location: request.location }))!
   if (is_hold_over)
-    throw new Failure('conflict', 'The GPUs were held until a moment ago. Send a new capacity request.')
+    throw new Failure('conflict', 'The hold of the GPUs has expired. Send a new capacity request.')
   return admitHeld(tx, catalogue, by, request)
 }
 

@@ -82,7 +82,7 @@ export async function createRequest(
     requestId: by.requestId,
   }).catch((error) => {
     throw violatedConstraint(error) === 'capacity_requests_start'
-      ? new Failure('conflict', 'A capacity request already waits to start this VM.')
+      ? new Failure('conflict', 'A capacity request is already waiting to start this VM.')
       : error
   })
   await lockLanes(
@@ -156,7 +156,7 @@ async function wantedByStart(tx: Tx, by: By, vmId: string, locations: string[] |
       'conflict',
       vm.os_disk_lost_at
         ? `The OS disk of the VM ${vm.name} is lost. It cannot be started.`
-        : `START requires the VM in STATE_SHUTOFF; it is in ${vm.state}.`,
+        : `START requires the VM to be in STATE_SHUTOFF; it is in ${vm.state}.`,
     )
   const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
   const type = vmType(vm.type)!
@@ -171,7 +171,7 @@ async function requireOffered(tx: Tx, field: string, type: VmType, places: Wante
   if (possible.length > 0) return possible
   throw invalidField(
     field,
-    `no host in service at ${places.map(({ location }) => location).join(', ')} could ever run ${type.name}. ${offering.length > 0 ? `Such hosts are in ${offering.join(', ')}` : 'Choose another type'}`,
+    `no host in ${places.map(({ location }) => location).join(', ')} can run ${type.name}. ${offering.length > 0 ? `Hosts that can run it are in ${offering.join(', ')}` : 'Choose another type'}`,
   )
 }
 

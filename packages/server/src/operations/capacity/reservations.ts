@@ -107,7 +107,7 @@ export async function changeReservation(
 
 export async function endReservation(tx: Tx, by: Requester, id: string): Promise<ReservationRow> {
   const before = requireFound('reservation', await findReservation(tx, id))
-  if (before.ended_at) throw new Failure('conflict', 'The reservation has ended already.')
+  if (before.ended_at) throw new Failure('conflict', 'The reservation has already ended.')
   await end(tx, before, by)
   return (await findReservation(tx, id))!
 }

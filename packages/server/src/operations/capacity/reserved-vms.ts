@@ -54,8 +54,8 @@ export async function reserveVm(
   )
   const { location, family, projects } = reservation
   if (vm.state !== 'STATE_RUNNING')
-    throw new Failure('conflict', `RESERVE requires the VM in STATE_RUNNING; it is in ${vm.state}.`)
-  if (vm.reservation_id) throw new Failure('conflict', `The VM ${vm.name} uses a reservation already.`)
+    throw new Failure('conflict', `RESERVE requires the VM to be in STATE_RUNNING; it is in ${vm.state}.`)
+  if (vm.reservation_id) throw new Failure('conflict', `The VM ${vm.name} already uses a reservation.`)
   if (reservation.state !== 'active' && reservation.state !== 'late')
     throw new Failure('conflict', `The reservation is ${reservation.state}.`)
   const isOpen = projects.length === 0 || projects.includes(vm.project_id)

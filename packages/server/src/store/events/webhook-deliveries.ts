@@ -7,7 +7,7 @@ import { type DeliveryRow, lockWebhooks, scheduleWebhooks } from './due-webhooks
 export type DeliveryWithResource = DeliveryRow & { resource_type: string; resource_name: string }
 
 // Events of operations do not have the name of their resource, and a webhook has a URL instead of a name.
-const told = (deliveries: string) =>
+const withResource = (deliveries: string) =>
   `SELECT d.*, coalesce(e.resource_type, '') AS resource_type,
           coalesce(e.data ->> 'name', e.data ->> 'url', '') AS resource_name
    FROM (${deliveries}) d LEFT JOIN events_written e ON e.id = d.event_id`
@@ -73,7 +73,7 @@ const liftRest = statement<never, { id: string }>(
 )
 
 // Finds the age of the oldest of the last `count` deliveries that a user requested.
-const askedAgo = statement<{ ago_s: number }, { webhookId: string; count: number }>(
+const requestedAgo = statement<{ ago_s: number }, { webhookId: string; count: number }>(
   'webhook_delivery_asked_ago',
   `SELECT extract(epoch FROM slipway_now() - created_at)::float8 AS ago_s FROM webhook_deliveries
    WHERE webhook_id = :webhookId AND is_direct ORDER BY created_at DESC OFFSET :count - 1 LIMIT 1`,
@@ -84,7 +84,7 @@ export const listDeliveries = statement<
   { webhookId: string; beforeSeq: number | null; limit: number }
 >(
   'webhook_delivery_list',
-  `${told(`
+  `${withResource(`
      SELECT * FROM webhook_deliveries
      WHERE webhook_id = :webhookId AND seq < coalesce(:beforeSeq::bigint, 9223372036854775807)
      ORDER BY seq DESC LIMIT :limit`)}
@@ -93,7 +93,7 @@ export const listDeliveries = statement<
 
 export const findDelivery = statement<DeliveryWithResource, { webhookId: string; id: string }>(
   'webhook_delivery_find',
-  told('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
+  withResource('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 ).oneBy('webhookId', 'id')
 
 /** Returns the position of the first event that a webhook may want; null while there are no webhooks. */
@@ -144,4 +144,4 @@ export async function insertDirectDelivery(
  * fewer.
  */
 export const secondsSinceSent = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
-  (await askedAgo.one(tx, { webhookId, count }))?.ago_s ?? null
+  (await requestedAgo.one(tx, { webhookId, count }))?.ago_s ?? null

@@ -17,7 +17,7 @@ export const adminHostMaintenance = command<MaintenanceInput>({
   arguments: [refArgument(hosts)],
   options: [
     { flags: '--at <time>', description: 'when it begins, for example 2026-12-01T06:00:00Z' },
-    { flags: '--note <text>', description: 'what the tenants are told' },
+    { flags: '--note <text>', description: 'note that the tenants see' },
     { flags: '--cancel', description: 'cancel or end the announced maintenance' },
   ],
   examples: [

@@ -52,7 +52,7 @@ export function Firewall() {
                   cli="slipway firewall allow ssh"
                   curl={curlCommand('GET', `/v0.1/projects/${projectId}/vpc/firewall-rules`)}
                 >
-                  Inbound and outbound traffic is denied unless a rule allows it. Deny rules win.
+                  Inbound and outbound traffic is denied unless a rule allows it. Deny rules take precedence.
                 </Empty>
               ) : (
                 <>
@@ -69,8 +69,8 @@ export function Firewall() {
                     onEdit={setEditing}
                   />
                   <p className="text-sm text-ink-muted">
-                    Traffic is denied unless a rule allows it. Deny rules win. Replies to allowed traffic are
-                    allowed.
+                    Traffic is denied unless a rule allows it. Deny rules take precedence. Replies to allowed
+                    traffic are allowed.
                   </p>
                 </>
               )}
