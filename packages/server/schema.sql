@@ -854,6 +854,7 @@ CREATE INDEX operations_stuck ON operations USING btree (id) WHERE is_stuck;
 CREATE INDEX operations_in_trouble ON operations USING btree (id) WHERE state = 'IN_PROGRESS'::text AND (is_stuck OR attempts >= 10);
 CREATE INDEX operations_failed_creations ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND name = 'CREATE'::text AND resource_type = 'vm'::text;
 CREATE INDEX operations_failed_groups ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND resource_type = 'instance_group'::text;
+CREATE INDEX operations_failed_group_creations ON operations USING btree (project_id, completed_at) WHERE state = 'FAILED'::text AND name = 'CREATE'::text AND resource_type = 'instance_group'::text;
 
 -- One small row for each unfinished operation, so that a claim does not depend on the size of the history. A
 -- worker writes an outcome only with the row locked and its lease token still in it. The row is deleted when the
@@ -1105,6 +1106,7 @@ CREATE TABLE usage_resource_days (
   labels jsonb NOT NULL,
   quantity_ms bigint NOT NULL,
   cost_usd_ms numeric,
+  reservation_id uuid,
   CONSTRAINT usage_resource_days_pkey PRIMARY KEY (project_id, day, resource_id, product_name),
   CONSTRAINT usage_resource_days_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT usage_resource_days_quantity_ms_check CHECK (quantity_ms > 0),
@@ -1649,7 +1651,6 @@ CREATE TABLE capacity_requests (
   labels jsonb DEFAULT '{}'::jsonb NOT NULL,
   until timestamp with time zone NOT NULL,
   location text DEFAULT ''::text NOT NULL,
-  held_host uuid,
   held_until timestamp with time zone,
   granted_at timestamp with time zone,
   resource_id uuid,
@@ -1663,6 +1664,9 @@ CREATE TABLE capacity_requests (
   due_at timestamp with time zone,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  held_hosts uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+  ttl_seconds integer,
+  amounts jsonb DEFAULT '{}'::jsonb NOT NULL,
   CONSTRAINT capacity_requests_pkey PRIMARY KEY (id),
   CONSTRAINT capacity_requests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT capacity_requests_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -1671,18 +1675,18 @@ CREATE TABLE capacity_requests (
   CONSTRAINT capacity_requests_gpus_check CHECK (gpus > 0),
   CONSTRAINT capacity_requests_blocked_by_check CHECK (blocked_by = ANY (ARRAY[''::text, 'quota'::text, 'budget'::text, 'payment'::text, 'suspended'::text])),
   CONSTRAINT capacity_requests_check CHECK ((state = 'held'::text) = (held_until IS NOT NULL)),
-  CONSTRAINT capacity_requests_check1 CHECK ((state = 'held'::text) = (held_host IS NOT NULL)),
-  CONSTRAINT capacity_requests_check2 CHECK ((state = ANY (ARRAY['waiting'::text, 'held'::text])) = (due_at IS NOT NULL))
+  CONSTRAINT capacity_requests_check2 CHECK ((state = ANY (ARRAY['waiting'::text, 'held'::text])) = (due_at IS NOT NULL)),
+  CONSTRAINT capacity_requests_check1 CHECK ((state = 'held'::text) = (held_hosts <> '{}'::uuid[]))
 );
 CREATE INDEX capacity_requests_by_project ON capacity_requests USING btree (project_id, id);
 CREATE INDEX capacity_requests_due ON capacity_requests USING btree (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_open ON capacity_requests USING btree (organization_id, id) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_unfinished ON capacity_requests USING btree (id) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_by_operation ON capacity_requests USING btree (operation_id) WHERE operation_id IS NOT NULL;
-CREATE INDEX capacity_requests_by_host ON capacity_requests USING btree (held_host) WHERE held_host IS NOT NULL;
 CREATE INDEX capacity_requests_ended ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL;
 CREATE INDEX capacity_requests_estimated ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL AND first_latest_at IS NOT NULL;
 CREATE UNIQUE INDEX capacity_requests_start ON capacity_requests USING btree (start_vm_id) WHERE due_at IS NOT NULL;
+CREATE INDEX capacity_requests_by_host ON capacity_requests USING gin (held_hosts) WHERE state = 'held'::text;
 
 -- The queue for the GPUs of one family at one location. A transaction that adds to the queue or frees GPUs locks
 -- its row.
@@ -1722,15 +1726,20 @@ CREATE TABLE capacity_places (
   latest_at timestamp with time zone,
   basis text DEFAULT 'none'::text NOT NULL,
   estimated_at timestamp with time zone,
+  vms integer DEFAULT 1 NOT NULL,
+  is_spread boolean DEFAULT false NOT NULL,
   CONSTRAINT capacity_places_pkey PRIMARY KEY (request_id, location),
   CONSTRAINT capacity_places_request_id_fkey FOREIGN KEY (request_id) REFERENCES capacity_requests(id) ON DELETE CASCADE,
   CONSTRAINT capacity_places_location_family_fkey FOREIGN KEY (location, family) REFERENCES capacity_lanes(location, family),
-  CONSTRAINT capacity_places_basis_check CHECK (basis = ANY (ARRAY['expiries'::text, 'history'::text, 'none'::text]))
+  CONSTRAINT capacity_places_basis_check CHECK (basis = ANY (ARRAY['expiries'::text, 'history'::text, 'none'::text])),
+  CONSTRAINT capacity_places_vms_check CHECK (vms > 0)
 );
 CREATE INDEX capacity_places_in_order ON capacity_places USING btree (location, family, turn, request_id) WHERE is_open;
-CREATE INDEX capacity_places_by_size ON capacity_places USING btree (location, family, gpus, turn, request_id) WHERE is_open AND host_id IS NULL;
-CREATE INDEX capacity_places_by_host ON capacity_places USING btree (host_id, gpus, turn, request_id) WHERE is_open AND host_id IS NOT NULL;
 CREATE INDEX capacity_places_by_lane ON capacity_places USING btree (location, family);
+CREATE INDEX capacity_places_by_size ON capacity_places USING btree (location, family, gpus, turn, request_id) WHERE is_open AND vms = 1 AND host_id IS NULL;
+CREATE INDEX capacity_places_by_host ON capacity_places USING btree (host_id, gpus, turn, request_id) WHERE is_open AND vms = 1 AND host_id IS NOT NULL;
+CREATE INDEX capacity_places_of_vms ON capacity_places USING btree (location, family, turn, request_id) WHERE is_open AND vms = 1;
+CREATE INDEX capacity_places_of_groups ON capacity_places USING btree (location, family, turn, request_id) WHERE is_open AND vms > 1;
 
 CREATE FUNCTION count_waiting()
  RETURNS trigger
@@ -1783,6 +1792,7 @@ CREATE TABLE reservations (
   ended_at timestamp with time zone,
   due_at timestamp with time zone,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  collects_at timestamp with time zone NOT NULL,
   CONSTRAINT reservations_pkey PRIMARY KEY (id),
   CONSTRAINT reservations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT reservations_billing_project_id_fkey FOREIGN KEY (billing_project_id) REFERENCES projects(id),

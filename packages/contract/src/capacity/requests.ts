@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { InstanceGroupCreate } from '../instances/groups.ts'
 import { OperationError, OperationStarted } from '../operations.ts'
 import { defineRoutes } from '../route.ts'
 import {
@@ -25,6 +26,7 @@ export const CapacityRequestCreate = body(
   'CapacityRequestCreate',
   {
     vm: Type.Optional(VmCreate),
+    instance_group: Type.Optional(InstanceGroupCreate),
     start_vm_id: Type.Optional(
       Type.String({ ...Uuid, description: 'A stopped VM, which is started when its GPUs are free.' }),
     ),
@@ -34,7 +36,7 @@ export const CapacityRequestCreate = body(
         maxItems: 20,
         uniqueItems: true,
         description:
-          'Where the VM may run. The default is the location in `vm`; `any` there means every location that can run the VM.',
+          'Where the VM may run. The default is the location in `vm`; `any` there means every location that can run the VM. All members of a group run in one location.',
       }),
     ),
     until: Type.Optional(
@@ -47,7 +49,7 @@ export const CapacityRequestCreate = body(
       Type.Enum(['create', 'hold'], {
         default: 'create',
         description:
-          '`create` creates or starts the VM when GPUs are free. `hold` keeps them free for `hold_seconds`, until you claim them.',
+          '`create` creates or starts the VM, or creates the group, when GPUs are free. `hold` keeps them free for `hold_seconds`, until you claim them.',
       }),
     ),
     hold_seconds: Type.Optional(
@@ -55,7 +57,7 @@ export const CapacityRequestCreate = body(
     ),
     labels: Type.Optional(Labels),
   },
-  { description: 'Exactly one of `vm` and `start_vm_id`.' },
+  { description: 'Exactly one of `vm`, `instance_group` and `start_vm_id`.' },
 )
 export type CapacityRequestCreate = Static<typeof CapacityRequestCreate>
 
@@ -99,10 +101,14 @@ const requestMembers = {
   }),
   estimate: CapacityEstimate,
   location: Type.String({ description: 'Empty until GPUs are held for the request.' }),
-  resource_id: Type.String({ ...UuidOrEmpty, description: 'The VM. Empty until the request is fulfilled.' }),
+  resource_id: Type.String({
+    ...UuidOrEmpty,
+    description: 'The VM or the group. Empty until the request is fulfilled.',
+  }),
   operation_id: Type.String({
     ...UuidOrEmpty,
-    description: 'The operation that creates or starts the VM. Empty until the request is fulfilled.',
+    description:
+      'The operation that creates or starts the VM, or creates the group. Empty until the request is fulfilled.',
   }),
   error: Type.Union([OperationError, Type.Null()], {
     description: 'Why the request failed. Null unless its state is `failed`.',
@@ -133,7 +139,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Wait for GPUs',
     description:
-      'Use it when a creation or a start fails with `out_of_stock`. Requests are served in turn: organizations alternate, and an organization’s requests are served in the order of arrival. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails.',
+      'Use it when a creation or a start fails with `out_of_stock`. Requests are served in turn: organizations alternate, and an organization’s requests are served in the order of arrival. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails. A group gets the GPUs of all its members at one moment; until then, smaller requests pass it. It fails if its template is deleted in the meantime.',
     access: 'member',
     costsMoney: true,
     body: CapacityRequestCreate,
@@ -197,7 +203,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Use the GPUs that are held for a capacity request',
     description:
-      'Creates or starts the VM. After `held_until` the GPUs are gone, and the request has expired.',
+      'Creates or starts the VM, or creates the group. After `held_until` the GPUs are gone, and the request has expired.',
     access: 'member',
     costsMoney: true,
     answer: OperationStarted,

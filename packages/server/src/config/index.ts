@@ -17,6 +17,7 @@ import { type Flags, parseFlags } from './flags.ts'
 import { demoLocations, type LocationConfig, readLocations } from './locations.ts'
 import {
   billingSection,
+  capacitySection,
   DEMO_PRICES,
   databaseSection,
   type EngineName,
@@ -70,6 +71,7 @@ export interface Config {
   limits: Section<typeof limitsSection>
   quotas: QuotaConfig
   operations: Section<typeof operationsSection>
+  capacity: Section<typeof capacitySection>
   /** The Stripe secrets are '' with the built-in provider. */
   billing: Section<typeof billingSection> & {
     stripeKey: string
@@ -99,6 +101,7 @@ const fileSections = {
   limits: field(anything, {}),
   quotas: field(anything, {}),
   operations: field(anything, {}),
+  capacity: field(anything, {}),
   billing: field(anything, {}),
   webhooks: field(anything, {}),
   sign_in: field(anything, {}),
@@ -237,6 +240,7 @@ export function loadConfig(argv: string[], environment: Environment, readFile: R
     limits: readSection(limitsSection, tables.limits, 'limits'),
     quotas: readTable(quotasSection, tables.quotas, 'quotas'),
     operations: readOperations(tables.operations),
+    capacity: readSection(capacitySection, tables.capacity, 'capacity'),
     billing: readBilling(tables.billing, env),
     webhooks: readSection(webhooksSection, tables.webhooks, 'webhooks'),
     signIn: readSection(signInSection, tables.sign_in, 'sign_in'),

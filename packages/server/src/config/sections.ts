@@ -102,6 +102,12 @@ export const operationsSection = {
   restored: field(flag, false),
 }
 
+export const capacitySection = {
+  accumulate_after_s: field(integer(1, 86_400), 600),
+  accumulate_max_s: field(integer(1, 604_800), 14_400),
+  collect_before_h: field(integer(0, 8_760), 24),
+}
+
 export const billingSection = {
   provider: field(choice(['builtin', 'stripe'] as const), 'builtin'),
   stripe_key_env: field(envName, 'STRIPE_API_KEY'),

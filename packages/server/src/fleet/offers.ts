@@ -7,10 +7,7 @@ import { offeredType } from './choose-offers.ts'
 import { readReservedRoom } from './reserved-room.ts'
 
 /** Returns every type in every location, in the order of the catalogue, with the project's quota and reserved GPUs. */
-export async function readOffers(
-  db: Queryable,
-  project: { organizationId: string; projectId: string },
-): Promise<Offer[]> {
+export async function readOffers(db: Queryable, project: { projectId: string }): Promise<Offer[]> {
   const [capacities, prices, quotas, reserved] = await Promise.all([
     listCapacity(db, vmTypes, null),
     readPrices(db),

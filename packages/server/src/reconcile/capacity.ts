@@ -8,7 +8,8 @@ import { lookAtReservation } from '../operations/capacity/reservations.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
-import { listDueLanes, lockLanesOfRequest, refuseHolds, setPlacesOpen } from '../store/capacity/lanes.ts'
+import { listDueLanes, lockLanesOfRequest, refuseHolds } from '../store/capacity/lanes.ts'
+import { setPlacesOpen } from '../store/capacity/places.ts'
 import {
   findRequest,
   findStanding,
@@ -35,7 +36,11 @@ export class CapacityQueue {
 
   /** Acts on everything that is due. Work that becomes due by this is done in the next round. */
   async serve(): Promise<void> {
-    const { database, log } = this.#services
+    const { database, log, config } = this.#services
+    const accumulation = {
+      afterMs: config.capacity.accumulateAfterS * 1000,
+      maxMs: config.capacity.accumulateMaxS * 1000,
+    }
     for (let round = 0; round < mostRounds; round++) {
       const requests = await listDueRequests(database)
       const lanes = await listDueLanes(database)
@@ -48,7 +53,9 @@ export class CapacityQueue {
       for (const { id } of requests)
         await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
       for (const lane of lanes)
-        await lookAtLane(database, lane).catch((err) => log.warn({ err, lane }, 'queue not served'))
+        await lookAtLane(database, lane, accumulation).catch((err) =>
+          log.warn({ err, lane }, 'queue not served'),
+        )
     }
   }
 

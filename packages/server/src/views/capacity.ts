@@ -4,6 +4,7 @@ import type {
   CapacityRequest,
   CapacityRequestCreate,
   Reservation,
+  VmCreate,
 } from '@slipway/contract'
 import { time } from '../postgres/time.ts'
 import type { RequestRecordRow } from '../store/capacity/requests.ts'
@@ -46,11 +47,19 @@ export const adminCapacityRequestView = (row: RequestRecordRow): AdminCapacityRe
 })
 
 function withoutScripts(body: CapacityRequestCreate): CapacityRequestCreate {
-  if (!body.vm) return body
-  const vm = { ...body.vm }
+  const { vm, instance_group: group } = body
+  return {
+    ...body,
+    ...(vm && { vm: withDigests(vm) }),
+    ...(group?.vm && { instance_group: { ...group, vm: withDigests(group.vm) } }),
+  }
+}
+
+function withDigests<Vm extends Pick<VmCreate, 'startup_script' | 'shutdown_script'>>(vm: Vm): Vm {
+  const hidden = { ...vm }
   for (const name of ['startup_script', 'shutdown_script'] as const)
-    if (vm[name]) vm[name] = `sha256:${createHash('sha256').update(vm[name]).digest('hex')}`
-  return { ...body, vm }
+    if (hidden[name]) hidden[name] = `sha256:${createHash('sha256').update(hidden[name]).digest('hex')}`
+  return hidden
 }
 
 /** `mayReadPrice`: only admins and operators see the price. */

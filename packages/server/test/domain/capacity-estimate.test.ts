@@ -1,23 +1,19 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  chooseTarget,
-  estimate,
-  type LaneHost,
-  type LaneState,
-  remainingMs,
-  type Waiting,
-} from '../../src/domain/capacity-estimate.ts'
+import { estimate, remainingMs } from '../../src/domain/capacity/estimate.ts'
+import { chooseTarget, type LaneHost, type LaneState, type Waiting } from '../../src/domain/capacity/lane.ts'
 
 const hour = 3_600_000
 const host = (id: string, free: number, ...ends: (number | null)[]): LaneHost => ({
   id,
   free,
-  vms: ends.map((endsAt) => ({ gpus: 1, endsAt, since: 0 })),
+  vms: ends.map((endsAt) => ({ gpus: 1, endsAt, since: 0, reservedUntil: null })),
 })
 const request = (id: string, gpus = 1, more: Partial<Waiting> = {}): Waiting => ({
   id,
   gpus,
+  vms: 1,
+  isSpread: false,
   hostId: null,
   since: 0,
   ttlMs: null,
@@ -122,4 +118,44 @@ test('estimates are in order, and no GPU is given to two requests at once', () =
       expect(now.reduce((sum, { gpus }) => sum + gpus, 0)).toBeLessThanOrEqual(freeNow)
     }),
   )
+})
+
+test('a group gets all its GPUs at once, each member on one host', () => {
+  const hosts = [host('a', 1, 2 * hour, 4 * hour), host('b', 1, 3 * hour)]
+  const whenGranted = (more: Partial<Waiting>) =>
+    estimates({ hosts, waiting: [request('group', 1, more)] }).get('group')
+  expect(whenGranted({ vms: 2 })).toMatchObject({ latestAt: 0 })
+  expect(whenGranted({ vms: 4 })).toMatchObject({ latestAt: 3 * hour })
+  expect(whenGranted({ gpus: 2, vms: 2 })).toMatchObject({ latestAt: 3 * hour })
+  expect(whenGranted({ vms: 2, isSpread: true })).toMatchObject({ latestAt: 0 })
+  expect(whenGranted({ vms: 3, isSpread: true })).toMatchObject({ basis: 'none' })
+})
+
+test('a group accumulates nothing: smaller requests pass it, and the first one behind it has a target', () => {
+  const hosts = [host('a', 0, 2 * hour, 3 * hour), host('b', 0, 5 * hour)]
+  const waiting = [request('group', 1, { vms: 3 }), request('whole host', 2), request('small')]
+  const found = estimates({ hosts, waiting })
+  expect(found.get('whole host')).toMatchObject({ latestAt: 3 * hour })
+  expect(found.get('small')).toMatchObject({ latestAt: 5 * hour })
+  expect(found.get('group')).toMatchObject({ basis: 'none' })
+})
+
+test('GPUs of a reservation are free when it has ended, and its VM too', () => {
+  const reserved = (endsAt: number | null, reservedUntil: number): LaneHost => ({
+    ...host('a', 0),
+    vms: [{ gpus: 1, endsAt, since: 0, reservedUntil }],
+  })
+  const livesMs = Array(30).fill(hour)
+  const whenGranted = (lane: LaneHost) =>
+    estimates({ hosts: [lane], waiting: [request('x')], livesMs }).get('x')
+  expect(whenGranted(reserved(2 * hour, 2 * hour))).toMatchObject({ latestAt: 2 * hour, basis: 'expiries' })
+  expect(whenGranted(reserved(null, 5 * hour))).toMatchObject({ likelyAt: 5 * hour, basis: 'history' })
+  expect(whenGranted(reserved(null, hour / 2))).toMatchObject({ likelyAt: hour, basis: 'history' })
+})
+
+test('what a request that does not exist would get does not delay the others', () => {
+  const waiting = [request('large', 2), request('', 1, { isImagined: true })]
+  const found = estimates({ hosts: [host('a', 0, hour / 2, 3 * hour)], waiting })
+  expect(found.get('')).toMatchObject({ latestAt: hour / 2 })
+  expect(found.get('large')).toMatchObject({ latestAt: 3 * hour })
 })

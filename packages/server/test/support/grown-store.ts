@@ -116,9 +116,9 @@ const rows = `
     FROM generate_series(1, 400) h, generate_series(1, 8) n;
 
   INSERT INTO reservations (id, organization_id, billing_project_id, type, family, unit_gpus, location, quantity, term,
-                            usd_per_gpu_hour, ended_at, due_at)
+                            collects_at, usd_per_gpu_hour, ended_at, due_at)
     SELECT id_of('reservation', n), id_of('org', n % 100 + 1), id_of('project', n % 100 + 1), 'a100.8x', 'a100', 8,
-           'place-' || n % 10 + 1, 8, tstzrange(now() - n * interval '1 day', now() - (n - 100) * interval '1 day'), 1,
+           'place-' || n % 10 + 1, 8, tstzrange(now() - n * interval '1 day', now() - (n - 100) * interval '1 day'), now(), 1,
            CASE WHEN n > 100 THEN now() END, CASE WHEN n <= 100 THEN now() + n * interval '1 hour' END
     FROM generate_series(1, 2000) n;
   INSERT INTO capacity_lanes (location, family) SELECT 'place-' || n, 'a100' FROM generate_series(1, 10) n;
@@ -129,8 +129,8 @@ const rows = `
            '', '', CASE WHEN n % 10 = 0 THEN now() + n * interval '1 minute' END, now() - n * interval '1 hour', now(), now(),
            CASE WHEN n % 10 > 0 THEN id_of('operation', n) END
     FROM generate_series(1, 10000) n;
-  INSERT INTO capacity_places (request_id, location, family, turn, gpus, host_id)
-    SELECT id_of('request', n), 'place-' || n / 10 % 10 + 1, 'a100', n, n % 4 + 1,
+  INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, host_id)
+    SELECT id_of('request', n), 'place-' || n / 10 % 10 + 1, 'a100', n, n % 4 + 1, CASE WHEN n % 70 = 0 THEN 4 ELSE 1 END,
            CASE WHEN n % 50 = 0 THEN id_of('host', n % 400 + 1) END
     FROM generate_series(10, 10000, 10) n;
   INSERT INTO capacity_turns (organization_id, location, family, last_turn)

@@ -1,7 +1,7 @@
 import type { RouteBody } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { addKey, addOrganization, addProject, tokenOfNew } from '@slipway/testing/people.ts'
-import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
+import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
 
 /** A service with one location. `hosts` has the number of A100 GPUs of each host. */
@@ -64,7 +64,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     wait: (more: Partial<Body> = {}, tenant?: Tenant) =>
       service.ok('capacityRequestCreate', {
         ...asTenant(tenant),
-        body: more.start_vm_id ? more : { vm: vmBody(), ...more },
+        body: more.start_vm_id || more.instance_group ? more : { vm: vmBody(), ...more },
       }),
     request: (id: string, tenant?: Tenant) =>
       service.ok('capacityRequestGet', {
@@ -73,6 +73,12 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       }),
     claim: (id: string) => service.call('capacityRequestClaim', { params: { capacity_request_id: id } }),
     settled,
+    /** Deletes a group and its members, so that their GPUs are offered. */
+    async removeGroup(instance_group_id: string) {
+      const { operation } = await service.ok('instanceGroupDelete', { params: { instance_group_id } })
+      await service.endedSoon(operation.operation_id)
+      await settled()
+    },
     /** Deletes a VM, so that its GPUs are offered. */
     async free(vmId: string, tenant?: Tenant) {
       await service.ok('vmDelete', {
@@ -82,6 +88,12 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       await settled()
     },
   }
+}
+
+/** A body that creates a group; every call has a new name. */
+export function groupBody(desired_count: number, changes: object = {}, vm: Record<string, unknown> = {}) {
+  const { name: _, ...member } = vmBody(vm)
+  return { name: freshName('group'), desired_count, vm: member, ...changes }
 }
 
 export type SmallFleet = Awaited<ReturnType<typeof startSmallFleet>>

@@ -1,13 +1,12 @@
 import type { Tx } from '../../postgres/database.ts'
-import { listOldLanes, lockLanes, restorePlaces, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
+import { lockLanes, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
+import { listOldLanes, restorePlaces } from '../../store/capacity/places.ts'
 import { failAfterBoot, setWaitingAfterBoot } from '../../store/capacity/requests.ts'
 import { emitRequest } from './events.ts'
 
 const mostBoots = 3
 
-/**
- * Called when the VM of an operation did not boot. If a capacity request was granted with the VM, the request waits again.
- */
+/** The VM or group of an operation did not boot. If a capacity request was granted with it, the request waits again. */
 export async function requeueAfterBoot(tx: Tx, operationId: string): Promise<void> {
   const request = await setWaitingAfterBoot(tx, { operationId, mostBoots })
   if (!request) {

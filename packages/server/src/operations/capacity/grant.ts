@@ -1,35 +1,32 @@
 import { Failure, requireFound } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
-import { deletePlaces, lockLanesOfRequest, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
+import { lockLanesOfRequest, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
+import { deletePlaces } from '../../store/capacity/places.ts'
 import { endRequest, findRequest, findStanding, type RequestRow } from '../../store/capacity/requests.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockVm } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueCache } from '../catalogue.ts'
+import { admitGroupCreate } from '../group/create.ts'
 import { admitVmCreate } from '../vm/create.ts'
 import { admitVmStart } from '../vm/start.ts'
 import type { Block } from './blocks.ts'
 import { emitRequest } from './events.ts'
 import { closeBlocked, offerGpus, requeue } from './offer.ts'
 
-/** Admits the VM of a request on the GPUs that are held for it: a creation or a start with all its checks except stock. */
+/**
+ * Admits the VM or the group of a request on the GPUs that are held for it: a creation or a start with all its checks but
+ * stock.
+ */
 export async function admitHeld(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   request: RequestRow,
 ): Promise<BegunOperation> {
-  const { id, location, held_host, body, start_vm_id } = request
-  const hold = { heldFor: id, hostId: held_host! }
-  const operation = body.vm
-    ? await admitVmCreate(tx, catalogue, by, { ...body.vm, location }, hold)
-    : await admitVmStart(
-        tx,
-        by,
-        requireFound('VM', await lockVm(tx, { projectId: request.project_id, id: start_vm_id! })),
-        hold,
-      )
+  const { id } = request
+  const operation = await admitWanted(tx, catalogue, by, request)
   await lockLanesOfRequest(tx, id)
   await touchLanesOfRequest(tx, id)
   await deletePlaces(tx, id)
@@ -46,7 +43,21 @@ export async function admitHeld(
   return operation
 }
 
-/** Creates or starts the VM of a held request for a caller. */
+async function admitWanted(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  { id, project_id: projectId, location, held_hosts, body, start_vm_id }: RequestRow,
+): Promise<BegunOperation> {
+  const hold = { heldFor: id, hostIds: held_hosts }
+  const { vm, instance_group: group } = body
+  if (vm) return admitVmCreate(tx, catalogue, by, { ...vm, location }, hold)
+  if (group) return admitGroupCreate(tx, catalogue, by, { ...group, vm: { ...group.vm, location } }, hold)
+  const stopped = requireFound('VM', await lockVm(tx, { projectId, id: start_vm_id! }))
+  return admitVmStart(tx, by, stopped, hold)
+}
+
+/** Uses the hold of a request on behalf of a caller. */
 export async function claimRequest(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -70,10 +81,10 @@ export async function claimRequest(
 
 /** Passes on the hold of a request that cannot be granted now. The request keeps its turn. */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
-  const { id, held_host } = request
-  await lockHosts(tx, [held_host!])
-  await endHolds(tx, id, held_host!)
+  const { id, held_hosts } = request
+  await lockHosts(tx, held_hosts)
+  await endHolds(tx, id, held_hosts)
   await requeue(tx, id)
   await closeBlocked(tx, request, block)
-  await offerGpus(tx, [held_host!])
+  await offerGpus(tx, held_hosts)
 }

@@ -1,11 +1,11 @@
 import { vmTypes } from '@slipway/contract'
-import { chooseTarget, estimate, type LaneHost, type Waiting } from '../../domain/capacity-estimate.ts'
+import { estimate } from '../../domain/capacity/estimate.ts'
+import { chooseTarget, type LaneHost, type Waiting } from '../../domain/capacity/lane.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { pingDatabase } from '../../postgres/ping.ts'
-import { listLaneHosts, listLivesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
-import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
+import { listLaneGpus, listLivesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
+import { endHolds, isHostOpen, lockHosts } from '../../store/capacity/holds.ts'
 import {
-  findHead,
   findLane,
   type Lane,
   type LaneRow,
@@ -15,42 +15,49 @@ import {
   startAccumulating,
   stopAccumulating,
 } from '../../store/capacity/lanes.ts'
+import { findHead } from '../../store/capacity/places.ts'
 import { findRequest } from '../../store/capacity/requests.ts'
 import { blockOf } from './blocks.ts'
 import { closeBlocked, offerGpus } from './offer.ts'
 
-/** After this time, GPUs of one host are held for the first request until there are enough of them. */
-export const accumulateAfterMs = 600_000
-/** The longest time that GPUs are accumulated for one request. Then other requests get them for the same time. */
-const accumulateMaxMs = 14_400_000
-/** The number of requests that get an estimate and an exact position. */
-const mostEstimates = 100
-
-/** Updates one queue: the GPUs that its first request accumulates, and the estimates of all requests. */
-export async function lookAtLane(database: Database, { location, family }: Lane): Promise<void> {
-  const lane = { location, family }
-  await stopIfOver(database, lane)
-  await startIfDue(database, lane)
-  await database.transaction(async (tx) => {
-    const [row] = await lockLanes(tx, [lane])
-    await estimateLane(tx, lane)
-    await setLaneDue(tx, { ...lane, dueAt: await nextLook(tx, row!) })
-  })
+/** When the first request gets a host whose GPUs are held for it until they suffice, and for how long. */
+interface Accumulation {
+  afterMs: number
+  /** Then the GPUs go to others, for as long. */
+  maxMs: number
 }
 
-async function nextLook(tx: Tx, lane: LaneRow): Promise<Date | null> {
-  if (lane.accumulating_since) return new Date(lane.accumulating_since.getTime() + accumulateMaxMs)
+/** The requests with an estimate and an exact position. */
+const mostEstimates = 100
+
+/** Looks after one queue: what its first request accumulates, and the estimates of all. */
+export async function lookAtLane(
+  database: Database,
+  { location, family }: Lane,
+  accumulation: Accumulation,
+): Promise<void> {
+  const lane = { location, family }
+  await stopIfOver(database, lane, accumulation)
+  await startIfDue(database, lane, accumulation)
+  // A change of the queue from here on makes it due again.
+  await database.transaction(async (tx) => {
+    const [row] = await lockLanes(tx, [lane])
+    await setLaneDue(tx, { ...lane, dueAt: await nextLook(tx, row!, accumulation) })
+  })
+  await estimateLane(database, lane, accumulation)
+}
+
+async function nextLook(tx: Tx, lane: LaneRow, { afterMs, maxMs }: Accumulation): Promise<Date | null> {
+  if (lane.accumulating_since) return new Date(lane.accumulating_since.getTime() + maxMs)
   const head = await findHead(tx, { location: lane.location, family: lane.family })
   if (!head || head.gpus === 1) return null
-  const dueAt = new Date(
-    Math.max(head.created_at.getTime() + accumulateAfterMs, lane.paused_until?.getTime() ?? 0),
-  )
-  // A time in the past means that no host can accumulate GPUs. A change of the queue or of a host triggers the next try.
+  const dueAt = new Date(Math.max(head.created_at.getTime() + afterMs, lane.paused_until?.getTime() ?? 0))
+  // If it is due already, there is no host to accumulate on; a change of the queue or of a host is a new chance.
   return dueAt > (await pingDatabase(tx)) ? dueAt : null
 }
 
-/** Ends the accumulation if the request no longer waits, if it takes too long, or if the host no longer accepts VMs. */
-async function stopIfOver(database: Database, lane: Lane): Promise<void> {
+/** Ends the accumulation of a request that no longer waits, that is too slow, or whose host takes no VMs any more. */
+async function stopIfOver(database: Database, lane: Lane, { maxMs }: Accumulation): Promise<void> {
   const before = await findLane(database, lane)
   if (!before?.accumulator) return
   await database.transaction(async (tx) => {
@@ -59,26 +66,30 @@ async function stopIfOver(database: Database, lane: Lane): Promise<void> {
     if (row!.accumulator !== before.accumulator) return
     const request = await findRequest(tx, row!.accumulator!)
     const now = await pingDatabase(tx)
-    const isOver = now.getTime() >= row!.accumulating_since!.getTime() + accumulateMaxMs
-    const isOpen = (await listLaneHosts(tx, lane)).some(({ id }) => id === row!.target_host)
+    const isOver = now.getTime() >= row!.accumulating_since!.getTime() + maxMs
+    const isOpen = await isHostOpen(tx, row!.target_host!)
     const isWaiting = request?.state === 'waiting' && request.blocked_by === ''
     if (isWaiting && isOpen && !isOver) return
     // A request that got its hold on the target keeps the GPUs.
-    if (request?.held_host !== row!.target_host) await endHolds(tx, row!.accumulator!, row!.target_host!)
+    if (!request?.held_hosts.includes(row!.target_host!))
+      await endHolds(tx, row!.accumulator!, [row!.target_host!])
     await stopAccumulating(tx, lane)
-    if (isOver && isWaiting) await pauseAccumulating(tx, { ...lane, seconds: accumulateMaxMs / 1000 })
+    if (isOver && isWaiting) await pauseAccumulating(tx, { ...lane, seconds: maxMs / 1000 })
     await offerGpus(tx, [row!.target_host!])
   })
 }
 
-/** Gives the first request a target host if it has waited long enough. */
-async function startIfDue(database: Database, lane: Lane): Promise<void> {
+/** Gives the first request a target host, when it has waited long enough. */
+async function startIfDue(database: Database, lane: Lane, { afterMs }: Accumulation): Promise<void> {
   const row = await findLane(database, lane)
   const head = await findHead(database, lane)
   if (!row || row.accumulator || !head || head.gpus === 1) return
   const now = await pingDatabase(database)
-  if (now.getTime() < head.created_at.getTime() + accumulateAfterMs || (row.paused_until ?? now) > now) return
-  const target = chooseTarget(await readHosts(database, lane), { gpus: head.gpus, hostId: head.host_id })
+  if (now.getTime() < head.created_at.getTime() + afterMs || (row.paused_until ?? now) > now) return
+  const target = chooseTarget(await readHosts(database, lane, now.getTime()), {
+    gpus: head.gpus,
+    hostId: head.host_id,
+  })
   if (target === undefined) return
   await database.transaction(async (tx) => {
     await lockHosts(tx, [target])
@@ -93,43 +104,60 @@ async function startIfDue(database: Database, lane: Lane): Promise<void> {
   })
 }
 
-const readHosts = async (db: Queryable, lane: Lane): Promise<LaneHost[]> =>
-  (await listLaneHosts(db, lane)).map(({ id, free, vms }) => ({
-    id,
-    free,
-    vms: vms.map(({ gpus, ends_at, since }) => ({
-      gpus,
-      endsAt: ends_at === null ? null : Date.parse(ends_at),
-      since: Date.parse(since),
-    })),
-  }))
+/** Returns the hosts of a queue. Reserved GPUs are free when the reservation has ended, and its VM too. */
+async function readHosts(db: Queryable, lane: Lane, now: number): Promise<LaneHost[]> {
+  const hosts = new Map<string, LaneHost>()
+  for (const { host_id, gpus, vm_id, ends_at, since, reserved_until } of await listLaneGpus(db, lane)) {
+    const host = hosts.get(host_id) ?? { id: host_id, free: 0, vms: [] }
+    hosts.set(host_id, host)
+    const reservedUntil = reserved_until?.getTime() ?? null
+    if (vm_id === null && reservedUntil === null) host.free += gpus
+    else {
+      const ownEnd = vm_id === null ? reservedUntil : (ends_at?.getTime() ?? null)
+      const endsAt = ownEnd === null ? null : Math.max(ownEnd, reservedUntil ?? 0)
+      host.vms.push({ gpus, endsAt, since: since?.getTime() ?? now, reservedUntil })
+    }
+  }
+  return [...hosts.values()]
+}
 
-async function estimateLane(tx: Tx, lane: Lane): Promise<void> {
+async function estimateLane(db: Queryable, lane: Lane, { afterMs }: Accumulation): Promise<void> {
   const types = vmTypes.filter(({ family }) => family === lane.family)
-  const rows = await listWaiting(tx, { ...lane, most: mostEstimates })
-  const now = (await pingDatabase(tx)).getTime()
+  const rows = await listWaiting(db, { ...lane, most: mostEstimates })
+  const now = (await pingDatabase(db)).getTime()
   const waiting = rows.map(
     (row): Waiting => ({
       id: row.request_id,
       gpus: row.gpus,
+      vms: row.vms,
+      isSpread: row.is_spread,
       hostId: row.host_id,
       since: row.created_at.getTime(),
       ttlMs: row.ttl_seconds === null ? null : row.ttl_seconds * 1000,
     }),
   )
-  // The estimate that the next new request would get.
-  const next: Waiting = { id: '', gpus: 1, hostId: null, since: now, ttlMs: null }
+  // What a request that comes next would be told.
+  const next: Waiting = {
+    id: '',
+    gpus: 1,
+    vms: 1,
+    isSpread: false,
+    hostId: null,
+    since: now,
+    ttlMs: null,
+    isImagined: true,
+  }
   const estimates = estimate({
     now,
-    hosts: await readHosts(tx, lane),
+    hosts: await readHosts(db, lane, now),
     waiting: rows.length < mostEstimates ? [...waiting, next] : waiting,
     livesMs: await listLivesMs(
-      tx,
+      db,
       types.map(({ name }) => name),
     ),
-    accumulateAfterMs,
+    accumulateAfterMs: afterMs,
   })
   const likelyAt = estimates.get('')?.likelyAt ?? null
   estimates.delete('')
-  await putEstimates(tx, lane, estimates, likelyAt)
+  await putEstimates(db, lane, estimates, likelyAt)
 }

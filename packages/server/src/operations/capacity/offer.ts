@@ -1,5 +1,4 @@
-import { vmTypes } from '@slipway/contract'
-import { type OpenHost, takeGpus } from '../../domain/placement.ts'
+import { type OpenHost, placeGroup, takeGpus } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
 import {
   dropHoldsOfClosedHosts,
@@ -8,34 +7,34 @@ import {
   listBrokenHolds,
   listHeldGpus,
   listOpenHosts,
+  lockHosts,
 } from '../../store/capacity/holds.ts'
 import {
-  findNextPlace,
   type LaneRow,
+  listLanesOfHosts,
+  lockLanes,
   lockLanesOfHosts,
   lockLanesOfRequest,
   noteTurn,
-  setPlacesOpen,
   touchLanesOfRequest,
 } from '../../store/capacity/lanes.ts'
+import { findNextPlaces, type PlaceRow, setPlacesOpen } from '../../store/capacity/places.ts'
 import {
   blockRequest,
   findRequest,
+  makeRequestDue,
   type RequestRow,
   setHeld,
   setWaiting,
 } from '../../store/capacity/requests.ts'
 import { makeReservationDue } from '../../store/capacity/reservations.ts'
+import { lockIdleHostsForGang } from '../../store/compute/group-hosts.ts'
 import { type Block, blockOf } from './blocks.ts'
 import { collectGpus } from './collect.ts'
 import { emitRequest } from './events.ts'
 
 /** A blocked request is checked again this often; a change of its quota is noticed at once. */
 const usualRecheckS = 30
-
-const sizesOf = new Map<string, number[]>()
-for (const { family, gpuCount } of vmTypes)
-  sizesOf.set(family, [...new Set([...(sizesOf.get(family) ?? []), gpuCount])])
 
 /**
  * Offers the free GPUs of hosts to reservations, then to the requests that wait for such GPUs; the rest stays in stock. It is
@@ -44,20 +43,39 @@ for (const { family, gpuCount } of vmTypes)
  */
 export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
-  const locked = await lockLanesOfHosts(tx, hostIds)
-  const lanes = locked.filter(({ waiting, has_reservations }) => waiting > 0 || has_reservations)
-  if (lanes.length === 0) return
-  const open = await listOpenHosts(tx, hostIds)
-  for (const lane of lanes) {
-    const hosts = open.filter(({ location, family }) => location === lane.location && family === lane.family)
+  // One round trip. The hosts and the queues are read when the queues are locked.
+  const [lanes, locked, open, places] = await Promise.all([
+    listLanesOfHosts(tx, hostIds),
+    lockLanesOfHosts(tx, hostIds),
+    listOpenHosts(tx, hostIds),
+    findNextPlaces(tx, hostIds, []),
+  ])
+  if (locked.length < lanes.length) {
+    await lockLanes(tx, lanes)
+    return offerGpus(tx, hostIds)
+  }
+  for (const lane of locked) {
+    const isHere = ({ location, family }: { location: string; family: string }) =>
+      location === lane.location && family === lane.family
+    const hosts = open.filter(isHere)
     if (lane.has_reservations) await collectGpus(tx, lane, hosts)
     if (lane.waiting === 0) continue
     await accumulate(tx, lane, hosts)
-    await offerInTurn(tx, lane, hosts)
+    const isUnchanged = !lane.has_reservations && lane.target_host === null
+    await offerInTurn(tx, lane, hosts, isUnchanged ? places.find(isHere) : await nextOf(tx, hosts, []))
   }
 }
 
-/** Holds free GPUs of the target host for the request that accumulates them, which gets the hold when there are enough. */
+const nextOf = async (tx: Tx, hosts: OpenHost[], passed: string[]): Promise<PlaceRow | undefined> =>
+  (
+    await findNextPlaces(
+      tx,
+      hosts.map(({ id }) => id),
+      passed,
+    )
+  )[0]
+
+/** Holds free GPUs of the target host for the request that accumulates them, which gets the hold when they suffice. */
 async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<void> {
   const target = hosts.find(({ id }) => id === lane.target_host)
   if (!target) return
@@ -73,44 +91,73 @@ async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<voi
   )
   target.gpus = target.gpus.filter((gpu) => !taken.includes(gpu))
   target.freeGpus -= taken.length
-  if (held + taken.length === request.gpus) await becomeHeld(tx, lane, request, target.id)
+  if (held + taken.length === request.gpus) await becomeHeld(tx, lane, request, [target.id])
 }
 
-/** Gives GPUs to the first request that fits, until none fits. A request that does not fit lets smaller ones pass. */
-async function offerInTurn(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<void> {
+/** Gives GPUs to the first request that fits, again and again. A request that does not fit lets smaller ones pass. */
+async function offerInTurn(
+  tx: Tx,
+  lane: LaneRow,
+  hosts: OpenHost[],
+  start: PlaceRow | undefined,
+): Promise<void> {
   const passed: string[] = []
-  for (;;) {
-    const most = Math.max(0, ...hosts.map(({ freeGpus }) => freeGpus))
-    const sizes = (sizesOf.get(lane.family) ?? []).filter((size) => size <= most)
-    const next = sizes.length > 0 ? await findNextPlace(tx, lane, { sizes, hosts, passed }) : undefined
-    if (!next) return
+  for (let next = start; next; next = await nextOf(tx, hosts, passed)) {
     const request = (await findRequest(tx, next.request_id))!
     const block = await blockOf(tx, request, lane.location)
     if (block) {
       await closeBlocked(tx, request, block)
       continue
     }
-    const wanted = {
-      location: lane.location,
-      family: lane.family,
-      gpuCount: next.gpus,
-      allowedHosts: next.host_id ? [next.host_id] : null,
-    }
-    const placement = takeGpus(hosts, wanted, false)
-    if (!placement) {
+    const placements = await placeAt(tx, lane, hosts, next, request)
+    if (!placements) {
       passed.push(next.request_id)
       continue
     }
-    await holdGpus(tx, request.id, 'request', placement.gpuIds)
-    await becomeHeld(tx, lane, request, placement.hostId)
+    await holdGpus(
+      tx,
+      request.id,
+      'request',
+      placements.flatMap(({ gpuIds }) => gpuIds),
+    )
+    await becomeHeld(tx, lane, request, [...new Set(placements.map(({ hostId }) => hostId))])
     await noteTurn(tx, { ...laneOf(lane), turn: next.turn })
   }
 }
 
 const laneOf = ({ location, family }: LaneRow) => ({ location, family })
 
-async function becomeHeld(tx: Tx, lane: LaneRow, request: RequestRow, hostId: string): Promise<void> {
-  const held = await setHeld(tx, { id: request.id, location: lane.location, hostId })
+/**
+ * Takes GPUs for a request from the hosts; undefined if it does not fit. A group also gets GPUs of other hosts, which are added
+ * to `hosts`. Only hosts that no other transaction holds are locked, since hosts are locked before queues. If the group would
+ * fit with the others, the service tries again in a transaction that waits for them.
+ */
+async function placeAt(tx: Tx, lane: LaneRow, hosts: OpenHost[], place: PlaceRow, request: RequestRow) {
+  const wanted = {
+    ...laneOf(lane),
+    gpuCount: place.gpus,
+    allowedHosts: place.host_id ? [place.host_id] : null,
+  }
+  if (place.vms === 1) {
+    const placement = takeGpus(hosts, wanted, false)
+    return placement && [placement]
+  }
+  const policy = request.body.instance_group?.placement_policy ?? 'unspecified'
+  const except = hosts.map(({ id }) => id)
+  hosts.push(...(await lockIdleHostsForGang(tx, { ...wanted, except, most: place.vms }, policy)))
+  const copies = hosts.map((host) => ({ ...host }))
+  const placements = placeGroup(copies, wanted, place.vms, policy)
+  if (placements.length < place.vms) {
+    await makeRequestDue(tx, request.id)
+    tx.signal('capacity')
+    return undefined
+  }
+  hosts.splice(0, hosts.length, ...copies)
+  return placements
+}
+
+async function becomeHeld(tx: Tx, lane: LaneRow, request: RequestRow, hostIds: string[]): Promise<void> {
+  const held = await setHeld(tx, { id: request.id, location: lane.location, hostIds })
   if (!held) throw new Error('a request with an open place does not wait')
   await touchLanesOfRequest(tx, request.id)
   await setPlacesOpen(tx, request.id, false)
@@ -132,21 +179,27 @@ export async function closeBlocked(tx: Tx, request: RequestRow, block: Block): P
 export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
   for (const { held_for, held_kind } of await dropHoldsOfClosedHosts(tx, hostIds))
-    if (held_kind === 'request') await requeue(tx, held_for)
+    if (held_kind === 'request') await loseHold(tx, held_for)
     else if (held_kind === 'reservation') await makeReservationDue(tx, held_for)
 }
 
 /** Called after reports of hosts: held GPUs may be lost, and GPUs may be free. The transaction has locked the hosts. */
 export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void> {
   await dropHolds(tx, hostIds)
-  for (const { id, host_id } of await listBrokenHolds(tx, hostIds)) {
-    await endHolds(tx, id, host_id)
-    await requeue(tx, id)
-  }
+  for (const { id } of await listBrokenHolds(tx, hostIds)) await loseHold(tx, id)
   await offerGpus(tx, hostIds)
 }
 
-/** Puts a request that has lost its hold back into the queue. */
+/** The request has lost GPUs that were held for it. It waits again, and the rest of them is offered to others. */
+async function loseHold(tx: Tx, requestId: string): Promise<void> {
+  const { held_hosts } = (await findRequest(tx, requestId))!
+  await lockHosts(tx, held_hosts)
+  await endHolds(tx, requestId, held_hosts)
+  await requeue(tx, requestId)
+  await offerGpus(tx, held_hosts)
+}
+
+/** The request has no hold any more. */
 export async function requeue(tx: Tx, requestId: string): Promise<void> {
   await lockLanesOfRequest(tx, requestId)
   await touchLanesOfRequest(tx, requestId)

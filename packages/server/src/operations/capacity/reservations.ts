@@ -34,11 +34,12 @@ import { changeReservationOfVm } from './reserved-vms.ts'
 /** How soon the service searches again for missing GPUs. GPUs that become free are collected at once. */
 const retryS = 600
 
-/** Sells a reservation. Its GPUs are collected right after the commit, or from 24 hours before its start. */
+/** Sells a reservation. Its GPUs are collected right after the commit, or from the configured time before its start. */
 export async function createReservation(
   tx: Tx,
   by: Requester,
   body: ReservationCreate,
+  { collectBeforeH }: { collectBeforeH: number },
 ): Promise<ReservationRow> {
   const type = vmType(body.type)!
   const [startsAt, endsAt] = [new Date(body.contract_start_date), new Date(body.contract_end_date)]
@@ -60,6 +61,7 @@ export async function createReservation(
     quantity: body.count * type.gpuCount,
     startsAt,
     endsAt,
+    collectsAt: new Date(startsAt.getTime() - collectBeforeH * 3_600_000),
     usdPerGpuHour: String(body.usd_per_gpu_hour),
     deliveryDeadline: body.delivery_deadline ? new Date(body.delivery_deadline) : null,
   })

@@ -1,33 +1,71 @@
-import { chooseGpus } from '../../domain/placement.ts'
+import type { PlacementPolicyName, VmCreate, VmType } from '@slipway/contract'
+import { placeGroup } from '../../domain/placement.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
-import { findRoom, lockReservedGpus } from '../../store/capacity/reservations.ts'
+import { type HeldHost, lockHeldHosts } from '../../store/capacity/holds.ts'
+import { listReservedHosts, listReservedRoom } from '../../store/capacity/reserved-room.ts'
+import type { PlacementRequest } from '../../store/compute/host-locks.ts'
+import type { Placement } from '../vm/place.ts'
 
-export interface ReservedPlacement {
-  hostId: string
-  gpuIds: string[]
-  /** The reservation. */
-  heldFor: string
+/** The reservations that VMs of a project may use. */
+export interface ReservationChoice {
+  projectId: string
+  /** Null for any reservation of the organization, the cheapest first. */
+  id: string | null
 }
 
-/** Finds GPUs in the reservations of the caller's organization; undefined if there is no room. */
-export async function placeInReservation(
+/** Returns which reservations a request for a VM wants to use; undefined if it wants none. */
+export function reservationChoice(
+  projectId: string,
+  { reservation_specification: wanted }: Pick<VmCreate, 'reservation_specification'>,
+): ReservationChoice | undefined {
+  if (wanted && 'id' in wanted) return { projectId, id: wanted.id }
+  return wanted?.selection_strategy === 'on_demand' ? undefined : { projectId, id: null }
+}
+
+/** Returns how many VMs of a type the reservations that a request may use have room for on each host of a location. */
+export async function readReservedRoom(
   tx: Tx,
-  wanted: {
-    organizationId: string | null
-    projectId: string
-    location: string
-    family: string
-    gpuCount: number
-    /** Null for any reservation. */
-    id: string | null
-    /** The only host that the VM can use; null for any. */
-    hostId?: string | null
-  },
-): Promise<ReservedPlacement | undefined> {
-  const { organizationId, hostId = null } = wanted
-  const room = organizationId && (await findRoom(tx, { ...wanted, organizationId, hostId }))
-  if (!room) return undefined
-  const chosen = chooseGpus(await lockReservedGpus(tx, room.id, room.host_id), wanted.gpuCount)
-  if (!chosen) throw new TryAgain('another VM took the GPUs of the reservation')
-  return { hostId: room.host_id, gpuIds: chosen.map(({ id }) => id), heldFor: room.id }
+  projectId: string,
+  body: Pick<VmCreate, 'reservation_specification'>,
+  { family, gpuCount }: VmType,
+): Promise<(location: string) => number[]> {
+  const choice = reservationChoice(projectId, body)
+  const room = (choice ? await listReservedRoom(tx, projectId) : [])
+    .filter((host) => host.family === family && (choice?.id ?? host.id) === host.id)
+    .map(({ location, gpus }) => ({ location, vms: Math.floor(gpus / gpuCount) }))
+  return (at) => room.filter(({ location, vms }) => location === at && vms > 0).map(({ vms }) => vms)
+}
+
+/** Equal VMs, one or the members of a group. */
+interface WantedVms {
+  count: number
+  policy: PlacementPolicyName
+  /** Hosts that no VM may be placed on. */
+  avoided: string[]
+}
+
+const oneVm: WantedVms = { count: 1, policy: 'unspecified', avoided: [] }
+
+/** Finds GPUs for VMs in reservations, for as many as have room there. It locks the hosts. */
+export async function placeInReservations(
+  tx: Tx,
+  choice: ReservationChoice,
+  wanted: PlacementRequest,
+  { count, policy, avoided }: WantedVms = oneVm,
+): Promise<Placement[]> {
+  const listed = await listReservedHosts(tx, { ...wanted, ...choice, most: count + avoided.length })
+  const hosts = await lockHeldHosts(
+    tx,
+    listed.filter(({ hostId }) => !avoided.includes(hostId)),
+  )
+  const placed: Placement[] = []
+  for (const reservationId of new Set(hosts.map(({ heldFor }) => heldFor))) {
+    const isUsed = ({ id }: HeldHost) => placed.some(({ hostId }) => policy === 'spread' && hostId === id)
+    const own = hosts.filter((host) => host.heldFor === reservationId && !isUsed(host))
+    const more = placeGroup(own, wanted, count - placed.length, policy)
+    placed.push(...more.map((each) => ({ ...each, heldFor: reservationId, reservationId })))
+  }
+  if (placed.length === 0 && hosts.length > 0)
+    throw new TryAgain('another VM took the GPUs of the reservation')
+  return placed
 }

@@ -1,8 +1,9 @@
-import { anyLocation, type InstanceGroupCreate } from '@slipway/contract'
+import { anyLocation, type InstanceGroupCreate, type PlacementPolicyName } from '@slipway/contract'
 import { asMember, nameTaken } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition, Work } from '../../runner/operation.ts'
+import type { Hold } from '../../store/capacity/holds.ts'
 import {
   countFailedGroups,
   deleteGroup,
@@ -13,28 +14,31 @@ import {
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireOrganizationQuota } from '../admission.ts'
+import { requeueAfterBoot } from '../capacity/boot-failures.ts'
 import { type CatalogueCache, requireLocation } from '../catalogue.ts'
 import { refuseOn } from '../conflicts.ts'
 import { barrierLimits, passBarrier, removeNewMembers } from './barrier.ts'
 import { admitGroupDelete } from './delete.ts'
-import { admitMembers, fittingLocations, memberBody, requireTemplate } from './members.ts'
+import { admitMembers, memberBody, requireTemplate } from './members.ts'
+import { fittingLocations } from './room.ts'
 
 /** This many failed groups of an organization are free of charge within a day. */
 const freeFailures = 3
 
 /**
  * Admits a group with all its members, or throws the refusal. If not all members fit, it has `fits` and
- * `available_locations`, and nothing is left in the database once the transaction is rolled back.
+ * `available_locations`, and nothing is left in the store once the transaction is rolled back. With a `hold`, the members get
+ * the GPUs that are held for them.
  */
 export async function admitGroupCreate(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   request: InstanceGroupCreate,
+  hold?: Hold,
 ): Promise<BegunOperation> {
   const { name, desired_count: count, template_id, vm = {} } = request
-  const template = template_id === undefined ? undefined : await requireTemplate(tx, by, template_id)
-  const policy = request.placement_policy ?? template?.body.placement_policy ?? 'unspecified'
+  const policy = await policyOf(tx, by, request)
   const { location, mayMove } = await locationOf(tx, catalogue, by, request, policy)
   const group: NewGroup = {
     id: uuid(),
@@ -55,7 +59,7 @@ export async function admitGroupCreate(
   await requireOrganizationQuota(tx, by, 'instance_groups')
   const shape = { id: group.id, name, template_id: group.templateId, vm, placement_policy: policy, location }
   const numbers = Array.from({ length: count }, (_, index) => index + 1)
-  await admitMembers(tx, catalogue, by, shape, { numbers, avoidedHosts: [], mayMove })
+  await admitMembers(tx, catalogue, by, shape, { numbers, avoidedHosts: [], hold, mayMove })
   return beginOperation(tx, by, groupCreate, {
     resource: { id: group.id, name, location, labels: group.labels },
     generation: 1,
@@ -66,7 +70,17 @@ export async function admitGroupCreate(
   })
 }
 
-/** The time that members wait for each other is free, unless many groups of the organization have failed recently. */
+/** Returns where members are placed: as the request says, otherwise as the template says. Throws a 400 without the template. */
+export async function policyOf(
+  tx: Tx,
+  by: ProjectRequester,
+  { template_id, placement_policy }: InstanceGroupCreate,
+): Promise<PlacementPolicyName> {
+  const template = template_id === undefined ? undefined : await requireTemplate(tx, by, template_id)
+  return placement_policy ?? template?.body.placement_policy ?? 'unspecified'
+}
+
+/** The time that members wait for each other is free, unless many groups of the organization failed lately. */
 export async function hasFreeBarrier(tx: Tx, { organizationId }: ProjectRequester): Promise<boolean> {
   return organizationId === null || (await countFailedGroups(tx, organizationId)) < freeFailures
 }
@@ -77,7 +91,7 @@ async function locationOf(
   catalogue: CatalogueCache,
   by: ProjectRequester,
   { name, desired_count: count, template_id, vm = {} }: InstanceGroupCreate,
-  policy: NewGroup['placementPolicy'],
+  policy: PlacementPolicyName,
 ): Promise<{ location: string; mayMove: boolean }> {
   try {
     const body = await memberBody(tx, by, { name, template_id: template_id ?? null, vm }, 1)
@@ -104,6 +118,7 @@ export const groupCreate: Definition = {
 
 async function forgetGroup({ operation }: Work, tx: Tx): Promise<void> {
   await deleteGroup(tx, operation.resource_id)
+  await requeueAfterBoot(tx, operation.id)
 }
 
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */

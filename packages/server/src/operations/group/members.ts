@@ -1,8 +1,8 @@
-import { anyLocation, type VmCreate, vmType } from '@slipway/contract'
-import { asMember, Failure, invalidField, nameTaken, outOfStock } from '../../domain/failure.ts'
+import type { VmCreate } from '@slipway/contract'
+import { asMember, Failure, invalidField, nameTaken } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
-import { listGangRoom } from '../../store/compute/group-hosts.ts'
+import type { Hold } from '../../store/capacity/holds.ts'
 import { disksOfGroup, type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
 import { findInstanceTemplate, type InstanceTemplateRow } from '../../store/compute/instance-templates.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
@@ -10,16 +10,18 @@ import { type QuotaAmounts, readQuotas } from '../../store/compute/quotas.ts'
 import { findVmName } from '../../store/compute/vms.ts'
 import { type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { pickAddresses } from '../vm/addresses.ts'
 import { writeVm } from '../vm/create.ts'
-import { chooseLocation, reserveRange } from '../vm/location.ts'
+import { reserveRange } from '../vm/location.ts'
 import { newDisksOf } from '../vm/new-disks.ts'
 import { planVm, quotaOf, type VmPlan } from '../vm/plan.ts'
 import { noRange } from '../vm/refusals.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 import { placeMembers } from './place.ts'
+import { notAllFit } from './room.ts'
 
 /** The part of a group that determines its members. */
 export type GroupShape = Pick<GroupRow, 'id' | 'name' | 'template_id' | 'vm' | 'placement_policy'>
@@ -64,7 +66,9 @@ export async function memberBody(
 interface WantedMembers {
   numbers: number[]
   avoidedHosts: string[]
-  /** True if the service chose the location: if not all members fit there, another one may be chosen. */
+  /** GPUs that are held for the members. */
+  hold?: Hold | undefined
+  /** The location was chosen for the tenant: if not all fit there, another one may be chosen. */
   mayMove?: boolean
 }
 
@@ -91,7 +95,7 @@ async function admit(
   catalogue: CatalogueCache,
   by: ProjectRequester,
   group: GroupShape & { location: string },
-  { numbers, avoidedHosts, mayMove = false }: WantedMembers,
+  { numbers, avoidedHosts, hold, mayMove = false }: WantedMembers,
 ): Promise<BegunOperation[]> {
   // Check the request once for all members.
   const body = { ...(await memberBody(tx, by, group, numbers[0]!)), location: group.location }
@@ -119,7 +123,9 @@ async function admit(
   const hasPublicAddress = body.public_ip !== 'none'
   const readAddresses = plans.map(() => pickAddresses(tx, { subnet, location, hasPublicAddress }))
   await Promise.allSettled([...readNames, readBudget, readQuota, ...readAddresses])
-  const placements = await placeMembers(tx, {
+  const names = await Promise.all(readNames)
+  const reservations = names[0]!.hasReservations ? reservationChoice(by.projectId, body) : undefined
+  const wanted = {
     location: location.name,
     family: type.family,
     gpuCount: type.gpuCount,
@@ -127,10 +133,10 @@ async function admit(
     count: numbers.length,
     policy: group.placement_policy,
     avoided: avoidedHosts,
-  })
+  }
+  const placements = await placeMembers(tx, wanted, { hold, reservations })
 
   // Refuse based on what was read, in the order of a single creation.
-  const names = await Promise.all(readNames)
   const taken = names.findIndex(({ isTaken }) => isTaken)
   if (taken !== -1) throw nameTaken('VM', plans[taken]!.body.name)
   await requireFree(tx, disks)
@@ -139,6 +145,7 @@ async function admit(
   if (diskHosts.length > 1)
     throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
   if (placements.length < numbers.length) {
+    if (hold) throw new TryAgain('the hold is lost')
     const missing = { fits: placements.length, count: numbers.length, mayMove }
     throw await notAllFit(tx, catalogue, first, group.placement_policy, missing)
   }
@@ -170,7 +177,7 @@ function planOf(first: VmPlan, group: GroupShape, number: number, kept: Readonly
 }
 
 /** A disk with one writer cannot be attached to several members. */
-function requireShareable(disks: LockedDisk[], count: number): void {
+export function requireShareable(disks: LockedDisk[], count: number): void {
   const index = disks.findIndex(({ disk, mode }) => disk.type === 'persistent-ssd' && mode === 'read-write')
   if (count > 1 && index !== -1)
     throw invalidField(
@@ -179,47 +186,5 @@ function requireShareable(disks: LockedDisk[], count: number): void {
     )
 }
 
-const timesCount = (amounts: QuotaAmounts, count: number): QuotaAmounts =>
+export const timesCount = (amounts: QuotaAmounts, count: number): QuotaAmounts =>
   Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, amount * count]))
-
-/** Lists the locations where all members fit now, in catalogue order, and how many fit in each. */
-export async function fittingLocations(
-  tx: Tx,
-  catalogue: CatalogueCache,
-  by: ProjectRequester,
-  { body, count, policy }: { body: VmBody; count: number; policy: GroupShape['placement_policy'] },
-): Promise<{ fitting: string[]; best: string }> {
-  const { family, gpuCount } = vmType(body.type)!
-  const [{ name, fitting: one }, rooms] = await Promise.all([
-    chooseLocation(tx, catalogue, by.projectId, { ...body, location: anyLocation }),
-    listGangRoom(tx, { family, gpuCount }),
-  ])
-  const room = new Map(rooms.map(({ location, vms, hosts }) => [location, policy === 'spread' ? hosts : vms]))
-  const roomOf = (location: string) => room.get(location) ?? 0
-  const fitting = one.filter((location) => roomOf(location) >= count)
-  const best = fitting[0] ?? one.toSorted((a, b) => roomOf(b) - roomOf(a))[0] ?? name
-  return { fitting, best }
-}
-
-async function notAllFit(
-  tx: Tx,
-  catalogue: CatalogueCache,
-  plan: VmPlan,
-  policy: GroupShape['placement_policy'],
-  { fits, count, mayMove }: { fits: number; count: number; mayMove: boolean },
-): Promise<Error> {
-  const { by, body, location, type } = plan
-  const { fitting } = await fittingLocations(tx, catalogue, by, { body, count, policy })
-  const elsewhere = fitting.filter((name) => name !== location.name)
-  if (mayMove && elsewhere.length > 0) return new TryAgain('the group fits in another location')
-  const hosts = policy === 'spread' ? ', each on a host of its own' : ''
-  const hint =
-    elsewhere.length > 0
-      ? `All would fit in ${elsewhere.join(', ')}.`
-      : 'Ask for fewer members, or try again later.'
-  return outOfStock(
-    `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, and none was created. ${hint}`,
-    elsewhere,
-    { fits },
-  )
-}

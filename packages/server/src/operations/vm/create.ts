@@ -5,6 +5,7 @@ import { retryAlone } from '../../postgres/transaction.ts'
 import type { Definition, Outcome, Work } from '../../runner/operation.ts'
 import { type Hold, placeOnHold } from '../../store/capacity/holds.ts'
 import { setReservationOfVm } from '../../store/capacity/reservations.ts'
+import type { PlacementRequest } from '../../store/compute/host-locks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { claimGpus } from '../../store/compute/placement.ts'
 import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
@@ -14,7 +15,7 @@ import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
-import { placeInReservation } from '../capacity/reserved-placement.ts'
+import { placeInReservations, reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { barrierGraceS, finishMember, noteBootFailure } from '../group/arrival.ts'
@@ -27,7 +28,7 @@ import { type Placement, placeVm } from './place.ts'
 import { planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
 import { noHost, noRange } from './refusals.ts'
 import { forgetVm } from './state.ts'
-import { completeVmBody } from './template.ts'
+import { completeVmBody, type VmBody } from './template.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 /**
@@ -43,7 +44,8 @@ export async function admitVmCreate(
   hold?: Hold,
 ): Promise<BegunOperation> {
   // Check the request.
-  const body = await completeVmBody(tx, by.projectId, request)
+  // The body of a capacity request was completed when it was sent.
+  const body = hold ? (request as VmBody) : await completeVmBody(tx, by.projectId, request)
   const plan = await planVm(tx, catalogue, by, body)
   const { type, location, subnet } = plan
   const quota = quotaOf(plan)
@@ -57,6 +59,12 @@ export async function admitVmCreate(
   })
   const isLocal = location.storage === 'local'
   const diskHosts = isLocal ? hostsOf(disks) : []
+  const wanted = {
+    location: location.name,
+    family: type.family,
+    gpuCount: type.gpuCount,
+    allowedHosts: diskHosts.length > 0 ? diskHosts : null,
+  }
   const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
 
   // Read what is free, and lock a host that has room, in one round trip.
@@ -64,14 +72,7 @@ export async function admitVmCreate(
   const readBudget = budgetRefusal(tx, by.projectId)
   const readQuota = readQuotas(tx, quota)
   const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress: body.public_ip !== 'none' })
-  const lockHost = hold
-    ? placeOnHold(tx, { ...hold, gpuCount: type.gpuCount })
-    : placeVm(tx, {
-        location: location.name,
-        family: type.family,
-        gpuCount: type.gpuCount,
-        allowedHosts: diskHosts.length > 0 ? diskHosts : null,
-      })
+  const lockHost = hold ? placeOnHold(tx, { ...hold, gpuCount: type.gpuCount }) : placeVm(tx, wanted)
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
   // Refuse the request based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
@@ -82,7 +83,7 @@ export async function admitVmCreate(
   if (!isRangeFree) throw await noRange(tx, catalogue, plan)
   if (diskHosts.length > 1)
     throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
-  const reserved = hasReservations && !hold ? await placeReserved(tx, by, plan) : undefined
+  const reserved = hasReservations && !hold ? await placeReserved(tx, plan, wanted) : undefined
   const placement = reserved ?? (await lockHost)
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
@@ -90,8 +91,7 @@ export async function admitVmCreate(
   const shortage = (await readQuota).take(quota)
   if (shortage) throw quotaExceeded(shortage)
 
-  const reservationId = reserved?.heldFor
-  return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request, hold, reservationId })
+  return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request })
 }
 
 /** What an admission has found for a planned VM. */
@@ -102,8 +102,6 @@ interface VmClaims {
   /** The service's time. */
   now: Date
   request: unknown
-  hold?: Hold | undefined
-  reservationId?: string | undefined
 }
 
 /** Queues the VM and its claims, which are sent together with the commit, and begins its operation. */
@@ -111,7 +109,7 @@ export async function writeVm(
   tx: Tx,
   catalogue: CatalogueCache,
   plan: VmPlan,
-  { placement, addresses, disks, now, request, hold, reservationId }: VmClaims,
+  { placement, addresses, disks, now, request }: VmClaims,
 ): Promise<BegunOperation> {
   const { id, by, body, type, location, newDisks, member } = plan
   await insertVm(tx, rowOf(plan, placement, addresses))
@@ -119,9 +117,8 @@ export async function writeVm(
   tx.onEnd((isCommitted) => {
     if (!isCommitted) catalogue.forget()
   })
-  const heldFor = reservationId ?? hold?.heldFor
-  await claimGpus(tx, { vmId: id, gpuIds: placement.gpuIds, ...(heldFor && { heldFor }) })
-  if (reservationId) await setReservationOfVm(tx, id, reservationId)
+  await claimGpus(tx, { vmId: id, ...placement })
+  if (placement.reservationId) await setReservationOfVm(tx, id, placement.reservationId)
   const pinnedToHost = location.storage === 'local' ? placement.hostId : null
   await admitAttachments(tx, id, disks, pinnedToHost)
   await admitNewDisks(tx, id, newDisks, pinnedToHost)
@@ -145,21 +142,14 @@ export async function writeVm(
 }
 
 /** Finds GPUs of a reservation, as the request wants; undefined if the VM gets GPUs of the stock. */
-async function placeReserved(tx: Tx, by: ProjectRequester, { body, type, location, subnet }: VmPlan) {
-  const specification = body.reservation_specification ?? { selection_strategy: 'lowest_cost' }
-  const id = 'id' in specification ? specification.id : null
-  if ('selection_strategy' in specification && specification.selection_strategy === 'on_demand')
-    return undefined
+async function placeReserved(tx: Tx, { by, body, type, location }: VmPlan, wanted: PlacementRequest) {
+  const choice = reservationChoice(by.projectId, body)
+  if (!choice) return undefined
   // The stock that was found for the VM in a batch would be lost to the others.
   if (!tx.mayWait) throw retryAlone('a reservation may have GPUs for the VM')
-  const place = { location: location.name, family: type.family, gpuCount: type.gpuCount }
-  const found = await placeInReservation(tx, {
-    organizationId: by.organizationId!,
-    projectId: by.projectId,
-    ...place,
-    id,
-  })
-  if (!found && id) throw outOfStock(`The reservation has no room for ${type.name} in ${subnet.location}.`)
+  const [found] = await placeInReservations(tx, choice, wanted)
+  if (!found && choice.id)
+    throw outOfStock(`The reservation has no room for ${type.name} in ${location.name}.`)
   return found
 }
 

@@ -6,13 +6,13 @@ import { listAvailability } from '../../store/compute/placement.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { carryRange, holdCarriedRange, listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'
+import { readReservedRoom } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import type { VmBody } from './template.ts'
 
 /**
  * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
- * catalogue order that has stock, the image and a subnet of the project. If the VM fits nowhere, returns a location anyway,
- * so that the error names what is missing there. `fitting` lists where the VM fits.
+ * catalogue order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, returns a location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,
@@ -20,10 +20,12 @@ export async function chooseLocation(
   projectId: string,
   body: VmBody,
 ): Promise<{ name: string; fitting: string[] }> {
-  const [image, pinned, all] = await Promise.all([
+  const type = vmType(body.type)!
+  const [image, pinned, all, reserved] = await Promise.all([
     findImage(tx, body.image),
     pinnedLocation(tx, projectId, body),
-    listAvailability(tx, [vmType(body.type)!], null),
+    listAvailability(tx, [type], null),
+    readReservedRoom(tx, projectId, body, type),
   ])
   const withImage = all.filter(({ location }) => !image || image.locations.includes(location))
   const possible: { location: string; isAvailable: boolean; bridgedSubnetId: string | null }[] = []
@@ -34,7 +36,7 @@ export async function chooseLocation(
     if (!subnet && pinned === undefined) continue
     possible.push({
       location,
-      isAvailable: available,
+      isAvailable: available || reserved(location).length > 0,
       bridgedSubnetId: subnet?.is_bridged ? subnet.id : null,
     })
   }

@@ -13,6 +13,10 @@ import {
 export interface Placement {
   hostId: string
   gpuIds: string[]
+  /** The capacity request or the reservation for which the GPUs are held. */
+  heldFor?: string
+  /** The reservation that the VM uses. */
+  reservationId?: string
 }
 
 const mostRounds = 8

@@ -52,7 +52,7 @@ export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Pr
 }
 
 /** Returns the queue in which a new request would probably be granted first; undefined if no queue can help. */
-async function queueOf(tx: Tx, { family }: VmType, locations: string[]) {
+export async function queueOf(tx: Tx, { family }: VmType, locations: string[]) {
   const queues = await Promise.all(
     locations.map(async (location) => (await findQueue(tx, { location, family })) ?? emptyQueue),
   )

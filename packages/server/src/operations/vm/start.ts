@@ -11,10 +11,10 @@ import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
-import { placeInReservation } from '../capacity/reserved-placement.ts'
+import { placeInReservations } from '../capacity/reserved-placement.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
-import { placeVm } from './place.ts'
+import { type Placement, placeVm } from './place.ts'
 import { typeOutOfStock } from './refusals.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { powerOffVm, vmOf } from './vm.ts'
@@ -38,26 +38,15 @@ export async function admitVmStart(
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
   const { family, gpuCount } = type
-  const reserved = hold
-    ? undefined
-    : await placeInReservation(tx, {
-        organizationId: by.organizationId,
-        projectId: vm.project_id,
-        location: vm.location,
-        family,
-        gpuCount,
-        id: null,
-        hostId: allowedHosts?.[0] ?? null,
-      })
-  const placement = hold
+  const wanted = { location: vm.location, family, gpuCount, allowedHosts }
+  const placement: Placement | undefined = hold
     ? await placeOnHold(tx, { ...hold, gpuCount })
-    : (reserved ??
-      (await placeVm(tx, { location: vm.location, family, gpuCount, allowedHosts })) ??
+    : ((await placeInReservations(tx, { projectId: vm.project_id, id: null }, wanted))[0] ??
+      (await placeVm(tx, wanted)) ??
       (await findOwnGpus(tx, vm.id, gpuCount)))
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await typeOutOfStock(tx, type, vm.location)
-  const heldFor = reserved?.heldFor ?? hold?.heldFor
-  await claimGpus(tx, { vmId: vm.id, gpuIds: placement.gpuIds, ...(heldFor && { heldFor }) })
-  if (reserved) await setReservationOfVm(tx, vm.id, reserved.heldFor)
+  await claimGpus(tx, { vmId: vm.id, ...placement })
+  if (placement.reservationId) await setReservationOfVm(tx, vm.id, placement.reservationId)
 
   await setVmHost(tx, vm.id, placement.hostId)
   if (overBudget) throw overBudget

@@ -1,31 +1,37 @@
-import type { Estimate } from '../../domain/capacity-estimate.ts'
-import type { Queryable, Tx } from '../../postgres/database.ts'
+import type { Estimate } from '../../domain/capacity/estimate.ts'
+import type { Queryable } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import type { Lane } from './lanes.ts'
 
-interface LaneHostRow {
-  id: string
-  free: number
-  vms: { gpus: number; ends_at: string | null; since: string }[]
+/** GPUs of one host that are free, that one VM has, or that a reservation has without a VM. */
+interface LaneGpusRow {
+  host_id: string
+  gpus: number
+  vm_id: string | null
+  ends_at: Date | null
+  since: Date | null
+  reserved_until: Date | null
 }
 
-// GPUs in quarantine will soon be free. The GPUs that the first request accumulates count as free for that request.
-export const listLaneHosts = statement<LaneHostRow, Lane>(
-  'estimate_hosts',
-  `SELECT h.id,
-          (SELECT count(*) FROM gpus g WHERE g.host_id = h.id AND (g.state = 'free'
-             OR g.state = 'quarantined' AND NOT g.is_held_back AND g.held_for IS NULL
-             OR g.state = 'held' AND g.held_for = (
-               SELECT accumulator FROM capacity_lanes WHERE location = :location AND family = :family))) AS free,
-          coalesce((SELECT json_agg(json_build_object('gpus', v.gpus, 'ends_at', v.ends_at, 'since', v.since)) FROM (
-             SELECT count(*) AS gpus, min(v.expires_at) AS ends_at, min(coalesce(v.started_at, v.created_at)) AS since
-             FROM gpus g JOIN vms v ON v.id = g.vm_id WHERE g.host_id = h.id AND g.held_for IS NULL GROUP BY v.id) v), '[]') AS vms
-   FROM hosts h WHERE h.location = :location AND h.family = :family AND h.is_schedulable AND h.state = 'up'`,
+// GPUs in quarantine are free soon. The GPUs that the first request accumulates are free for it.
+export const listLaneGpus = statement<LaneGpusRow, Lane>(
+  'estimate_gpus',
+  `SELECT g.host_id, count(*)::integer AS gpus, v.id AS vm_id, v.expires_at AS ends_at,
+          coalesce(v.started_at, v.created_at) AS since,
+          (SELECT upper(r.term) FROM reservations r WHERE r.id = g.held_for) AS reserved_until
+   FROM hosts h JOIN gpus g ON g.host_id = h.id LEFT JOIN vms v ON v.id = g.vm_id
+   WHERE h.location = :location AND h.family = :family AND h.is_schedulable AND h.state = 'up'
+     AND (g.state IN ('free', 'claimed') OR g.state = 'quarantined' AND NOT g.is_held_back
+       OR g.state = 'held' AND (g.held_kind = 'reservation' OR g.held_for = (
+         SELECT accumulator FROM capacity_lanes WHERE location = :location AND family = :family)))
+   GROUP BY g.host_id, v.id, g.held_for`,
 ).all
 
 interface WaitingRow {
   request_id: string
   gpus: number
+  vms: number
+  is_spread: boolean
   host_id: string | null
   created_at: Date
   ttl_seconds: number | null
@@ -34,7 +40,7 @@ interface WaitingRow {
 /** The first requests of a queue, in order. */
 export const listWaiting = statement<WaitingRow, Lane & { most: number }>(
   'estimate_waiting',
-  `SELECT p.request_id, p.gpus, p.host_id, r.created_at, (r.body -> 'vm' ->> 'ttl_seconds')::integer AS ttl_seconds
+  `SELECT p.request_id, p.gpus, p.host_id, r.created_at, p.vms, p.is_spread, r.ttl_seconds
    FROM (SELECT * FROM capacity_places WHERE is_open AND location = :location AND family = :family
          ORDER BY turn, request_id LIMIT :most) p
    JOIN capacity_requests r ON r.id = p.request_id ORDER BY p.turn, p.request_id`,
@@ -62,17 +68,27 @@ interface EstimateRow {
   basis: string
 }
 
+// Rows that another transaction changes are left out: a request that is being granted needs no estimate, and waiting for its
+// row could end in a deadlock.
+const given = `unnest(:requestId::uuid[], :earliestAt::timestamptz[], :likelyAt::timestamptz[], :latestAt::timestamptz[],
+  :basis::text[]) AS new (request_id, earliest_at, likely_at, latest_at, basis)`
 const put = statement<never, Lane & Columns<EstimateRow>>(
   'estimate_put',
-  `WITH new AS (
-     SELECT * FROM unnest(:requestId::uuid[], :earliestAt::timestamptz[], :likelyAt::timestamptz[],
-       :latestAt::timestamptz[], :basis::text[]) AS n (request_id, earliest_at, likely_at, latest_at, basis)),
-   first AS (
-     UPDATE capacity_requests r SET first_latest_at = new.latest_at FROM new
-     WHERE r.id = new.request_id AND r.first_latest_at IS NULL AND new.latest_at IS NOT NULL)
-   UPDATE capacity_places p SET earliest_at = new.earliest_at, likely_at = new.likely_at, latest_at = new.latest_at,
+  `UPDATE capacity_places p SET earliest_at = new.earliest_at, likely_at = new.likely_at, latest_at = new.latest_at,
      basis = new.basis, estimated_at = slipway_now()
-   FROM new WHERE p.request_id = new.request_id AND p.location = :location AND p.family = :family`,
+   FROM ${given} JOIN (
+     SELECT request_id FROM capacity_places
+     WHERE request_id = ANY (:requestId::uuid[]) AND location = :location AND family = :family
+     FOR NO KEY UPDATE SKIP LOCKED) idle USING (request_id)
+   WHERE p.request_id = new.request_id AND p.location = :location`,
+)
+const putFirst = statement<never, Columns<Pick<EstimateRow, 'requestId' | 'latestAt'>>>(
+  'estimate_put_first',
+  `UPDATE capacity_requests r SET first_latest_at = new.latest_at
+   FROM unnest(:requestId::uuid[], :latestAt::timestamptz[]) AS new (id, latest_at) JOIN (
+     SELECT id FROM capacity_requests WHERE id = ANY (:requestId::uuid[]) AND first_latest_at IS NULL
+     FOR NO KEY UPDATE SKIP LOCKED) idle USING (id)
+   WHERE r.id = new.id AND new.latest_at IS NOT NULL`,
 )
 
 // A request that ended without a grant counts as late, unless it ended before its estimated time.
@@ -89,9 +105,9 @@ const putLane = statement<never, Lane & { likelyAt: Date | null }>(
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at))
 
-/** Writes the estimates of a queue, and the one for a request that would be added to it. */
+/** Writes the estimates of a queue, and the one for a request that would be added to it. No transaction locks all of it. */
 export async function putEstimates(
-  tx: Tx,
+  db: Queryable,
   { location, family }: Lane,
   estimates: Map<string, Estimate>,
   likelyAt: number | null,
@@ -104,6 +120,9 @@ export async function putEstimates(
     basis: each.basis,
   }))
   const members = ['requestId', 'earliestAt', 'likelyAt', 'latestAt', 'basis'] as const
-  if (rows.length > 0) await put.run(tx, { location, family, ...columns(rows, members) })
-  await putLane.run(tx, { location, family, likelyAt: dateOf(likelyAt) })
+  if (rows.length > 0) {
+    await put.run(db, { location, family, ...columns(rows, members) })
+    await putFirst.run(db, columns(rows, ['requestId', 'latestAt']))
+  }
+  await putLane.run(db, { location, family, likelyAt: dateOf(likelyAt) })
 }

@@ -1,6 +1,6 @@
 import type { OpenHost } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
-import { statement } from '../../postgres/statement.ts'
+import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import { bestFirst, fits } from '../compute/placement.ts'
 
 // The transaction has locked the hosts. Only hosts that accept VMs are returned.
@@ -14,28 +14,37 @@ export const listOpenHosts = statement<OpenHost, { hostIds: string[] }, Tx>(
    WHERE h.id = ANY (:hostIds::uuid[]) AND h.is_schedulable AND h.state = 'up' AND h.free_gpus > 0 ORDER BY h.id`,
 ).allBy('hostIds')
 
-/** Locks hosts in the order of their ids, like every statement that locks several hosts. */
+const openHost = statement<{ id: string }, { hostId: string }>(
+  'hold_open_host',
+  `SELECT id FROM hosts WHERE id = :hostId AND is_schedulable AND state = 'up'`,
+)
+/** Returns whether a host takes VMs. */
+export const isHostOpen = async (tx: Tx, hostId: string): Promise<boolean> =>
+  (await openHost.one(tx, { hostId })) !== undefined
+
+/** Locks hosts in order, as every statement does that locks several. */
 export const lockHosts = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_lock_hosts',
   'SELECT id FROM hosts WHERE id = ANY (:hostIds::uuid[]) ORDER BY id FOR NO KEY UPDATE',
 ).allBy('hostIds')
 
-/** Lists the best host for a request in each of its queues, if it fits there. */
+/** Lists the best hosts for a request in each of its queues: as many as it may need. */
 export const listFittingHosts = statement<{ id: string }, { requestId: string }>(
   'hold_fitting_hosts',
   `SELECT h.id FROM capacity_places p CROSS JOIN LATERAL (
      SELECT h.id FROM hosts h
      WHERE ${fits('p.location', 'p.family', 'p.gpus')} AND coalesce(p.host_id = h.id, true)
-     ${bestFirst} LIMIT 1) h
+     ${bestFirst} LIMIT p.vms) h
    WHERE p.request_id = :requestId AND p.is_open`,
 ).allBy('requestId')
 
-/** Lists requests that have lost GPUs of their hold, because the host no longer reports them. */
-export const listBrokenHolds = statement<{ id: string; host_id: string }, { hostIds: string[] }, Tx>(
+/** Lists requests that have lost GPUs of their hold, because the host is closed or does not report them any more. */
+export const listBrokenHolds = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_broken',
-  `SELECT r.id, r.held_host AS host_id FROM capacity_requests r
-   WHERE r.held_host = ANY (:hostIds::uuid[])
-     AND r.gpus > (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held' AND g.host_id = r.held_host)`,
+  `SELECT r.id FROM capacity_requests r
+   WHERE r.state = 'held' AND r.held_hosts && :hostIds::uuid[]
+     AND r.gpus > (SELECT count(*) FROM gpus g
+                   WHERE g.held_for = r.id AND g.state = 'held' AND g.host_id = ANY (r.held_hosts))`,
 ).allBy('hostIds')
 
 // The transaction fails if a GPU is no longer free.
@@ -65,12 +74,12 @@ export const freeSomeHeld = statement<{ host_id: string }, { heldFor: string; co
      ORDER BY on_host, id LIMIT :count)) RETURNING host_id`,
 ).all
 
-/** Ends holds. The transaction has locked the host. Returns the number of GPUs that are in stock again. */
-export const endHolds = statement<never, { heldFor: string; hostId: string }, Tx>(
+/** Ends holds; the transaction has locked the hosts. */
+export const endHolds = statement<never, { heldFor: string; hostIds: string[] }, Tx>(
   'hold_end',
   `UPDATE gpus SET state = 'free', held_for = NULL, held_kind = NULL
-   WHERE held_for = :heldFor AND host_id = :hostId AND state = 'held'`,
-).runBy('heldFor', 'hostId')
+   WHERE held_for = :heldFor AND host_id = ANY (:hostIds::uuid[]) AND state = 'held'`,
+).runBy('heldFor', 'hostIds')
 
 /**
  * Ends the holds on hosts that no longer accept VMs. Returns the holders. The transaction has locked the hosts by changing
@@ -91,10 +100,10 @@ export const dropHoldsOfClosedHosts = statement<
    SELECT DISTINCT held_for, held_kind FROM dropped`,
 ).allBy('hostIds')
 
-/** GPUs of a host that are held for a request or reservation. */
+/** GPUs of hosts that are held for a request. */
 export interface Hold {
   heldFor: string
-  hostId: string
+  hostIds: string[]
 }
 
 export type HoldKind = 'request' | 'reservation' | 'operation'
@@ -102,20 +111,45 @@ export type HoldKind = 'request' | 'reservation' | 'operation'
 export const holdGpus = (tx: Tx, heldFor: string, heldKind: HoldKind, gpuIds: string[]) =>
   hold.run(tx, { gpuIds, heldFor, heldKind })
 
-const lockHeld = statement<{ host_id: string; gpu_ids: string[] }, { heldFor: string; hostId: string }, Tx>(
-  'hold_lock',
-  `WITH host AS MATERIALIZED (
-     SELECT id FROM hosts WHERE id = :hostId AND is_schedulable AND state = 'up' FOR NO KEY UPDATE)
-   SELECT host.id AS host_id, array_agg(g.id) AS gpu_ids
-   FROM host JOIN gpus g ON g.host_id = host.id AND g.held_for = :heldFor AND g.state = 'held'
-   GROUP BY host.id`,
-).oneBy('heldFor', 'hostId')
+/** A host with the GPUs there that are held for one holder. */
+export interface HeldHost extends OpenHost {
+  heldFor: string
+}
 
-/** Returns the placement of a VM on the GPUs that are held for a request on a host; undefined if the hold is lost. */
+const heldHosts = statement<HeldHost, Columns<{ heldFor: string; hostId: string }>>(
+  'hold_hosts',
+  `SELECT w.held_for AS "heldFor", h.id, h.name, h.location, h.family, g.count AS "freeGpus", g.gpus
+   FROM unnest(:heldFor::uuid[], :hostId::uuid[]) WITH ORDINALITY AS w (held_for, host_id, place)
+   JOIN hosts h ON h.id = w.host_id AND h.is_schedulable AND h.state = 'up'
+   CROSS JOIN LATERAL (
+     SELECT count(*)::integer AS count, coalesce(json_agg(json_build_object('id', g.id, 'pciAddress', g.pci_address,
+              'numaNode', g.numa_node, 'iommuGroup', g.iommu_group) ORDER BY g.pci_address), '[]') AS gpus
+     FROM gpus g WHERE g.held_for = w.held_for AND g.state = 'held' AND g.host_id = h.id) g
+   ORDER BY w.place`,
+)
+
+/** Locks the hosts and returns them in this order, each with the GPUs that are held there. */
+export async function lockHeldHosts(
+  tx: Tx,
+  holds: { heldFor: string; hostId: string }[],
+): Promise<HeldHost[]> {
+  if (holds.length === 0) return []
+  await lockHosts(
+    tx,
+    holds.map(({ hostId }) => hostId),
+  )
+  return heldHosts.all(tx, columns(holds, ['heldFor', 'hostId']))
+}
+
+/** Returns the placement of a VM on the GPUs that are held for a request; undefined if the hold is lost. */
 export async function placeOnHold(
   tx: Tx,
-  { heldFor, hostId, gpuCount }: Hold & { gpuCount: number },
-): Promise<{ hostId: string; gpuIds: string[] } | undefined> {
-  const held = await lockHeld(tx, heldFor, hostId)
-  return held?.gpu_ids.length === gpuCount ? { hostId: held.host_id, gpuIds: held.gpu_ids } : undefined
+  { heldFor, hostIds, gpuCount }: Hold & { gpuCount: number },
+): Promise<{ hostId: string; gpuIds: string[]; heldFor: string } | undefined> {
+  const [host] = await lockHeldHosts(
+    tx,
+    hostIds.map((hostId) => ({ heldFor, hostId })),
+  )
+  if (host?.freeGpus !== gpuCount) return undefined
+  return { hostId: host.id, gpuIds: host.gpus.map(({ id }) => id), heldFor }
 }

@@ -8,6 +8,7 @@ import type {
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
 import { ifGiven, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
+import type { QuotaAmounts } from '../compute/quotas.ts'
 
 export interface RequestRow {
   id: string
@@ -20,11 +21,14 @@ export interface RequestRow {
   start_vm_id: string | null
   family: Family
   gpus: number
+  /** The quota that it takes when it is granted. */
+  amounts: QuotaAmounts
   blocked_by: BlockReason | ''
   labels: Labels
   until: Date
   location: string
-  held_host: string | null
+  /** The hosts with the GPUs that are held for it. */
+  held_hosts: string[]
   held_until: Date | null
   granted_at: Date | null
   resource_id: string | null
@@ -118,6 +122,8 @@ interface NewRequest {
   startVmId: string | null
   family: string
   gpus: number
+  ttlSeconds: number | null
+  amounts: QuotaAmounts
   labels: Labels
   until: Date | null
   actor: string
@@ -128,8 +134,8 @@ interface NewRequest {
 const insert = statement<RequestRow, NewRequest>(
   'capacity_request_insert',
   `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, family, gpus,
-     labels, until, actor, request_id, due_at)
-   VALUES (:id, :organizationId, :projectId, :onAvailable, :holdSeconds, :body, :startVmId, :family, :gpus, :labels,
+     ttl_seconds, amounts, labels, until, actor, request_id, due_at)
+   VALUES (:id, :organizationId, :projectId, :onAvailable, :holdSeconds, :body, :startVmId, :family, :gpus, :ttlSeconds, :amounts, :labels,
      coalesce(:until, slipway_now() + interval '7 days'), :actor, :requestId, slipway_now())
    RETURNING *`,
 )
@@ -154,10 +160,10 @@ export const listDueRequests = statement<{ id: string }>(
   'SELECT id FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at LIMIT 100',
 ).all
 
-/** Records that GPUs of the host are held for the request. Fails if the request no longer waits. */
-export const setHeld = statement<RequestRow, { id: string; location: string; hostId: string }, Tx>(
+/** The GPUs of the hosts are held for the request. Fails if it does not wait any more. */
+export const setHeld = statement<RequestRow, { id: string; location: string; hostIds: string[] }, Tx>(
   'capacity_request_hold',
-  `UPDATE capacity_requests SET state = 'held', location = :location, held_host = :hostId, blocked_by = '',
+  `UPDATE capacity_requests SET state = 'held', location = :location, held_hosts = :hostIds, blocked_by = '',
      held_until = slipway_now() + hold_seconds * interval '1 second', granted_at = slipway_now(), updated_at = slipway_now(),
      due_at = slipway_now() + CASE on_available WHEN 'create' THEN '0 s' ELSE hold_seconds * interval '1 second' END
    WHERE id = :id AND state = 'waiting' RETURNING *`,
@@ -166,7 +172,7 @@ export const setHeld = statement<RequestRow, { id: string; location: string; hos
 /** Makes the request wait again at its old place, because the hold is lost or its VM did not boot. */
 export const setWaiting = statement<RequestRow, { id: string }, Tx>(
   'capacity_request_requeue',
-  `UPDATE capacity_requests SET state = 'waiting', location = '', held_host = NULL, held_until = NULL, granted_at = NULL,
+  `UPDATE capacity_requests SET state = 'waiting', location = '', held_hosts = '{}', held_until = NULL, granted_at = NULL,
      resource_id = NULL, operation_id = NULL, updated_at = slipway_now(), due_at = slipway_now()
    WHERE id = :id AND state = 'held' RETURNING *`,
 ).oneBy('id')
@@ -202,7 +208,7 @@ export const endRequest = statement<
   Tx
 >(
   'capacity_request_end',
-  `UPDATE capacity_requests SET state = :to, held_host = NULL, held_until = NULL, due_at = NULL, updated_at = slipway_now(),
+  `UPDATE capacity_requests SET state = :to, held_hosts = '{}', held_until = NULL, due_at = NULL, updated_at = slipway_now(),
      blocked_by = '', resource_id = :resourceId, operation_id = :operationId, error = :error
    WHERE id = :id AND state = :from RETURNING *`,
 ).one
@@ -223,6 +229,12 @@ export const blockRequest = statement<
 export const rest = statement<never, { id: string }, Tx>(
   'capacity_request_rest',
   `UPDATE capacity_requests SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'`,
+).runBy('id')
+
+/** The service acts on the request again at once. */
+export const makeRequestDue = statement<never, { id: string }, Tx>(
+  'capacity_request_make_due',
+  `UPDATE capacity_requests SET due_at = slipway_now() WHERE id = :id AND state = 'waiting'`,
 ).runBy('id')
 
 /** Makes the service check the blocked requests of an organization now. */

@@ -37,9 +37,7 @@ export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
-/** How long before the start GPUs are collected. */
-const collectAhead = `interval '24 hours'`
-/** How long before the end each warning is sent. */
+/** The warnings of the end, and how many are due. */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
 const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
@@ -104,6 +102,8 @@ interface NewReservation {
   quantity: number
   startsAt: Date
   endsAt: Date
+  /** From then on GPUs are held for it. */
+  collectsAt: Date
   usdPerGpuHour: string
   deliveryDeadline: Date | null
 }
@@ -111,9 +111,9 @@ interface NewReservation {
 export const insertReservation = statement<never, NewReservation, Tx>(
   'reservation_insert',
   `INSERT INTO reservations (id, organization_id, billing_project_id, projects, type, family, unit_gpus, location, quantity, term,
-     usd_per_gpu_hour, delivery_deadline, due_at)
+     collects_at, usd_per_gpu_hour, delivery_deadline, due_at)
    VALUES (:id, :organizationId, :billingProjectId, :projects, :type, :family, :unitGpus, :location, :quantity,
-     tstzrange(:startsAt, :endsAt), :usdPerGpuHour::numeric, :deliveryDeadline, slipway_now())`,
+     tstzrange(:startsAt, :endsAt), :collectsAt, :usdPerGpuHour::numeric, :deliveryDeadline, slipway_now())`,
 ).run
 
 export const updateReservation = statement<
@@ -153,7 +153,7 @@ export const noteDelivery = statement<
   'reservation_note',
   `UPDATE reservations r SET metered_gpus = :meteredGpus, is_short = :isShort, notices = greatest(notices, ${dueNotices}),
      delivered_at = coalesce(delivered_at, CASE WHEN :isDelivered THEN slipway_now() END),
-     due_at = (SELECT min(at) FROM (VALUES (lower(term) - ${collectAhead}), (lower(term)), (upper(term)),
+     due_at = (SELECT min(at) FROM (VALUES (collects_at), (lower(term)), (upper(term)),
                  ${notices.map((ahead) => `(upper(term) - interval '${ahead}')`).join(', ')},
                  (slipway_now() + :retryS * interval '1 second')) AS next (at)
                WHERE at > slipway_now())
@@ -186,7 +186,7 @@ export const listShortReservations = statement<ShortReservation, Lane>(
             coalesce(json_agg(json_build_object('host_id', h.host_id, 'gpus', h.gpus)), '[]') AS owned
      FROM (${ownedByHost}) h) o
    WHERE r.location = :location AND r.family = :family AND r.ended_at IS NULL AND o.gpus < r.quantity
-     AND slipway_now() >= lower(r.term) - ${collectAhead} AND slipway_now() < upper(r.term)
+     AND slipway_now() >= r.collects_at AND slipway_now() < upper(r.term)
    ORDER BY lower(r.term), r.id`,
 ).all
 
@@ -214,57 +214,6 @@ export const setReservationOfVm = statement<never, { vmId: string; id: string | 
   'reservation_set_vm',
   'UPDATE vms SET reservation_id = :id, updated_at = slipway_now() WHERE id = :vmId',
 ).runBy('vmId', 'id')
-
-interface Room {
-  organizationId: string
-  projectId: string
-  location: string
-  family: string
-  gpuCount: number
-  /** Null for any reservation of the organization. */
-  id: string | null
-  /** Null for any host. */
-  hostId: string | null
-}
-
-const openTo = `r.organization_id = :organizationId AND r.ended_at IS NULL AND slipway_now() <@ r.term
-  AND (r.projects = '{}' OR :projectId = ANY (r.projects))`
-
-// Chooses the cheapest reservation, and the host with the fewest GPUs left there, so that whole units are split last.
-export const findRoom = statement<{ id: string; host_id: string }, Room, Tx>(
-  'reservation_room',
-  `SELECT r.id, h.id AS host_id FROM reservations r
-   JOIN gpus g ON g.held_for = r.id AND g.state = 'held'
-   JOIN hosts h ON h.id = g.host_id AND h.is_schedulable AND h.state = 'up'
-   WHERE ${openTo} AND r.location = :location AND r.family = :family AND coalesce(r.id = :id, true)
-     AND coalesce(h.id = :hostId, true)
-   GROUP BY r.id, h.id HAVING count(*) >= :gpuCount
-   ORDER BY r.usd_per_gpu_hour, count(*), h.id LIMIT 1`,
-).one
-
-/** Locks the host and returns the GPUs of the reservation there that no VM uses. */
-export const lockReservedGpus = statement<
-  { id: string; pciAddress: string; numaNode: number; iommuGroup: number | null },
-  { id: string; hostId: string },
-  Tx
->(
-  'reservation_lock_gpus',
-  `WITH host AS MATERIALIZED (SELECT id FROM hosts WHERE id = :hostId FOR NO KEY UPDATE)
-   SELECT g.id, g.pci_address AS "pciAddress", g.numa_node AS "numaNode", g.iommu_group AS "iommuGroup"
-   FROM host JOIN gpus g ON g.host_id = host.id WHERE g.held_for = :id AND g.state = 'held' ORDER BY g.pci_address`,
-).allBy('id', 'hostId')
-
-/** Lists the unused GPUs of the organization's reservations by host, for the availability that a caller sees. */
-export const listReservedRoom = statement<
-  { location: string; family: string; gpus: number },
-  { organizationId: string; projectId: string }
->(
-  'reservation_list_room',
-  `SELECT r.location, r.family, count(*)::integer AS gpus FROM reservations r
-   JOIN gpus g ON g.held_for = r.id AND g.state = 'held'
-   JOIN hosts h ON h.id = g.host_id AND h.is_schedulable AND h.state = 'up'
-   WHERE ${openTo} GROUP BY r.location, r.family, h.id`,
-).all
 
 /** Locks the VMs that use a reservation, in order. */
 export const lockVmsOfReservation = statement<{ id: string }, { id: string }, Tx>(

@@ -1,3 +1,4 @@
+import type { PlacementPolicyName } from '@slipway/contract'
 import type { OpenHost } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
@@ -13,16 +14,20 @@ interface GangParams extends PlacementRequest {
 const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> ALL (:except::uuid[])
    AND coalesce(h.id = ANY (:allowedHosts::uuid[]), true)`
 
-// Waits for the locks of the hosts in the order of their ids, like every change of GPUs.
-const lockWith = (name: string, order: string) =>
-  statement<{ id: string }, GangParams>(
-    `host_lock_gang_${name}`,
-    `SELECT h.id FROM hosts h
-     WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :most::integer))
-     ORDER BY h.id FOR NO KEY UPDATE`,
-  )
-const lockFullest = lockWith('fullest', bestFirst)
-const lockEmptiest = lockWith('emptiest', 'ORDER BY h.free_gpus DESC, h.id DESC')
+// Waits for the locks of the hosts, in the order of their ids like every change of GPUs, or skips hosts that others hold.
+const lockWith = (name: string, order: string) => {
+  const lock = (way: string, waiting: string) =>
+    statement<{ id: string }, GangParams>(
+      `host_${way}_gang_${name}`,
+      `SELECT h.id FROM hosts h
+       WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :most::integer))
+       ORDER BY h.id FOR NO KEY UPDATE ${waiting}`,
+    )
+  return { wait: lock('lock', ''), skip: lock('try', 'SKIP LOCKED') }
+}
+const fullest = lockWith('fullest', bestFirst)
+const emptiest = lockWith('emptiest', 'ORDER BY h.free_gpus DESC, h.id DESC')
+const lockFor = (policy: PlacementPolicyName) => (policy === 'pack' ? emptiest : fullest)
 
 // A statement after the locks sees the changes of their previous holders.
 const open = statement<OpenHost, { ids: string[] }>(
@@ -46,11 +51,34 @@ const room = statement<
    ORDER BY l.position, l.name`,
 )
 
-/** Locks up to `most` hosts with room for at least one VM, the fullest or the emptiest ones. */
-export async function lockHostsForGang(tx: Tx, params: GangParams, isPacked: boolean): Promise<OpenHost[]> {
-  const locked = await (isPacked ? lockEmptiest : lockFullest).all(tx, params)
-  return locked.length === 0 ? [] : open.all(tx, { ids: locked.map(({ id }) => id) })
-}
+const openHosts = async (tx: Tx, locked: { id: string }[]): Promise<OpenHost[]> =>
+  locked.length === 0 ? [] : open.all(tx, { ids: locked.map(({ id }) => id) })
+
+// What hosts in service could run if they were empty.
+const offering = statement<
+  { location: string; vms: number; hosts: number },
+  { family: string; gpuCount: number }
+>(
+  'host_gang_offering',
+  `SELECT l.name AS location, r.vms, r.hosts
+   FROM locations l CROSS JOIN LATERAL (
+     SELECT coalesce(sum(h.usable_gpus / :gpuCount::integer), 0)::int AS vms, count(*)::int AS hosts FROM hosts h
+     WHERE h.is_schedulable AND h.state = 'up' AND h.location = l.name AND h.family = :family
+       AND h.usable_gpus >= :gpuCount::integer) r
+   ORDER BY l.position, l.name`,
+)
+
+/** Locks up to `most` hosts with room for at least one VM: the fullest ones, or to pack VMs the emptiest ones. */
+export const lockHostsForGang = async (tx: Tx, params: GangParams, policy: PlacementPolicyName) =>
+  openHosts(tx, await lockFor(policy).wait.all(tx, params))
+
+/** Does the same without those that other transactions hold. */
+export const lockIdleHostsForGang = async (tx: Tx, params: GangParams, policy: PlacementPolicyName) =>
+  openHosts(tx, await lockFor(policy).skip.all(tx, params))
 
 /** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
 export const listGangRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)
+
+/** How many VMs of this size each location could run if its hosts in service were empty, and on how many hosts. */
+export const listGangOffering = (tx: Tx, { family, gpuCount }: { family: string; gpuCount: number }) =>
+  offering.all(tx, { family, gpuCount })

@@ -94,6 +94,16 @@ export const fillOrganizationQuotas = (
   organizationId: string | null = null,
 ) => fill.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
+/** Returns whether the organization may add one more of what the quota counts. */
+export const hasRoomInQuota = async (
+  tx: Tx,
+  organizationId: string,
+  name: CountedQuotaName,
+): Promise<boolean> =>
+  (await listOrganizationQuotas(tx, organizationId)).every(
+    (quota) => quota.name !== name || quota.available > 0,
+  )
+
 /** Returns the first quota that is exceeded after the caller has added to it. Locks the quotas until the transaction ends. */
 export async function findExceededQuota(
   tx: Tx,

@@ -47,7 +47,8 @@ export const reservationHandlers = {
   adminReservationGet: async ({ tx, params }) =>
     operatorView(requireFound('reservation', await findReservation(tx, params.reservation_id))),
 
-  adminReservationCreate: async ({ tx, by, body }) => operatorView(await createReservation(tx, by, body)),
+  adminReservationCreate: async ({ tx, by, body, services }) =>
+    operatorView(await createReservation(tx, by, body, services.config.capacity)),
 
   adminReservationUpdate: async ({ tx, by, params, body }) =>
     operatorView(await changeReservation(tx, by, params.reservation_id, body)),

@@ -1,0 +1,182 @@
+import { chooseTarget, type LaneState, type RunningVm, type Waiting } from './lane.ts'
+
+/** GPUs of a host that become free. */
+interface End {
+  at: number
+  hostId: string
+  gpus: number
+}
+
+/** Ends VMs in order of time, and gives their GPUs to the queue by its rules. */
+export class LaneReplay {
+  readonly #lane: LaneState
+  readonly #endOf: (vm: RunningVm) => number | null
+  readonly #granted = new Map<string, number>()
+  readonly #free: Map<string, number>
+  readonly #room: GroupRoom
+  /** In order of time. */
+  readonly #ends: End[]
+  readonly #left: Waiting[]
+  /** The host whose GPUs the first request gets; undefined if there is none for it. */
+  #target: { requestId: string; hostId: string | undefined } | undefined
+  #at: number
+
+  constructor(lane: LaneState, endOf: (vm: RunningVm) => number | null) {
+    this.#lane = lane
+    this.#endOf = endOf
+    this.#at = lane.now
+    this.#left = [...lane.waiting]
+    this.#free = new Map(lane.hosts.map(({ id, free }) => [id, free]))
+    this.#room = new GroupRoom(lane)
+    this.#ends = lane.hosts
+      .flatMap(({ id, vms }) =>
+        vms.flatMap((vm) => {
+          const at = endOf(vm)
+          return at === null ? [] : [{ at: Math.max(at, lane.now), hostId: id, gpus: vm.gpus }]
+        }),
+      )
+      .sort((a, b) => a.at - b.at)
+  }
+
+  /** Returns when each request is granted. */
+  run(): Map<string, number> {
+    this.#serve(new Set(this.#lane.hosts.flatMap(({ id, free }) => (free > 0 ? [id] : []))))
+    for (let next = 0; next < this.#ends.length && this.#left.length > 0; ) {
+      this.#at = this.#ends[next]!.at
+      const changed = new Set<string>()
+      for (; this.#ends[next]?.at === this.#at; next++) {
+        const { hostId, gpus } = this.#ends[next]!
+        this.#add(hostId, gpus)
+        changed.add(hostId)
+      }
+      this.#serve(changed)
+    }
+    return this.#granted
+  }
+
+  /** Only hosts that have changed can serve a request that has not been served before. */
+  #serve(changed: Set<string>): void {
+    for (let index = 0; index < this.#left.length; ) {
+      if (index === 0) this.#chooseTarget()
+      const request = this.#left[index]!
+      const hosts = request.vms > 1 ? this.#hostsForGroup(request, changed) : this.#hostFor(request, changed)
+      if (!hosts) {
+        index++
+        continue
+      }
+      const isHead = request === this.#head()
+      this.#grant(request, hosts)
+      this.#left.splice(index, 1)
+      if (!isHead) continue
+      // The host that was closed for the others is open again, and the next request may get a target.
+      if (this.#target?.hostId !== undefined) changed.add(this.#target.hostId)
+      index = 0
+    }
+  }
+
+  /** The first request that is for one VM. Groups do not accumulate GPUs. */
+  #head(): Waiting | undefined {
+    return this.#left.find(({ vms }) => vms === 1)
+  }
+
+  #grant(request: Waiting, hostIds: string[]): void {
+    this.#granted.set(request.id, this.#at)
+    const { gpus, ttlMs, isImagined } = request
+    if (isImagined) return
+    const endsAt = ttlMs === null ? null : this.#at + ttlMs
+    const end = this.#endOf({ gpus, endsAt, since: this.#lane.now, reservedUntil: null })
+    for (const hostId of hostIds) {
+      this.#add(hostId, -gpus)
+      if (end !== null) this.#insert({ at: Math.max(end, this.#at), hostId, gpus })
+    }
+  }
+
+  #insert(end: End): void {
+    let [low, high] = [0, this.#ends.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#ends[middle]!.at <= end.at) low = middle + 1
+      else high = middle
+    }
+    this.#ends.splice(low, 0, end)
+  }
+
+  #add(hostId: string, gpus: number): void {
+    const before = this.#free.get(hostId)!
+    this.#free.set(hostId, before + gpus)
+    this.#room.change(before, before + gpus)
+  }
+
+  /** The target of the first request is closed for the others. */
+  #isOpenTo(id: string, hostId: string): boolean {
+    return this.#target?.hostId !== hostId || this.#target.requestId === id
+  }
+
+  /** The fullest host where the request fits. */
+  #hostFor({ id, gpus, hostId }: Waiting, changed: Set<string>): string[] | undefined {
+    let best: string | undefined
+    for (const host of changed) {
+      const free = this.#free.get(host)!
+      if (free < gpus || (hostId ?? host) !== host || !this.#isOpenTo(id, host)) continue
+      const bestFree = best === undefined ? Number.POSITIVE_INFINITY : this.#free.get(best)!
+      if (free < bestFree || (free === bestFree && host < best!)) best = host
+    }
+    return best === undefined ? undefined : [best]
+  }
+
+  /** A host for each member; undefined if not all fit. */
+  #hostsForGroup(request: Waiting, changed: Set<string>): string[] | undefined {
+    const { id, gpus, vms, isSpread, hostId } = request
+    if (this.#room.of(request) < vms) return undefined
+    if (![...changed].some((host) => this.#free.get(host)! >= gpus)) return undefined
+    const open = [...this.#free].filter(
+      ([host, free]) => free >= gpus && (hostId ?? host) === host && this.#isOpenTo(id, host),
+    )
+    const hosts: string[] = []
+    for (const [host, free] of open.sort(([a, m], [b, n]) => m - n || (a < b ? -1 : 1)))
+      for (let count = isSpread ? 1 : Math.floor(free / gpus); count > 0 && hosts.length < vms; count--)
+        hosts.push(host)
+    return hosts.length === vms ? hosts : undefined
+  }
+
+  /** Gives the first request a target when it has waited long enough. */
+  #chooseTarget(): void {
+    const head = this.#head()
+    if (!head || head.gpus === 1 || this.#at < head.since + this.#lane.accumulateAfterMs) {
+      this.#target = undefined
+      return
+    }
+    if (this.#target?.requestId === head.id) return
+    const ends = new Map<string, RunningVm[]>()
+    for (const { at, hostId, gpus } of this.#ends)
+      if (at > this.#at)
+        ends.set(hostId, [
+          ...(ends.get(hostId) ?? []),
+          { gpus, endsAt: at, since: this.#lane.now, reservedUntil: null },
+        ])
+    const hosts = [...this.#free].map(([id, free]) => ({ id, free, vms: ends.get(id) ?? [] }))
+    this.#target = { requestId: head.id, hostId: chooseTarget(hosts, head) }
+  }
+}
+
+/** Counts the members of groups that fit on all hosts, by the size of a member. */
+class GroupRoom {
+  readonly #vms = new Map<number, { vms: number; hosts: number }>()
+
+  constructor({ waiting, hosts }: LaneState) {
+    for (const { vms, gpus } of waiting) if (vms > 1) this.#vms.set(gpus, { vms: 0, hosts: 0 })
+    for (const { free } of hosts) this.change(0, free)
+  }
+
+  change(before: number, after: number): void {
+    for (const [gpus, room] of this.#vms) {
+      room.vms += Math.floor(after / gpus) - Math.floor(before / gpus)
+      room.hosts += Number(after >= gpus) - Number(before >= gpus)
+    }
+  }
+
+  of({ gpus, isSpread }: Waiting): number {
+    const { vms, hosts } = this.#vms.get(gpus)!
+    return isSpread ? hosts : vms
+  }
+}

@@ -1,0 +1,221 @@
+import {
+  anyLocation,
+  type CapacityRequestCreate,
+  gpuQuota,
+  type InstanceGroupCreate,
+  type VmType,
+  vmType,
+} from '@slipway/contract'
+import { asMember, Failure, invalidField, nameTaken, requireFound } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { listGangOffering } from '../../store/compute/group-hosts.ts'
+import { listGroups } from '../../store/compute/instance-groups.ts'
+import { listOffering } from '../../store/compute/placement.ts'
+import type { QuotaAmounts } from '../../store/compute/quotas.ts'
+import { findVmName, lockVm } from '../../store/compute/vms.ts'
+import { findLocation, listLocations } from '../../store/fleet/locations.ts'
+import type { ProjectRequester } from '../admission.ts'
+import type { CatalogueCache } from '../catalogue.ts'
+import { hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { policyOf } from '../group/create.ts'
+import { memberBody, memberName, requireShareable, timesCount } from '../group/members.ts'
+import { planVm, quotaOf } from '../vm/plan.ts'
+import { completeVmBody, type VmBody } from '../vm/template.ts'
+
+/** What a request waits for: one VM or several of one type, at one of several places. */
+interface Wanted {
+  /** The request as it is kept: nothing that happens to a template changes it. */
+  body: CapacityRequestCreate
+  type: VmType
+  vms: number
+  isSpread: boolean
+  ttlSeconds: number | null
+  /** The quota that it will take. */
+  amounts: QuotaAmounts
+  places: Place[]
+}
+
+interface Place {
+  location: string
+  /** The host of its local disks; null for any host. */
+  hostId: string | null
+}
+
+/** Checks the body as the creation or start would, except for stock, quota and budget. */
+export function readWanted(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  body: CapacityRequestCreate,
+): Promise<Wanted> {
+  const { vm, instance_group: group, start_vm_id: stopped } = body
+  if ([vm, group, stopped].filter((each) => each !== undefined).length !== 1)
+    throw new Failure('invalid_argument', 'Send exactly one of vm, instance_group and start_vm_id.')
+  if (body.hold_seconds !== undefined && body.on_available !== 'hold')
+    throw invalidField('hold_seconds', 'requires on_available: hold')
+  if (group) return wantedByGroup(tx, catalogue, by, body, group)
+  return stopped === undefined ? wantedByVm(tx, catalogue, by, body) : wantedByStart(tx, by, body, stopped)
+}
+
+async function wantedByVm(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  body: CapacityRequestCreate,
+): Promise<Wanted> {
+  const vm = await completeVmBody(tx, by.projectId, body.vm!).catch((error) => {
+    throw asMember('vm', error)
+  })
+  if ((await findVmName(tx, { projectId: by.projectId, name: vm.name })).isTaken)
+    throw nameTaken('VM', vm.name)
+  const { places, amounts } = await planPlaces(tx, catalogue, by, vm, {
+    field: 'vm',
+    locations: body.locations,
+    count: 1,
+  })
+  const type = vmType(vm.type)!
+  return {
+    body: { ...body, vm },
+    type,
+    vms: 1,
+    isSpread: false,
+    ttlSeconds: vm.ttl_seconds ?? null,
+    amounts,
+    places: requireOffered('vm/type', type.name, places, await listOffering(tx, type)),
+  }
+}
+
+async function wantedByGroup(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  body: CapacityRequestCreate,
+  group: InstanceGroupCreate,
+): Promise<Wanted> {
+  const { name, desired_count: count, template_id, vm: members = {} } = group
+  const policy = await policyOf(tx, by, group)
+  const shape = { name, template_id: template_id ?? null, vm: members }
+  const vm = await memberBody(tx, by, shape, 1).catch((error) => {
+    throw asMember('instance_group/vm', error)
+  })
+  await requireFreeNames(tx, by, group)
+  const { places, amounts } = await planPlaces(tx, catalogue, by, vm, {
+    field: 'instance_group/vm',
+    locations: body.locations,
+    count,
+  })
+  const type = vmType(vm.type)!
+  const isSpread = policy === 'spread'
+  const room = await listGangOffering(tx, type)
+  const offering = room.filter(({ vms, hosts }) => (isSpread ? hosts : vms) >= count)
+  const what = `${count} × ${type.name}${isSpread ? ', each on a host of its own' : ''}`
+  return {
+    body: { ...body, instance_group: { ...group, placement_policy: policy } },
+    type,
+    vms: count,
+    isSpread,
+    ttlSeconds: vm.ttl_seconds ?? null,
+    amounts: timesCount(amounts, count),
+    places: requireOffered(
+      'instance_group/desired_count',
+      what,
+      places,
+      offering.map(({ location }) => location),
+    ),
+  }
+}
+
+async function requireFreeNames(
+  tx: Tx,
+  { projectId }: ProjectRequester,
+  group: InstanceGroupCreate,
+): Promise<void> {
+  const { name, desired_count: count } = group
+  const page = { beforeId: null, limit: 1 }
+  if ((await listGroups(tx, { projectId, names: [name], labels: null, ...page })).length > 0)
+    throw nameTaken('instance group', name)
+  const names = Array.from({ length: count }, (_, index) => memberName(group, index + 1))
+  const found = await Promise.all(names.map((each) => findVmName(tx, { projectId, name: each })))
+  const taken = names.find((_, index) => found[index]!.isTaken)
+  if (taken) throw nameTaken('VM', taken)
+}
+
+/** Checks the VM in each location. With `any`, a location that cannot run it is left out. */
+async function planPlaces(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  vm: VmBody,
+  { field, locations, count }: { field: string; locations: string[] | undefined; count: number },
+): Promise<{ places: Place[]; amounts: QuotaAmounts }> {
+  const isAny = locations === undefined && vm.location === anyLocation
+  const wanted = isAny ? (await listLocations(tx)).map(({ name }) => name) : (locations ?? [vm.location])
+  const places: Place[] = []
+  let amounts: QuotaAmounts = {}
+  let refusal: unknown
+  for (const location of wanted)
+    try {
+      const planned = await planAt(tx, catalogue, by, { ...vm, location }, count)
+      places.push({ location, hostId: planned.hostId })
+      amounts = planned.amounts
+    } catch (error) {
+      if (!isAny || !(error instanceof Failure)) throw asMember(field, error)
+      refusal = error
+    }
+  if (places.length === 0) throw asMember(field, refusal)
+  return { places, amounts }
+}
+
+/** Checks the VM for one location. Returns the host of its disks where storage is local, and the quota of one VM. */
+async function planAt(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmBody, count: number) {
+  const plan = await planVm(tx, catalogue, by, vm)
+  const { location, type } = plan
+  const disks = await lockDisksFor(tx, by.projectId, 'disks', vm.disks, { location: location.name, type })
+  requireShareable(disks, count)
+  await requireFree(tx, disks)
+  const hosts = location.storage === 'local' ? hostsOf(disks) : []
+  if (hosts.length > 1)
+    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
+  return { hostId: hosts[0] ?? null, amounts: quotaOf(plan).amounts }
+}
+
+/** A stopped VM has everything but its GPUs. */
+async function wantedByStart(
+  tx: Tx,
+  by: ProjectRequester,
+  body: CapacityRequestCreate,
+  vmId: string,
+): Promise<Wanted> {
+  if (body.locations !== undefined)
+    throw invalidField('locations', 'must be absent with start_vm_id: a VM stays in its location')
+  const vm = requireFound('VM', await lockVm(tx, { projectId: by.projectId, id: vmId }))
+  if (vm.state !== 'STATE_SHUTOFF' || vm.os_disk_lost_at)
+    throw new Failure(
+      'conflict',
+      vm.os_disk_lost_at
+        ? `The OS disk of the VM ${vm.name} is lost. It cannot be started.`
+        : `START requires the VM in STATE_SHUTOFF; it is in ${vm.state}.`,
+    )
+  const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
+  const type = vmType(vm.type)!
+  const places = [{ location: vm.location, hostId: isLocal ? vm.host_id : null }]
+  return {
+    body,
+    type,
+    vms: 1,
+    isSpread: false,
+    ttlSeconds: null,
+    amounts: { [gpuQuota(type.family)]: type.gpuCount },
+    places: requireOffered('start_vm_id', type.name, places, await listOffering(tx, type)),
+  }
+}
+
+/** Leaves out locations that have too few hosts of this size, since waiting would not help there. */
+function requireOffered(field: string, what: string, places: Place[], offering: string[]): Place[] {
+  const possible = places.filter(({ location }) => offering.includes(location))
+  if (possible.length > 0) return possible
+  throw invalidField(
+    field,
+    `the hosts in service at ${places.map(({ location }) => location).join(', ')} could never run ${what}. ${offering.length > 0 ? `Such hosts are in ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
+  )
+}

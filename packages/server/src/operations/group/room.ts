@@ -1,0 +1,68 @@
+import { anyLocation, type PlacementPolicyName, vmType } from '@slipway/contract'
+import { outOfStock } from '../../domain/failure.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { listGangRoom } from '../../store/compute/group-hosts.ts'
+import type { ProjectRequester } from '../admission.ts'
+import { readReservedRoom, reservationChoice } from '../capacity/reserved-placement.ts'
+import type { CatalogueCache } from '../catalogue.ts'
+import { chooseLocation } from '../vm/location.ts'
+import type { VmPlan } from '../vm/plan.ts'
+import { queueOf } from '../vm/refusals.ts'
+import type { VmBody } from '../vm/template.ts'
+
+/** Lists the locations where all members fit now, in catalogue order, and how many fit in each. */
+export async function fittingLocations(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  { body, count, policy }: { body: VmBody; count: number; policy: PlacementPolicyName },
+): Promise<{ fitting: string[]; best: string }> {
+  const type = vmType(body.type)!
+  const { family, gpuCount } = type
+  const [{ name, fitting: one }, rooms, reserved] = await Promise.all([
+    chooseLocation(tx, catalogue, by.projectId, { ...body, location: anyLocation }),
+    listGangRoom(tx, { family, gpuCount }),
+    readReservedRoom(tx, by.projectId, body, type),
+  ])
+  const inStock = new Map(rooms.map((room) => [room.location, room]))
+  const roomOf = (location: string) => {
+    const { vms, hosts } = inStock.get(location) ?? { vms: 0, hosts: 0 }
+    const own = reserved(location)
+    // A host may have both: at least as many hosts fit as have one of them.
+    return policy === 'spread' ? Math.max(hosts, own.length) : vms + own.reduce((sum, each) => sum + each, 0)
+  }
+  const fitting = one.filter((location) => roomOf(location) >= count)
+  const best = fitting[0] ?? one.toSorted((a, b) => roomOf(b) - roomOf(a))[0] ?? name
+  return { fitting, best }
+}
+
+/** Returns why no member is created, with how many fit; or `TryAgain` if the group may go to another location. */
+export async function notAllFit(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  plan: VmPlan,
+  policy: PlacementPolicyName,
+  { fits, count, mayMove }: { fits: number; count: number; mayMove: boolean },
+): Promise<Error> {
+  const { by, body, location, type } = plan
+  const isOnlyReserved = reservationChoice(by.projectId, body)?.id
+  if (isOnlyReserved)
+    return outOfStock(
+      `The reservation has room for ${fits} of ${count} members in ${location.name}. No member was created.`,
+      [],
+      { fits },
+    )
+  const { fitting } = await fittingLocations(tx, catalogue, by, { body, count, policy })
+  const elsewhere = fitting.filter((name) => name !== location.name)
+  if (mayMove && elsewhere.length > 0) return new TryAgain('the group fits in another location')
+  const hosts = policy === 'spread' ? ', each on a host of its own' : ''
+  const hint =
+    elsewhere.length > 0
+      ? `All would fit in ${elsewhere.join(', ')}.`
+      : 'Ask for fewer members, or try again later.'
+  return outOfStock(
+    `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, and none was created. ${hint}`,
+    elsewhere,
+    { fits, queue: await queueOf(tx, type, [location.name]) },
+  )
+}

@@ -1,0 +1,151 @@
+import { vmTypes } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
+import { fits } from '../compute/placement.ts'
+import type { Lane } from './lanes.ts'
+
+/** A place in a queue, as an offer reads it. */
+export interface PlaceRow {
+  request_id: string
+  turn: number
+  /** The GPUs of one VM. */
+  gpus: number
+  /** One, or the number of members of a group. */
+  vms: number
+  host_id: string | null
+}
+
+const place = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
+
+/** The number of groups that are examined when GPUs become free. Organizations alternate, so that they are of several tenants. */
+const mostGroups = 10
+
+// One probe of an index for each size that fits, so that requests that do not fit are not read. The order begins with the
+// size, which is one here, so that only the index by size serves it. A group is read with the room on all hosts where one of
+// its members fits; it needs at most as many hosts as it has members.
+const first = `SELECT ${place} FROM capacity_places p
+         WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus = s.gpus
+           AND request_id <> ALL (:passed::uuid[])`
+const next = statement<Lane & PlaceRow, { hostIds: string[]; sizes: number[]; passed: string[] }>(
+  'place_next',
+  `WITH open AS MATERIALIZED (
+     SELECT id, location, family, free_gpus FROM hosts
+     WHERE id = ANY (:hostIds::uuid[]) AND is_schedulable AND state = 'up' AND free_gpus > 0)
+   SELECT DISTINCT ON (l.location, l.family) l.location, l.family, p.*
+   FROM (SELECT location, family, max(free_gpus) AS free FROM open GROUP BY location, family) l
+   CROSS JOIN LATERAL (
+     SELECT q.* FROM unnest(:sizes::integer[]) AS s (gpus) CROSS JOIN LATERAL (
+       SELECT * FROM (${first} AND host_id IS NULL ORDER BY gpus, turn, request_id LIMIT 1) anywhere
+       UNION ALL
+       SELECT pinned.* FROM open h CROSS JOIN LATERAL (
+         ${first} AND host_id = h.id ORDER BY gpus, turn, request_id LIMIT 1) pinned
+       WHERE h.location = l.location AND h.family = l.family AND h.free_gpus >= s.gpus) q
+     WHERE s.gpus <= l.free
+     UNION ALL
+     SELECT ${place} FROM (
+       SELECT * FROM capacity_places g WHERE is_open AND vms > 1 AND g.location = l.location AND g.family = l.family
+       ORDER BY turn, request_id LIMIT ${mostGroups}) p
+     CROSS JOIN LATERAL (
+       SELECT CASE WHEN p.is_spread THEN count(*) ELSE sum(h.free_gpus / p.gpus) END AS vms FROM (
+         SELECT h.free_gpus FROM hosts h
+         WHERE ${fits('l.location', 'l.family', 'p.gpus')} AND coalesce(h.id = p.host_id, true)
+         ORDER BY h.free_gpus DESC, h.id DESC LIMIT p.vms) h) room
+     WHERE p.gpus <= l.free AND room.vms >= p.vms AND p.request_id <> ALL (:passed::uuid[])) p
+   ORDER BY l.location, l.family, p.turn, p.request_id`,
+)
+
+const sizes = [...new Set(vmTypes.map(({ gpuCount }) => gpuCount))]
+
+/** Returns the first open place that fits, in each queue for the GPUs of these hosts. `passed` are left out. */
+export const findNextPlaces = (tx: Tx, hostIds: string[], passed: string[]): Promise<(Lane & PlaceRow)[]> =>
+  next.all(tx, { hostIds, sizes, passed })
+
+/** Returns the first open place of the queue that is for one VM, with the time since when it waits. */
+export const findHead = statement<PlaceRow & { created_at: Date }, Lane>(
+  'place_head',
+  `SELECT ${place}, r.created_at
+   FROM (SELECT * FROM capacity_places WHERE is_open AND vms = 1 AND location = :location AND family = :family
+         ORDER BY turn, request_id LIMIT 1) p
+   JOIN capacity_requests r ON r.id = p.request_id`,
+).one
+
+// An organization's next turn is after its last one and after what was granted last, by the number of GPUs. A queue that is
+// empty forgets the turns. The transaction has locked the lane.
+const forgetTurns = statement<never, Lane>(
+  'lane_forget_turns',
+  `WITH forgotten AS (
+     UPDATE capacity_lanes l SET virtual_time = 0
+     WHERE location = :location AND family = :family
+       AND NOT EXISTS (SELECT FROM capacity_places p WHERE p.location = l.location AND p.family = l.family)
+     RETURNING location, family),
+   kept AS (
+     UPDATE capacity_turns t SET last_turn = 0 FROM forgotten f
+     WHERE t.location = f.location AND t.family = f.family AND t.no_hold_until >= slipway_now())
+   DELETE FROM capacity_turns t USING forgotten f
+   WHERE t.location = f.location AND t.family = f.family AND coalesce(t.no_hold_until < slipway_now(), true)`,
+)
+const takeTurn = statement<{ turn: number }, Lane & { organizationId: string; gpus: number }>(
+  'lane_take_turn',
+  `INSERT INTO capacity_turns AS t (organization_id, location, family, last_turn)
+   SELECT :organizationId, location, family, virtual_time + :gpus::integer FROM capacity_lanes
+   WHERE location = :location AND family = :family
+   ON CONFLICT (location, family, organization_id) DO UPDATE
+     SET last_turn = greatest(excluded.last_turn, t.last_turn + :gpus::integer)
+   RETURNING last_turn AS turn`,
+)
+/** The VMs that a request waits for in one queue. */
+interface WantedVms {
+  gpus: number
+  vms: number
+  isSpread: boolean
+  hostId: string | null
+}
+
+const addPlace = statement<never, Lane & WantedVms & { requestId: string; turn: number }>(
+  'place_insert',
+  `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)
+   VALUES (:requestId, :location, :family, :turn, :gpus, :vms, :isSpread, :hostId)`,
+)
+
+/** Adds a request to the end of its organization's turns. The transaction has locked the lane. */
+export async function queueRequest(
+  tx: Tx,
+  { location, family }: Lane,
+  request: { id: string; organizationId: string } & WantedVms,
+): Promise<void> {
+  const { id: requestId, organizationId, ...wanted } = request
+  await forgetTurns.run(tx, { location, family })
+  const gpus = wanted.gpus * wanted.vms
+  const { turn } = (await takeTurn.one(tx, { location, family, organizationId, gpus }))!
+  await addPlace.run(tx, { location, family, requestId, turn, ...wanted })
+}
+
+/** Opens or closes the places of a request. The transaction has locked its lanes. */
+export const setPlacesOpen = statement<never, { requestId: string; isOpen: boolean }, Tx>(
+  'place_set_open',
+  'UPDATE capacity_places SET is_open = :isOpen WHERE request_id = :requestId AND is_open <> :isOpen',
+).runBy('requestId', 'isOpen')
+
+/** Removes the places of a request that has ended, and keeps them in its row. The transaction has locked its lanes. */
+export const deletePlaces = statement<never, { requestId: string }, Tx>(
+  'place_delete',
+  `WITH gone AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, vms, is_spread, host_id)
+   UPDATE capacity_requests SET old_places = (SELECT json_agg(gone) FROM gone)
+   WHERE id = :requestId AND EXISTS (SELECT FROM gone)`,
+).runBy('requestId')
+
+/** Gives a request its old places back. The transaction has locked their lanes. */
+export const restorePlaces = statement<never, { requestId: string }, Tx>(
+  'place_restore',
+  `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)
+   SELECT r.id, o.location, o.family, o.turn, o.gpus, coalesce(o.vms, 1), coalesce(o.is_spread, false), o.host_id
+   FROM capacity_requests r CROSS JOIN json_to_recordset(r.old_places) AS o (
+     location text, family text, turn bigint, gpus integer, vms integer, is_spread boolean, host_id uuid)
+   WHERE r.id = :requestId ON CONFLICT DO NOTHING`,
+).runBy('requestId')
+
+export const listOldLanes = statement<Lane, { requestId: string }, Tx>(
+  'place_old_lanes',
+  `SELECT o.location, o.family FROM capacity_requests r
+   CROSS JOIN json_to_recordset(r.old_places) AS o (location text, family text) WHERE r.id = :requestId`,
+).allBy('requestId')
