@@ -134,6 +134,12 @@ export const UsageItem = record('UsageItem', {
       description: 'With `group_by=resource`: the labels at the end of the day.',
     }),
   ),
+  reservation_id: Type.Optional(
+    Type.String({
+      description:
+        'With `group_by=resource`: the reservation that the VM used. Empty for usage on demand, and for other resources.',
+    }),
+  ),
   label_value: Type.Optional(
     Type.String({
       description:

@@ -49,6 +49,7 @@ export const resourceUsageView = (row: UsageResourceRow): UsageItem => ({
   resource_id: row.resource_id,
   resource_name: row.resource_name,
   labels: row.labels,
+  reservation_id: row.reservation_id ?? '',
 })
 
 export const labelUsageView = (row: UsageLabelRow): UsageItem => ({

@@ -55,7 +55,9 @@ test('the metrics count hosts, GPUs and VMs by state', async () => {
     `UPDATE gpus SET state = 'quarantined', quarantined_at = now(), is_held_back = true
      WHERE id = (SELECT id FROM gpus WHERE state = 'free' AND model = 'A40 48GB PCIe' LIMIT 1)`,
   )
-  await service.sql(`UPDATE hosts SET is_schedulable = false WHERE id = (SELECT id FROM hosts WHERE location = 'us-west1-a' LIMIT 1)`)
+  await service.sql(
+    `UPDATE hosts SET is_schedulable = false WHERE id = (SELECT id FROM hosts WHERE location = 'us-west1-a' LIMIT 1)`,
+  )
   const text = await metrics()
   expect(sumOf(before, free) - sumOf(text, free)).toBe(2)
   expect(text).toContain('slipway_gpus{location="us-east1-a",model="A100 80GB PCIe",state="claimed"} 2')

@@ -17,6 +17,8 @@ export interface UsageResourceRow extends UsageDayRow {
   resource_id: string
   resource_name: string
   labels: Labels
+  /** The reservation that the VM used last on the day. */
+  reservation_id: string | null
 }
 
 export interface UsageLabelRow extends UsageDayRow {
@@ -62,7 +64,8 @@ const metered = (
 /** Groups by resource, with its last name and labels. */
 const byResource = {
   columns: `i.resource_id, (array_agg(i.resource_name ORDER BY i.period DESC))[1] AS resource_name,
-         (array_agg(i.labels ORDER BY i.period DESC))[1] AS labels,`,
+         (array_agg(i.labels ORDER BY i.period DESC))[1] AS labels,
+         (array_agg(i.reservation_id ORDER BY i.period DESC))[1] AS reservation_id,`,
   groups: ', i.resource_id',
 }
 
@@ -86,7 +89,7 @@ const insertResources = statement<never, { day: string; after: string; upTo: str
   'usage_resource_day_insert',
   `WITH bounds AS (SELECT :day::date AS open_day, (:day::date + 1)::timestamp AT TIME ZONE 'UTC' AS until)
    INSERT INTO usage_resource_days (day, project_id, location, resource_type, product_name, resource_id, resource_name,
-                                    labels, quantity_ms, cost_usd_ms)
+                                    labels, reservation_id, quantity_ms, cost_usd_ms)
    ${metered('i.project_id > :after AND i.project_id <= :upTo', byResource)}
    ON CONFLICT DO NOTHING`,
 )
@@ -116,7 +119,7 @@ const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
 const listByResource = statement<UsageResourceRow, UsageFilter & { projectIds: string[] }>(
   'usage_resource_list',
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name, resource_id,
-          resource_name, labels, quantity_ms::text, cost_usd_ms::text
+          resource_name, labels, reservation_id, quantity_ms::text, cost_usd_ms::text
    FROM usage_resource_days r WHERE ${isAskedFor}
    ORDER BY r.day, project_id, location, resource_type DESC, product_name, resource_name, resource_id`,
 )

@@ -2,7 +2,7 @@ import type { AlertKind } from '@slipway/contract'
 import { zeroUuid } from '../../domain/ids.ts'
 import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from '../fleet/fleet.ts'
-import { failedVmCreations } from './failed-creations.ts'
+import { failedCreationsOf } from './failed-creations.ts'
 
 /** A condition that needs attention. `detail` has the values of its message except the name. */
 export interface AlertRow {
@@ -56,13 +56,14 @@ const stuckOperations = (from: string) => `
   LEFT JOIN firewall_rules r ON r.id = o.resource_id
   WHERE ${isHopeless}`
 
-// A VM of the same name means that the creation was repeated.
-const failedCreations = `
-  SELECT 'creation_failed', 'vm', o.resource_id, o.request ->> 'name', o.project_id, NULL, o.completed_at,
+// A VM or group of the same name means that the creation was repeated.
+const failedCreations = (resourceType: 'vm' | 'instance_group', existing: string) => `
+  SELECT 'creation_failed', '${resourceType}', o.resource_id, o.request ->> 'name', o.project_id, NULL, o.completed_at,
          jsonb_build_object('operation_id', o.id, 'reason', o.result ->> 'message')
-  FROM ${failedVmCreations} AND o.${ofProjects}
-    AND NOT EXISTS (SELECT FROM vms v
-                    WHERE v.project_id = o.project_id AND v.name = o.request ->> 'name' AND v.deleted_at IS NULL)`
+  FROM ${failedCreationsOf(resourceType)} AND o.${ofProjects}
+    AND NOT EXISTS (SELECT FROM ${existing} r WHERE r.project_id = o.project_id AND r.name = o.request ->> 'name')`
+const failedVms = failedCreations('vm', '(SELECT * FROM vms WHERE deleted_at IS NULL)')
+const failedGroups = failedCreations('instance_group', 'instance_groups')
 
 const vmsOnHosts = (kind: string, since: string, detail: string, condition: string) => `
   SELECT '${kind}', 'vm', v.id, v.name, v.project_id, NULL, ${since},
@@ -153,7 +154,8 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
   union([
     vmsInTrouble,
     vmsExpiring,
-    failedCreations,
+    failedVms,
+    failedGroups,
     vmsInMaintenance,
     vmsToLeave,
     stuckOperations(`operation_queue q JOIN operations o ON o.id = q.operation_id AND q.${ofProjects}`),

@@ -1,6 +1,6 @@
 import type { SearchableType } from '@slipway/contract'
 import { statement } from '../../postgres/statement.ts'
-import { failedVmCreations } from './failed-creations.ts'
+import { failedCreationsOf } from './failed-creations.ts'
 
 export interface FoundRow {
   resource_type: SearchableType
@@ -66,7 +66,7 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       columns: columnsOf(`'FAILED'`, 't.location', `''`),
       ranks: byNameOrId,
       from: things(
-        `(SELECT o.resource_id AS id, o.project_id, o.request ->> 'name' AS name, o.location FROM ${failedVmCreations})`,
+        `(SELECT o.resource_id AS id, o.project_id, o.request ->> 'name' AS name, o.location FROM ${failedCreationsOf('vm')})`,
       ),
     }),
     part({
