@@ -3,6 +3,7 @@ import { type Config, loadConfig } from './config/index.ts'
 import { Database } from './postgres/database.ts'
 import { openEmbedded } from './postgres/embedded/index.ts'
 import { migrate } from './postgres/migrate.ts'
+import { DatabaseServers } from './postgres/servers.ts'
 
 export const readConfig = (flags: string[]): Config =>
   loadConfig(flags, process.env, (path) => readFileSync(path, 'utf8'))
@@ -13,8 +14,9 @@ export async function withDatabase(
   work: (database: Database) => Promise<void>,
 ): Promise<void> {
   const { dataDir } = config.server
-  const embedded = config.database.url ? null : await openEmbedded({ dataDir, log: () => {} })
-  const url = embedded?.url ?? config.database.url
+  const { urls } = config.database
+  const embedded = urls.length > 0 ? null : await openEmbedded({ dataDir, log: () => {} })
+  const url = new DatabaseServers(embedded?.url ?? urls)
   await migrate(url)
   const database = new Database({ url, poolSize: 2 })
   try {

@@ -64,10 +64,10 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   if (expected.some((type) => error instanceof type)) return (error as Error).message
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException
-  if (syscall === 'listen' || (syscall === 'getaddrinfo' && !database.url))
+  if (syscall === 'listen' || (syscall === 'getaddrinfo' && database.urls.length === 0))
     return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
-  if (database.url && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
-    return `the database in ${database.urlEnv} is not usable: ${error.message}`
+  if (database.urls.length > 0 && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
+    return `the database in ${database.source} is not usable: ${error.message}`
   return undefined
 }
 
@@ -81,16 +81,16 @@ async function serve(config: Config, begun: number): Promise<void> {
   const reloadWith = reloadOnSignal(log)
   // A damaged file is reported before anything is started.
   if (config.isDemo && config.server.role !== 'worker') await readCredentials(config.server.dataDir)
-  const embedded = config.database.url
-    ? null
-    : await phase('Starting PostgreSQL', () =>
-        openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
-      )
+  const { urls } = config.database
+  const embedded =
+    urls.length > 0
+      ? null
+      : await phase('Starting PostgreSQL', () =>
+          openEmbedded({ dataDir: config.server.dataDir, log: (line) => log.info(line) }),
+        )
   let server: Server
   try {
-    server = await phase('Starting the service', () =>
-      startServer(config, embedded?.url ?? config.database.url, log),
-    )
+    server = await phase('Starting the service', () => startServer(config, embedded?.url ?? urls, log))
   } catch (error) {
     await embedded?.stop()
     throw error
@@ -125,7 +125,7 @@ async function introduce(config: Config, server: Server): Promise<void> {
   const { dataDir } = config.server
   const others = (await listServerUrls(server.services.database)).filter((each) => each !== url)
   if (others.length > 0 && config.server.role === 'all') {
-    const shared = config.database.url ? 'database' : `data directory ${dataDir}`
+    const shared = config.database.urls.length > 0 ? 'database' : `data directory ${dataDir}`
     console.log(`\n  Slipway already runs at ${others.join(' and ')}. This server shares its ${shared}.`)
   }
   if (!config.isDemo) {

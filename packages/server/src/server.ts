@@ -10,6 +10,7 @@ import { definitions } from './operations/index.ts'
 import { packageVersion } from './package-root.ts'
 import { Database } from './postgres/database.ts'
 import { migrate } from './postgres/migrate.ts'
+import { DatabaseServers } from './postgres/servers.ts'
 import { Signals } from './postgres/signals.ts'
 import { Reconciler } from './reconcile/reconciler.ts'
 import { DueWorkWatch } from './runner/due-work.ts'
@@ -40,15 +41,16 @@ export interface Server {
 /** Starts one process of the service: API, worker, or both. */
 export async function startServer(
   given: Config,
-  databaseUrl: string,
+  databaseUrls: string | readonly string[],
   log: FastifyBaseLogger,
 ): Promise<Server> {
   if (given.isDev) requireLocal(given)
-  await migrate(databaseUrl)
-  const signals = new Signals(databaseUrl)
+  const servers = new DatabaseServers(databaseUrls)
+  await migrate(servers)
+  const signals = new Signals(servers)
   await signals.open()
   const database = new Database({
-    url: databaseUrl,
+    url: servers,
     poolSize: given.database.poolSize,
     signals,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
@@ -139,9 +141,9 @@ export async function startServer(
 /** Clients of a service in dev mode can delete everything, so it is only for one machine and data of its own. */
 function requireLocal({ server, database }: Config): void {
   if (!isLoopback(server.host)) throw new ConfigError(`--dev listens on loopback only, not on ${server.host}`)
-  if (database.url !== '')
+  if (database.urls.length > 0)
     throw new ConfigError(
-      `--dev uses the embedded database only: unset ${database.urlEnv}, or start without --dev`,
+      `--dev uses the embedded database only: unset ${database.source}, or start without --dev`,
     )
   if (server.role !== 'all')
     throw new ConfigError('--dev needs a process that is both API and worker: use --role all')
@@ -155,7 +157,7 @@ export class AddressTaken extends Error {
     const { host, port } = listenAddress(config)
     const setting = config.server.role === 'worker' ? 'worker_port' : '--port'
     // Servers of an embedded database are on this machine, so one of them probably uses the address.
-    const isOurs = config.database.url === '' && servers.length > 0
+    const isOurs = config.database.urls.length === 0 && servers.length > 0
     const cause = isOurs
       ? `Slipway already runs at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
       : ''

@@ -45,7 +45,7 @@ test('the default configuration runs the demo on this machine only', () => {
     metricsToken: '',
     secretKeyFile: '',
   })
-  expect(config.database).toEqual({ urlEnv: 'DATABASE_URL', url: '', poolSize: 4 })
+  expect(config.database).toEqual({ source: 'DATABASE_URL', urls: [], poolSize: 4 })
   expect(config.quotas['a100-80gb_gpus']).toBe(8)
   expect(config.locations.map(({ name, publicIpv4 }) => [name, publicIpv4])).toEqual([
     ['us-east1-a', '198.18.0.0/18'],
@@ -72,7 +72,7 @@ test('the example file contains every default', () => {
   const { metricsToken: _m, secretKeyFile: _s, ...server } = load().server
   for (const [section, keys] of Object.entries({
     server: Object.keys(server).length,
-    database: 2,
+    database: 4,
     limits: Object.keys(load().limits).length,
     quotas: Object.keys(load().quotas).length,
     operations: Object.keys(load().operations).length,
@@ -163,9 +163,35 @@ test('the path of the configuration file follows the same precedence', () => {
 
 test('the database URL is taken from the variable that is named in the file', () => {
   const env = { DATABASE_URL: 'postgres://one/db', OTHER: 'postgresql://two/db' }
-  expect(load([], env).database.url).toBe('postgres://one/db')
-  expect(load([], env, '[database]\nurl_env = "OTHER"').database.url).toBe('postgresql://two/db')
-  expect(load([], env, '[database]\nurl_env = ""').database.url).toBe('')
+  expect(load([], env).database.urls).toEqual(['postgres://one/db'])
+  expect(load([], env, '[database]\nurl_env = "OTHER"').database.urls).toEqual(['postgresql://two/db'])
+  expect(load([], env, '[database]\nurl_env = ""').database.urls).toEqual([])
+})
+
+test('several database servers are listed in the file, and their password is in a variable', () => {
+  const urls = (...list: string[]) => `[database]\nurls = ${JSON.stringify(list)}`
+  const both = urls('postgres://u@one/db', 'postgres://u@two/db?sslmode=require')
+  expect(load([], { DATABASE_PASSWORD: 'a/b c' }, both).database).toEqual({
+    poolSize: 4,
+    source: '[database] urls',
+    urls: ['postgres://u:a%2Fb%20c@one/db', 'postgres://u:a%2Fb%20c@two/db?sslmode=require'],
+  })
+  expect(load([], {}, urls('postgres:///db?host=/run/postgresql')).database.urls).toEqual([
+    'postgres:///db?host=/run/postgresql',
+  ])
+  const refusal = (env: Record<string, string>, text: string) => {
+    try {
+      load([], env, text)
+    } catch (error) {
+      return (error as Error).message
+    }
+    return ''
+  }
+  const withPassword = refusal({}, urls('postgres://u@one/db', 'postgres://u:secret@two/db'))
+  expect(withPassword).toMatch(/^database\.urls\[1\]: must not contain a password/)
+  expect(withPassword).not.toContain('secret')
+  expect(refusal({}, urls('mysql://one/db'))).toMatch(/^database\.urls\[0\]: must begin with postgres/)
+  expect(refusal({ DATABASE_URL: 'postgres://x/db' }, both)).toMatch(/DATABASE_URL is set too/)
 })
 
 test('a location in the file can boot in a fixed time or within a range', () => {

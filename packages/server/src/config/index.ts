@@ -1,4 +1,5 @@
 import { parse, TomlError } from 'smol-toml'
+import { type DatabaseConfig, readDatabase } from './database.ts'
 import {
   anything,
   type Check,
@@ -19,7 +20,6 @@ import {
   billingSection,
   capacitySection,
   DEMO_PRICES,
-  databaseSection,
   type EngineName,
   engineNames,
   limitsSection,
@@ -66,8 +66,7 @@ export interface Config {
     /** The file with the master key; '' for the file in the data directory. */
     secretKeyFile: string
   }
-  /** `url` is '' for the embedded PostgreSQL. */
-  database: Section<typeof databaseSection> & { url: string }
+  database: DatabaseConfig
   limits: Section<typeof limitsSection>
   quotas: QuotaConfig
   operations: Section<typeof operationsSection>
@@ -182,16 +181,6 @@ function readBilling(value: unknown, env: Environment): Config['billing'] {
     stripeWebhookSecret: secret(env, 'billing.stripe_webhook_secret_env', stripeWebhookSecretEnv),
     stripeApiUrl: pick(httpUrl, [['SLIPWAY_STRIPE_API_URL', env.SLIPWAY_STRIPE_API_URL]], ''),
   }
-}
-
-function readDatabase(value: unknown, env: Environment): Config['database'] {
-  const database = readSection(databaseSection, value, 'database')
-  const url = (database.urlEnv && env[database.urlEnv]) || ''
-  // The message does not show the value, which usually contains a password.
-  if (url !== '' && !/^postgres(ql)?:\/\//.test(url)) {
-    throw new ConfigError(`${database.urlEnv}: must begin with postgres:// or postgresql://`)
-  }
-  return { ...database, url }
 }
 
 function readOperations(value: unknown): Config['operations'] {

@@ -52,6 +52,8 @@ export const serverSection = {
 
 export const databaseSection = {
   url_env: field(envName, 'DATABASE_URL'),
+  urls: field(listOf(text), []),
+  password_env: field(envName, 'DATABASE_PASSWORD'),
   pool_size: field(integer(1, 1000), 4),
 }
 

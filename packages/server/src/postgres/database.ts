@@ -5,6 +5,7 @@ import { isRetryable } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
 import { type QueryResult, queryOf } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
+import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 import type { Signals } from './signals.ts'
 import { Traffic } from './traffic.ts'
 import { Transaction } from './transaction.ts'
@@ -25,7 +26,8 @@ const mostOwners = 10_000
 const longestFirstPauseMs = 4
 
 export interface DatabaseOptions {
-  url: string
+  /** One server, or several of which one is the primary. */
+  url: string | DatabaseServers
   poolSize: number
   applicationName?: string
   /** After this time without a response to a statement, its connection is broken. */
@@ -37,7 +39,7 @@ export interface DatabaseOptions {
 
 export class Database implements Queryable {
   readonly pool: pg.Pool
-  readonly url: string
+  readonly #servers: DatabaseServers
   readonly sharedReads = this
   readonly traffic = new Traffic()
   readonly connections: ConnectionQueue
@@ -45,13 +47,15 @@ export class Database implements Queryable {
   readonly #owners = new Map<string, Tx>()
 
   constructor(options: DatabaseOptions) {
-    this.url = options.url
+    this.#servers = serversOf(options.url)
     this.#signals = options.signals
     this.connections = new ConnectionQueue(options.poolSize)
     const { responseMs = defaultResponseMs } = options
     this.pool = new pg.Pool({
       ...connectionOptions,
-      connectionString: options.url,
+      // The pool passes all its options to the clients that it creates.
+      Client: PrimaryClient as never,
+      ...{ servers: this.#servers },
       max: options.poolSize,
       application_name: options.applicationName ?? 'slipway',
       // Statements that a transaction sends without waiting in between go to the database in one piece, in order.

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { packageRoot } from '../package-root.ts'
 import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
+import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 
 /** A server with only older migrations than this one cannot work with the schema of this version. */
 const minCompatibleVersion = 100
@@ -33,11 +34,16 @@ export function migrations(): Migration[] {
     .map((name) => ({ version: Number(name.slice(0, 4)), text: readFileSync(join(directory, name), 'utf8') }))
 }
 
-/** Brings the schema up to date, each migration in its own transaction. Throws if it cannot upgrade the schema. */
-export async function migrate(url: string, known: Migration[] = migrations()): Promise<void> {
-  const client = new pg.Client({ ...connectionOptions, connectionString: url, options: sessionKeepAlive })
-  client.on('error', () => {})
-  await client.connect()
+/** Brings the schema up to date, each migration in a transaction of its own; refuses a schema that it cannot upgrade. */
+export async function migrate(
+  url: string | DatabaseServers,
+  known: Migration[] = migrations(),
+): Promise<void> {
+  const servers = serversOf(url)
+  const client = await servers.connect(() => {
+    const tried = new PrimaryClient({ ...connectionOptions, servers, options: sessionKeepAlive })
+    return tried.on('error', () => {})
+  })
   const watch = new ResponseWatch(responseMs)
   watch.add(client)
   try {

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
-import pg from 'pg'
+import type pg from 'pg'
 import { breakConnection, connectionOptions, sessionKeepAlive } from './connections.ts'
+import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 
 /**
  * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
@@ -44,7 +45,7 @@ type Listener = (subjects: Subjects, record?: string) => void
  */
 export class Signals {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
-  readonly #url: string
+  readonly #servers: DatabaseServers
   readonly #toSend = new PendingSignals()
   readonly #heard = new PendingSignals()
   #client: pg.Client | undefined
@@ -54,14 +55,25 @@ export class Signals {
   #servedUrl = ''
   #backendPid = 0
 
-  constructor(url: string) {
-    this.#url = url
+  constructor(url: string | DatabaseServers) {
+    this.#servers = serversOf(url)
   }
 
   async open(): Promise<void> {
-    const client = new pg.Client({
+    const client = await this.#servers.connect(() => this.#newClient())
+    keepBeating(client)
+    const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+    this.#backendPid = rows[0].pid
+    await client.query(`LISTEN ${channel}`)
+    this.#client = client
+    // Signals sent while there was no connection were missed.
+    for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
+  }
+
+  #newClient(): PrimaryClient {
+    const client = new PrimaryClient({
       ...connectionOptions,
-      connectionString: this.#url,
+      servers: this.#servers,
       application_name: connectionName(this.#servedUrl),
       // A heartbeat may be sent while a notification is being sent.
       pipeline: true,
@@ -72,14 +84,7 @@ export class Signals {
     client.on('notification', ({ payload, processId }) => {
       if (processId !== this.#backendPid) this.#hear(payload ?? '')
     })
-    await client.connect()
-    keepBeating(client)
-    const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
-    this.#backendPid = rows[0].pid
-    await client.query(`LISTEN ${channel}`)
-    this.#client = client
-    // Signals sent while there was no connection were missed.
-    for (const topic of this.#emitter.eventNames()) this.#emitter.emit(topic)
+    return client
   }
 
   /** Shows other processes on this database where clients reach this one, for as long as it runs. */

@@ -1,0 +1,95 @@
+import pg from 'pg'
+
+/** What the driver's clients are created with: the servers instead of one connection string. */
+type PrimaryOptions = Omit<pg.ClientConfig, 'connectionString'> & { servers: DatabaseServers }
+
+/** PostgreSQL's own code for a write to a read-only server. */
+const readOnly = '25006'
+
+/**
+ * The servers of one database, of which one is the primary. New connections use the server that worked last. If it fails or
+ * is read-only, the next connection tries the next one, and after the last one the first again.
+ */
+export class DatabaseServers {
+  readonly #urls: readonly string[]
+  #index = 0
+
+  constructor(urls: string | readonly string[]) {
+    this.#urls = typeof urls === 'string' ? [urls] : urls
+  }
+
+  get count(): number {
+    return this.#urls.length
+  }
+
+  /** The server that new connections use. */
+  get url(): string {
+    return this.#urls[this.#index]!
+  }
+
+  /** Connections that fail together skip their server once. */
+  skip(url: string): void {
+    if (url === this.url) this.#index = (this.#index + 1) % this.#urls.length
+  }
+
+  /** Tries each server once. */
+  async connect(makeClient: () => PrimaryClient): Promise<PrimaryClient> {
+    for (let tried = 1; ; tried++) {
+      const client = makeClient()
+      try {
+        await client.connect()
+        return client
+      } catch (error) {
+        if (tried >= this.count) throw error
+      }
+    }
+  }
+}
+
+export const serversOf = (url: string | readonly string[] | DatabaseServers): DatabaseServers =>
+  url instanceof DatabaseServers ? url : new DatabaseServers(url)
+
+/**
+ * A connection to the primary. A single server is not asked whether it is one: there is no other, and requests that only
+ * read still work there.
+ */
+export class PrimaryClient extends pg.Client {
+  readonly #servers: DatabaseServers
+  readonly #url: string
+
+  constructor({ servers, ...options }: PrimaryOptions) {
+    super({ ...options, connectionString: servers.url })
+    this.#servers = servers
+    this.#url = servers.url
+  }
+
+  override connect(): Promise<pg.Client>
+  override connect(callback: ((error: Error) => void) | ((error: null, client: pg.Client) => void)): void
+  override connect(callback?: (error: never, client: pg.Client) => void): Promise<pg.Client> | undefined {
+    const connected = this.#connect()
+    if (!callback) return connected
+    const done = callback as (error: unknown, client?: pg.Client) => void
+    connected.then(() => done(null, this), done)
+    return undefined
+  }
+
+  async #connect(): Promise<pg.Client> {
+    try {
+      await super.connect()
+      if (this.#servers.count > 1) await this.#requirePrimary()
+      return this
+    } catch (error) {
+      this.#servers.skip(this.#url)
+      throw error
+    }
+  }
+
+  async #requirePrimary(): Promise<void> {
+    const { rows } = await this.query('SHOW transaction_read_only')
+    if (rows[0].transaction_read_only === 'off') return
+    await this.end()
+    throw Object.assign(new Error(`${this.host}:${this.port} is not the primary of the database`), {
+      code: readOnly,
+    })
+  }
+}
