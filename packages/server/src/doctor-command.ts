@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from './command-setup.ts'
 import { ConfigError } from './config/index.ts'
+import { findingLines } from './domain/finding.ts'
 import { examine } from './engines/incus/operate/doctor.ts'
-import { findingLines } from './engines/incus/operate/finding.ts'
 import { thisHost } from './engines/incus/operate/host-findings.ts'
 
 const usage = `Usage: slipway-server doctor --engine incus [--config FILE] [--location NAME]
