@@ -1,8 +1,9 @@
 // npm run build:binary: the CLI as one executable file with Node inside, for the platform that this runs on.
+// npm run build:terraform: the Terraform provider, in the same way.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureInstalled, root } from '../install.mjs'
 import { leave } from '../phase.mjs'
@@ -10,19 +11,32 @@ import { leave } from '../phase.mjs'
 /** Node looks for it in its own file, to learn that a program was put in. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 const isMac = process.platform === 'darwin'
+const ending = process.platform === 'win32' ? '.exe' : ''
+
+/** The source and the executable of each program. Terraform finds a provider by the name of its file. */
+const programs = {
+  cli: {
+    entry: 'packages/cli/src/main.ts',
+    target: `artifacts/slipway-${process.platform}-${process.arch}${ending}`,
+  },
+  terraform: {
+    entry: 'packages/terraform/src/main.ts',
+    target: `artifacts/terraform/terraform-provider-slipway${ending}`,
+  },
+}
 
 /** Returns the path of the executable. */
-export async function buildBinary() {
+export async function buildBinary(name = 'cli') {
+  const { entry, target: path } = programs[name]
   if (!readFileSync(process.execPath).includes(fuse))
     leave(`${process.execPath} cannot carry a program: use Node as nodejs.org builds it`)
-  const ending = process.platform === 'win32' ? '.exe' : ''
-  const target = join(root, `artifacts/slipway-${process.platform}-${process.arch}${ending}`)
-  mkdirSync(join(root, 'artifacts'), { recursive: true })
+  const target = join(root, path)
+  mkdirSync(dirname(target), { recursive: true })
   copyFileSync(process.execPath, target)
   chmodSync(target, 0o755)
   // A signature on macOS holds for the file as it was; the new one is for this computer alone.
   if (isMac) execFileSync('codesign', ['--remove-signature', target])
-  await withProgramBlob((blob) => {
+  await withProgramBlob(entry, (blob) => {
     const postject = join(root, 'node_modules/postject/dist/cli.js')
     const segment = isMac ? ['--macho-segment-name', 'NODE_SEA'] : []
     const args = [postject, target, 'NODE_SEA_BLOB', blob, '--sentinel-fuse', fuse, ...segment]
@@ -33,8 +47,8 @@ export async function buildBinary() {
   return target
 }
 
-/** The CLI as Node wants it inside of itself: one script of CommonJS, compiled beforehand. */
-async function withProgramBlob(use) {
+/** A program as Node wants it inside of itself: one script of CommonJS, compiled beforehand. */
+async function withProgramBlob(entry, use) {
   const scratch = mkdtempSync(join(tmpdir(), 'slipway-binary-'))
   const [main, output, config] = ['slipway.cjs', 'slipway.blob', 'sea.json'].map((name) =>
     join(scratch, name),
@@ -42,7 +56,7 @@ async function withProgramBlob(use) {
   const { build } = await import('esbuild')
   try {
     await build({
-      entryPoints: [join(root, 'packages/cli/src/main.ts')],
+      entryPoints: [join(root, entry)],
       outfile: main,
       bundle: true,
       platform: 'node',
@@ -61,5 +75,5 @@ async function withProgramBlob(use) {
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   ensureInstalled('all')
-  console.log(await buildBinary())
+  console.log(await buildBinary(process.argv[2]))
 }

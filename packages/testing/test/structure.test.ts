@@ -30,7 +30,7 @@ function importsOf(file: string): Import[] {
   })
 }
 
-const packages = ['contract', 'server', 'sdk', 'cli', 'console', 'testing']
+const packages = ['contract', 'server', 'sdk', 'cli', 'console', 'terraform', 'testing']
 const sources = packages.flatMap((name) => sourcesOf(`packages/${name}/src`))
 const suites = packages.flatMap((name) =>
   ['test', 'bench']
@@ -103,6 +103,16 @@ const mayUse: Record<string, string[]> = {
     'main.ts',
   ]),
   ...floors('packages/console/src/', ['lib/', 'api/', 'ui/', 'features/', 'pages/', 'app/', 'main.tsx']),
+  ...floors('packages/terraform/src/', [
+    'values/',
+    'wire/',
+    'schema/',
+    'engine/',
+    'resources/',
+    'provider.ts',
+    'reference.ts',
+    'main.ts',
+  ]),
   'packages/testing/': ['@slipway/'],
 }
 

@@ -1,0 +1,228 @@
+import type { RouteId } from '@slipway/contract'
+import { isApiError, type Operation } from '@slipway/sdk'
+import { isValues, unknown, type Value, type Values } from '../values/types.ts'
+import { type Problem, ProblemError, problemsOf } from './diagnostics.ts'
+import { durationMs } from './duration.ts'
+import { isEquivalent, paramsOf, readRecord, stateOf } from './records.ts'
+import { hasOperation, type Resource } from './resource.ts'
+import type { Private } from './row.ts'
+import { projectOf, type Session } from './session.ts'
+import { outOfStockProblem } from './stock.ts'
+
+export interface Applied {
+  state: Values | null
+  store: Private
+  problems: Problem[]
+}
+
+/** Makes a planned change. Whatever happens, the result says what is true now. */
+export async function applyChange(
+  session: Session,
+  resource: Resource,
+  prior: Values | null,
+  planned: Values | null,
+  store: Private,
+): Promise<Applied> {
+  const run = new Run(session, resource, planned ?? prior!, store)
+  if (!planned) return run.delete(prior!)
+  return prior ? run.update(prior, planned) : run.create(planned)
+}
+
+/**
+ * The calls of one apply. Each write has an Idempotency-Key that follows from the plan, so that a plan file that is
+ * applied again after a crash does not create a second resource.
+ */
+class Run {
+  readonly #session: Session
+  readonly #resource: Resource
+  readonly #state: Values
+  #store: Private
+  #calls = 0
+
+  constructor(session: Session, resource: Resource, state: Values, store: Private) {
+    this.#session = session
+    this.#resource = resource
+    this.#state = state
+    this.#store = { ...store }
+  }
+
+  async create(planned: Values): Promise<Applied> {
+    const { routes, isInProject, row } = this.#resource
+    const session = this.#session
+    const project: Record<string, string> = isInProject
+      ? { project_id: projectOf(session, planned.project_id) }
+      : {}
+    let known: Values = { ...planned, ...project }
+    try {
+      const body = bodyOf(planned, this.#resource.bodyMembers)
+      const answer = await this.#send(routes.create!, { params: project, body })
+      const started = hasOperation(routes.create!) ? (answer.operation as unknown as Operation) : undefined
+      // Only this response shows a secret; the record of later reads does not.
+      const shownOnce = Object.entries(started ? {} : answer).filter(([name]) => known[name] === unknown)
+      const id = started?.metadata.id ?? answer.id ?? project.project_id!
+      known = { ...known, ...Object.fromEntries(shownOnce), id }
+      const notes = started ? await this.#wait(started, 'create') : []
+      const record = await this.#read(known)
+      Object.assign(this.#store, row.remember?.(record, planned))
+      const rest = { ...known, ...stateOf(session, this.#resource, record, known, this.#store) }
+      await this.#sendUpdates(rest, planned, (name) => !this.#resource.bodyMembers.includes(name))
+      return this.#done(stateOf(session, this.#resource, await this.#read(known), known, this.#store), notes)
+    } catch (error) {
+      const problems = await this.#explain(error, 'create', planned)
+      return this.#done(await this.#whatExists(known), problems)
+    }
+  }
+
+  async update(prior: Values, planned: Values): Promise<Applied> {
+    const { row } = this.#resource
+    const known: Values = { ...planned, id: prior.id ?? null }
+    const changed = new Set(this.#changedInputs(prior, planned))
+    try {
+      await row.change?.({
+        ...{ session: this.#session, prior, planned, changed, private: this.#store },
+        call: (route, body) => this.#callAndWait(route, prior, body),
+      })
+      await this.#sendUpdates(prior, planned, (name) => changed.has(name))
+      const record = await this.#read(known)
+      return this.#done(stateOf(this.#session, this.#resource, record, known, this.#store), [])
+    } catch (error) {
+      const problems = await this.#explain(error, 'change', prior)
+      return this.#done((await this.#whatExists(prior)) ?? prior, problems)
+    }
+  }
+
+  async delete(prior: Values): Promise<Applied> {
+    const { routes, row } = this.#resource
+    const params = paramsOf(this.#session, this.#resource, prior)
+    try {
+      if (!routes.delete) {
+        await this.#send(routes.update!, { params, body: row.resetBody })
+        return this.#done(null, [])
+      }
+      const query = row.deleteQuery?.(prior)
+      const answer = await this.#send(routes.delete, { params, ...(query && { query }) })
+      const isLong = hasOperation(routes.delete)
+      const notes = isLong ? await this.#wait(answer.operation as unknown as Operation, 'delete') : []
+      return this.#done(notes.length > 0 ? await this.#whatExists(prior) : null, notes)
+    } catch (error) {
+      if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])
+      return this.#done(prior, await this.#explain(error, 'delete', prior))
+    }
+  }
+
+  #done(state: Values | null, problems: Problem[]): Applied {
+    // The keys belong to this plan only.
+    const { key: _, ...store } = this.#store
+    return { state, store, problems }
+  }
+
+  async #callAndWait(route: RouteId, state: Values, body: unknown): Promise<void> {
+    const params = paramsOf(this.#session, this.#resource, state)
+    const answer = await this.#send(route, { params, body })
+    if (!hasOperation(route)) return
+    const notes = await this.#wait(answer.operation as unknown as Operation, 'update')
+    if (notes.length > 0) throw new ProblemError(...notes.map((note) => ({ ...note, isWarning: false })))
+  }
+
+  /** Sends the changed members, as many together as the update route takes. PUT replaces the whole record. */
+  async #sendUpdates(prior: Values, planned: Values, isWanted: (name: string) => boolean): Promise<void> {
+    const { routes, updateForms, row } = this.#resource
+    const isPut = routes.update === routes.create
+    for (const { members, required } of updateForms) {
+      const changed = members.filter(
+        (name) =>
+          isWanted(name) &&
+          !row.inPlace?.includes(name) &&
+          isSet(planned[name]) &&
+          !isEquivalent(this.#resource, name, planned[name]!, prior[name] ?? null),
+      )
+      if (changed.length === 0) continue
+      const names = members.filter((name) => isPut || changed.includes(name) || required.includes(name))
+      await this.#callAndWait(routes.update!, prior, bodyOf(planned, names))
+    }
+  }
+
+  #changedInputs(prior: Values, planned: Values): string[] {
+    return Object.keys(this.#resource.inputs).filter(
+      (name) => !isEquivalent(this.#resource, name, planned[name] ?? null, prior[name] ?? null),
+    )
+  }
+
+  async #send(route: RouteId, parts: object): Promise<Values> {
+    const idempotencyKey = this.#store.key ? `terraform-${this.#store.key}-${this.#calls++}` : undefined
+    return (await this.#session.call(route, {
+      ...parts,
+      ...(idempotencyKey && { idempotencyKey }),
+    })) as Values
+  }
+
+  /** Waits for an operation. After an interruption it returns a warning: the operation continues in the service. */
+  async #wait(operation: Operation, verb: 'create' | 'update' | 'delete'): Promise<Problem[]> {
+    const { client, signal } = this.#session
+    const limits = isValues(this.#state.timeouts ?? null) ? (this.#state.timeouts as Values) : {}
+    const target = { project_id: projectOf(this.#session, this.#state.project_id) }
+    try {
+      await client.wait(target, operation, { signal, timeoutMs: durationMs(limits[verb] ?? null) })
+      return []
+    } catch (error) {
+      if (!signal.aborted) throw error
+      const detail = `The ${operation.metadata.operation_name} operation ${operation.operation_id} continues. The next plan shows its result.`
+      return [{ summary: 'Interrupted while waiting', detail, isWarning: true }]
+    }
+  }
+
+  async #read(state: Values): Promise<Values> {
+    const record = await readRecord(this.#session, this.#resource, state)
+    if (record) return record
+    const { noun } = this.#resource.row
+    throw new ProblemError({
+      summary: `The ${noun} no longer exists`,
+      detail: `The ${noun} ${String(state.id)} was deleted during the apply. The next plan creates it again.`,
+    })
+  }
+
+  /** The state after a failure: the resource as the service shows it, or null if it does not exist. */
+  async #whatExists(known: Values): Promise<Values | null> {
+    if (typeof known.id !== 'string') return null
+    try {
+      const record = await readRecord(this.#session, this.#resource, known)
+      return record && stateOf(this.#session, this.#resource, record, known, this.#store)
+    } catch {
+      // It cannot be read now. What is known stays in the state, so that the resource is not lost.
+      return Object.fromEntries(
+        Object.entries(known).map(([name, value]) => [name, value === unknown ? null : value]),
+      )
+    }
+  }
+
+  async #explain(error: unknown, verb: string, state: Values): Promise<Problem[]> {
+    const { row, attributes } = this.#resource
+    const doing = `${verb} the ${row.noun} ${String(state.name ?? state.id ?? '')}`.trim()
+    if (isApiError(error) && error.code === 'out_of_stock')
+      return [await outOfStockProblem(this.#session, error, doing, state)]
+    const problems = problemsOf(
+      error,
+      doing,
+      attributes.map(({ name }) => name),
+    )
+    if (!isApiError(error) || error.code !== 'already_exists' || verb !== 'create') return problems
+    const hint = ` To manage the existing ${row.noun} with Terraform, import it: terraform import slipway_${row.name}.<name> <id>.`
+    return problems.map((problem) => ({ ...problem, detail: problem.detail + hint }))
+  }
+}
+
+const isSet = (value: Value | undefined) => value !== null && value !== undefined && value !== unknown
+
+/** A request body: members that are not set are left out, at every depth. */
+function bodyOf(values: Values, members: string[]): Values {
+  return Object.fromEntries(
+    members.filter((name) => isSet(values[name])).map((name) => [name, withoutNulls(values[name]!)]),
+  )
+}
+
+function withoutNulls(value: Value): Value {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (!isValues(value)) return value
+  const entries = Object.entries(value).filter(([, member]) => isSet(member))
+  return Object.fromEntries(entries.map(([name, member]) => [name, withoutNulls(member)]))
+}

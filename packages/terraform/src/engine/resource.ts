@@ -1,0 +1,161 @@
+import { type RouteId, routes } from '@slipway/contract'
+import { type ContractSchema, inputAttribute, membersOf, outputAttribute } from '../schema/from-contract.ts'
+import type { Attribute } from '../values/types.ts'
+import type { ResourceRow } from './row.ts'
+
+type Verb = 'create' | 'get' | 'list' | 'update' | 'delete'
+
+/** Members that one update request can change together, and those that it must contain. */
+interface UpdateForm {
+  members: string[]
+  required: string[]
+}
+
+/** A row with everything that follows from the contract. */
+export interface Resource {
+  row: ResourceRow
+  routes: Partial<Record<Verb, RouteId>>
+  attributes: Attribute[]
+  /** Schemas of the attributes that a configuration can set. */
+  inputs: Record<string, ContractSchema>
+  /** Members of the creation's body. */
+  bodyMembers: string[]
+  /** Members that a response shows. */
+  recordMembers: string[]
+  updateForms: UpdateForm[]
+  /** The parameter of the path that is the id. */
+  idParam: string
+  isInProject: boolean
+}
+
+const timeouts = {
+  type: {
+    nesting: 'single' as const,
+    attributes: ['create', 'update', 'delete'].map(
+      (name): Attribute => ({
+        name,
+        type: 'string',
+        description: 'A duration such as `90s`, `20m` or `1h30m`.',
+        use: 'optional',
+        isComputed: false,
+      }),
+    ),
+  },
+  description:
+    'How long to wait for operations. The default is 20 minutes. The operation continues after that.',
+}
+
+const projectSchema: ContractSchema = {
+  type: 'string',
+  description: 'The project of the resource. The default is the project of the provider.',
+}
+
+const defined = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
+  if (typeof row.routes !== 'string') return row.routes
+  const verbs: Verb[] = ['create', 'get', 'list', 'update', 'delete']
+  const named = verbs.map((verb) => [verb, `${row.routes}${verb[0]!.toUpperCase()}${verb.slice(1)}`] as const)
+  return Object.fromEntries(named.filter(([, id]) => id in routes))
+}
+
+/** Returns whether the contract has the routes of a row. */
+export const isInContract = (row: ResourceRow): boolean => defined(row).create !== undefined
+
+export const schemaOf = (id: RouteId, part: 'body' | 'answer' | 'query'): ContractSchema =>
+  ((routes[id] as unknown as Record<string, ContractSchema | undefined>)[part] ?? {}) as ContractSchema
+
+export const hasOperation = (id: RouteId): boolean => 'operation' in membersOf(schemaOf(id, 'answer'))
+
+/** The schema of one resource in responses: that of its own route, or of the items of its list. */
+export function recordSchema(ids: Partial<Record<Verb, RouteId>>): ContractSchema {
+  if (ids.get) return schemaOf(ids.get, 'answer')
+  const list = schemaOf(ids.list!, 'answer')
+  return list.items ?? membersOf(list).items!.items!
+}
+
+export function defineResource(row: ResourceRow): Resource {
+  const ids = defined(row)
+  const create = routes[ids.create!]
+  const body = schemaOf(ids.create!, 'body')
+  const bodyMembers = Object.keys(membersOf(body))
+  const shown = recordSchema(ids)
+  const record = { ...createdMembers(ids.create!), ...membersOf(shown) }
+  const updateForms = ids.update ? formsOf(schemaOf(ids.update, 'body')) : []
+  const path = routes[ids.delete ?? ids.get!].path
+  const isInProject = create.path.includes('{project_id}')
+  const resource: Resource = {
+    row,
+    routes: ids,
+    attributes: [],
+    inputs: inputSchemas(row, ids, bodyMembers, updateForms),
+    bodyMembers,
+    recordMembers: Object.keys(record),
+    updateForms,
+    idParam: /\{(\w+)\}$/.exec(path)?.[1] ?? 'project_id',
+    isInProject,
+  }
+  resource.attributes = attributesOf(resource, record, body.required ?? [], shown.required ?? [])
+  return resource
+}
+
+/** The creation's response can show more than later reads: a secret. */
+const createdMembers = (create: RouteId) =>
+  hasOperation(create) ? {} : membersOf(schemaOf(create, 'answer'))
+
+/** Labels first, sizes last: new members of a group are created from its new template. */
+function formsOf(schema: ContractSchema): UpdateForm[] {
+  return (schema.anyOf ?? [schema])
+    .map((form) => ({ members: Object.keys(membersOf(form)), required: form.required ?? [] }))
+    .filter(({ members }) => !members.includes('action'))
+    .toReversed()
+}
+
+function inputSchemas(
+  row: ResourceRow,
+  ids: Resource['routes'],
+  bodyMembers: string[],
+  updateForms: UpdateForm[],
+): Record<string, ContractSchema> {
+  const ofBody = membersOf(schemaOf(ids.create!, 'body'))
+  const ofUpdate = ids.update ? membersOf(schemaOf(ids.update, 'body')) : {}
+  const names = new Set([...bodyMembers, ...updateForms.flatMap(({ members }) => members)])
+  const schemas = [...names].map((name): [string, ContractSchema] => {
+    const minimum = ofUpdate[name]?.minimum
+    return [name, { ...(ofBody[name] ?? ofUpdate[name]), ...(minimum !== undefined && { minimum }) }]
+  })
+  return Object.fromEntries(schemas.filter(([name, schema]) => !row.omitted?.[name] && !isIgnored(schema)))
+}
+
+/** A request can contain members of a record that the service ignores; they have no type. */
+const isIgnored = ({ type, enum: values, anyOf }: ContractSchema) => !type && !values && !anyOf
+
+function attributesOf(
+  { row, inputs, isInProject }: Resource,
+  record: Record<string, ContractSchema>,
+  required: string[],
+  alwaysShown: string[],
+): Attribute[] {
+  const hasValue = new Set([...alwaysShown, ...(row.kept ?? []), ...(row.derived ?? [])])
+  const ofInputs = Object.entries(inputs).map(([name, schema]) => {
+    const use = required.includes(name) ? 'required' : 'optional'
+    const isComputed = use === 'optional' && hasValue.has(name)
+    return inputAttribute(name, schema, { use, isComputed })
+  })
+  const outputs = Object.entries(record)
+    .filter(([name]) => !(name in inputs) && !row.omitted?.[name] && name !== 'project_id')
+    .map(([name, schema]) => outputAttribute(name, schema))
+  const local = Object.entries({ ...row.local, timeouts }).map(
+    ([name, facts]): Attribute => ({
+      name,
+      isComputed: false,
+      ...facts,
+      use: 'isComputed' in facts && facts.isComputed ? 'output' : 'optional',
+    }),
+  )
+  const project = inputAttribute('project_id', projectSchema, { use: 'optional', isComputed: true })
+  const all = [...ofInputs, ...outputs, ...(isInProject ? [project] : []), ...local]
+  if (!all.some(({ name }) => name === 'id'))
+    all.push(outputAttribute('id', { type: 'string', description: 'The id of the resource.' }))
+  return all.map((attribute) =>
+    row.sensitive?.includes(attribute.name) ? { ...attribute, isSensitive: true } : attribute,
+  )
+}

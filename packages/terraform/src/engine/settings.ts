@@ -1,0 +1,67 @@
+import { isUuid } from '@slipway/contract/names'
+import { type Attribute, unknown, type Values } from '../values/types.ts'
+import type { Problem } from './diagnostics.ts'
+import type { ProviderSettings } from './session.ts'
+
+const settings = {
+  api_url: 'The URL of the service. The default is the environment variable `SLIPWAY_API_URL`.',
+  access_key:
+    'An access key of a project or an organization. The default is the environment variable `SLIPWAY_ACCESS_KEY`, which keeps the key out of files.',
+  project_id:
+    'The project of resources and data sources that name none. The default is the environment variable `SLIPWAY_PROJECT_ID`.',
+}
+type Setting = keyof typeof settings
+
+export const providerAttributes: Attribute[] = Object.entries(settings).map(([name, description]) => ({
+  name,
+  type: 'string',
+  description,
+  use: 'optional',
+  isComputed: false,
+  isSensitive: name === 'access_key',
+}))
+
+/** Reads the provider block and the environment; returns what is missing or wrong. */
+export function settingsFrom(config: Values, env: NodeJS.ProcessEnv): ProviderSettings | Problem[] {
+  const read = (name: Setting) => {
+    const value = config[name] ?? env[`SLIPWAY_${name.toUpperCase()}`] ?? ''
+    return value === unknown ? '' : String(value).trim()
+  }
+  const [apiUrl, accessKey, projectId] = [read('api_url'), read('access_key'), read('project_id')]
+  const problems = [
+    missing('api_url', apiUrl) ?? wrongUrl(apiUrl),
+    missing('access_key', accessKey),
+    projectId !== '' && !isUuid(projectId) ? wrongProject(projectId) : undefined,
+  ].filter((problem) => problem !== undefined)
+  return problems.length > 0 ? problems : { apiUrl, accessKey, projectId }
+}
+
+const missing = (attribute: Setting, value: string): Problem | undefined =>
+  value === ''
+    ? {
+        summary: `${attribute} is missing`,
+        detail: `Set ${attribute} in the provider block, or the environment variable SLIPWAY_${attribute.toUpperCase()}.`,
+        attribute,
+      }
+    : undefined
+
+/** The access key is sent with every request, so a connection without TLS is possible on this machine only. */
+function wrongUrl(text: string): Problem | undefined {
+  const summary = 'Invalid api_url'
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    return { summary, detail: `${text} is not a URL. Expected https://…`, attribute: 'api_url' }
+  }
+  const isLocal = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && isLocal)) return undefined
+  const detail = `${text} does not use TLS, and the access key would be readable on the network. Use https://…`
+  return { summary, detail, attribute: 'api_url' }
+}
+
+const wrongProject = (projectId: string): Problem => ({
+  summary: 'Invalid project_id',
+  detail: `${projectId} is not the id of a project. Expected a UUID, as slipway project list shows it.`,
+  attribute: 'project_id',
+})

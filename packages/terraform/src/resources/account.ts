@@ -1,0 +1,80 @@
+import type { ResourceRow } from '../engine/row.ts'
+import { sameInstant, sameKey } from './equivalents.ts'
+
+const becauseOfUse = 'It changes with every use, so every plan would find a difference.'
+
+export const accountRows: ResourceRow[] = [
+  {
+    name: 'ssh_key',
+    noun: 'SSH key',
+    description: 'A public key that new VMs of the project can be created with.',
+    routes: 'sshKey',
+    example: `resource "slipway_ssh_key" "example" {
+  name       = "ada"
+  public_key = file("id_ed25519.pub")
+}`,
+    equivalent: { public_key: sameKey },
+  },
+  {
+    name: 'project',
+    noun: 'project',
+    description:
+      'A project of an organization. The access key must be a key of the organization with the role admin.',
+    routes: 'project',
+    example: `resource "slipway_project" "example" {
+  name            = "research"
+  organization_id = var.organization_id
+}`,
+    fixed: ['version'],
+    defaults: { labels: {} },
+  },
+  {
+    name: 'budget',
+    noun: 'budget',
+    description: 'The monthly budget of a project. A project has one budget; its deletion removes the limit.',
+    routes: { create: 'budgetSet', get: 'budgetGet', update: 'budgetSet' },
+    example: `resource "slipway_budget" "example" {
+  monthly_usd = 500
+  hard_stop   = true
+}`,
+    omitted: { spent_usd: becauseOfUse },
+    defaults: { hard_stop: false },
+    resetBody: { monthly_usd: null, hard_stop: false },
+  },
+  {
+    name: 'access_key',
+    noun: 'access key',
+    description: 'An access key of a project. The state contains its secret.',
+    routes: 'accessKey',
+    example: `resource "slipway_access_key" "example" {
+  name          = "ci"
+  role          = "read"
+  allowed_cidrs = ["203.0.113.0/24"]
+}
+
+output "ci_key" {
+  value     = slipway_access_key.example.secret
+  sensitive = true
+}`,
+    omitted: { last_used_at: becauseOfUse },
+    sensitive: ['secret'],
+    equivalent: { expires_at: sameInstant },
+  },
+  {
+    name: 'webhook',
+    noun: 'webhook',
+    description: 'A URL that receives events of a project. The state contains the secret of its signatures.',
+    routes: 'webhook',
+    example: `resource "slipway_webhook" "example" {
+  url         = "https://hooks.example.com/slipway"
+  event_types = ["vm.running", "operation.*"]
+}`,
+    omitted: {
+      failing_since: 'It changes with deliveries, so plans would find differences.',
+      next_attempt_at: 'It changes with deliveries, so plans would find differences.',
+    },
+    fixed: ['secret'],
+    sensitive: ['secret'],
+    defaults: { event_types: [], state: 'active' },
+  },
+]

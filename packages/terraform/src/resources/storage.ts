@@ -1,0 +1,66 @@
+import type { ResourceRow } from '../engine/row.ts'
+import { gibOf, sameSize } from './equivalents.ts'
+
+const annotations = { labels: {}, description: '', deletion_protection: false }
+
+export const storageRows: ResourceRow[] = [
+  {
+    name: 'disk',
+    noun: 'disk',
+    description: 'A persistent disk or a shared volume.',
+    routes: 'disk',
+    example: `resource "slipway_disk" "example" {
+  name     = "datasets"
+  size     = "500GiB"
+  location = "us-east1-a"
+}`,
+    fixed: ['serial_number'],
+    related: ['attached_to'],
+    defaults: { ...annotations, type: 'persistent-ssd' },
+    equivalent: { size: sameSize },
+    checkChange(prior, planned) {
+      const [from, to] = [prior.size, planned.size].map((size) =>
+        typeof size === 'string' ? gibOf(size) : 0,
+      )
+      if (!from || !to || to >= from) return {}
+      const detail = `A disk cannot become smaller: it has ${String(prior.size)}, and the configuration says ${String(planned.size)}.`
+      return { problems: [{ summary: 'The disk cannot shrink', detail, attribute: 'size' }] }
+    },
+  },
+  {
+    name: 'snapshot',
+    noun: 'snapshot',
+    description: 'A copy of a disk at one point in time.',
+    routes: 'snapshot',
+    example: `resource "slipway_disk" "source" {
+  name     = "datasets"
+  size     = "10GiB"
+  location = "us-east1-a"
+}
+
+resource "slipway_snapshot" "example" {
+  name    = "datasets-monday"
+  disk_id = slipway_disk.source.id
+}`,
+    fixed: ['created_from', 'size', 'block_size', 'location', 'consistency'],
+    defaults: annotations,
+  },
+  {
+    name: 'custom_image',
+    noun: 'custom image',
+    description: 'An image of your own, made from a VM, a disk or a snapshot.',
+    routes: 'customImage',
+    example: `resource "slipway_disk" "source" {
+  name     = "golden"
+  size     = "10GiB"
+  location = "us-east1-a"
+}
+
+resource "slipway_custom_image" "example" {
+  name    = "golden:v1"
+  disk_id = slipway_disk.source.id
+}`,
+    fixed: ['source_id', 'size', 'locations', 'consistency'],
+    defaults: annotations,
+  },
+]

@@ -1,0 +1,96 @@
+import type { Attribute, ValueType } from '../values/types.ts'
+
+/** A schema of the contract, as far as attributes are derived from it. It is a JSON schema. */
+export interface ContractSchema {
+  type?: string
+  description?: string
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: ContractSchema[]
+  properties?: Record<string, ContractSchema>
+  required?: string[]
+  items?: ContractSchema
+  additionalProperties?: boolean | ContractSchema
+  pattern?: string
+  format?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  minItems?: number
+  maxItems?: number
+  maxProperties?: number
+  propertyNames?: ContractSchema
+}
+
+/** Lists whose order matters: the service numbers what it makes from them. All other lists of a request are sets. */
+const orderedLists = ['new_disks']
+
+/** Describes a member of a request. Members of nested objects are required or optional as in the contract. */
+export function inputAttribute(
+  name: string,
+  schema: ContractSchema,
+  facts: Pick<Attribute, 'use' | 'isComputed'>,
+): Attribute {
+  return { name, description: describe(schema), type: typeFrom(name, schema, 'input'), ...facts }
+}
+
+/** Describes a member of a response. */
+export function outputAttribute(name: string, schema: ContractSchema): Attribute {
+  const type = typeFrom(name, schema, 'output')
+  return { name, description: describe(schema), type, use: 'output', isComputed: true }
+}
+
+function typeFrom(name: string, schema: ContractSchema, side: 'input' | 'output'): Attribute['type'] {
+  const plain = withoutNull(schema)
+  const attributesOf = (object: ContractSchema) =>
+    Object.entries(membersOf(object)).map(([member, inner]) =>
+      side === 'output'
+        ? outputAttribute(member, inner)
+        : inputAttribute(member, inner, {
+            use: object.required?.includes(member) && !object.anyOf ? 'required' : 'optional',
+            isComputed: false,
+          }),
+    )
+  if (isObject(plain)) return { nesting: 'single', attributes: attributesOf(plain) }
+  if (plain.type === 'array' && plain.items && isObject(plain.items)) {
+    const isSet = side === 'input' && !orderedLists.includes(name)
+    return { nesting: isSet ? 'set' : 'list', attributes: attributesOf(plain.items) }
+  }
+  if (plain.type === 'array') {
+    const item = scalar(plain.items ?? {}, name)
+    return side === 'input' && !orderedLists.includes(name) ? { set: item } : { list: item }
+  }
+  if (plain.type === 'object') return { map: scalar(plain.additionalProperties as ContractSchema, name) }
+  return scalar(plain, name)
+}
+
+function scalar(schema: ContractSchema, name: string): ValueType {
+  const { type, enum: values = [], const: constant } = withoutNull(schema)
+  const example = constant ?? values[0]
+  if (type === 'string' || typeof example === 'string') return 'string'
+  if (type === 'integer' || type === 'number' || typeof example === 'number') return 'number'
+  if (type === 'boolean' || typeof example === 'boolean') return 'bool'
+  throw new Error(`No Terraform type for ${name}: ${JSON.stringify(schema)}`)
+}
+
+/** The members of an object, or of all alternatives of a union of objects. */
+export function membersOf(schema: ContractSchema): Record<string, ContractSchema> {
+  return schema.properties ?? Object.assign({}, ...(schema.anyOf ?? []).map(membersOf))
+}
+
+const isObject = (schema: ContractSchema): boolean =>
+  schema.properties !== undefined || (schema.anyOf?.every(isObject) ?? false)
+
+/** The schema of a value that may be null: Terraform's values can always be null. */
+export function withoutNull(schema: ContractSchema): ContractSchema {
+  const choices = schema.anyOf?.filter(({ type }) => type !== 'null') ?? []
+  if (choices.length !== 1) return schema
+  return { ...choices[0], ...(schema.description && { description: schema.description }) }
+}
+
+function describe(schema: ContractSchema): string {
+  const { description = '', enum: values } = withoutNull(schema)
+  const choices = values ? `Supported values: ${values.map((value) => `\`${value}\``).join(', ')}.` : ''
+  return [description, choices].filter(Boolean).join(' ')
+}
