@@ -18,6 +18,7 @@ const checks = [
   { name: 'package lock', script: ['scripts/lock.mjs'] },
   { name: 'words', script: ['scripts/words.mjs'] },
   { name: 'CLI reference', script: ['scripts/generate-cli-docs.mjs', '--check'] },
+  { name: 'Terraform reference', script: ['scripts/generate-terraform-docs.mjs', '--check'] },
   { name: 'generated files', script: ['scripts/generate.mjs', '--check'], when: ['scripts/generate.mjs'] },
   { name: 'OpenAPI rules', script: ['node_modules/@redocly/cli/bin/cli.js', 'lint', 'openapi.json'] },
 ]

@@ -1,58 +1,8 @@
 // Writes the reference of the command line into docs/cli. With --check only tells whether it differs.
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import * as esbuild from 'esbuild'
-import { root } from './install.mjs'
+import { writeReference } from './reference-pages.mjs'
 
-const folder = join(root, 'docs/cli')
-
-const pages = new Map((await loadPages()).map(({ file, text }) => [file, text]))
-const present = new Map(readFolder().map((file) => [file, readFileSync(join(folder, file), 'utf8')]))
-const different = [...pages].filter(([file, text]) => present.get(file) !== text).map(([file]) => file)
-const superfluous = [...present.keys()].filter((file) => !pages.has(file))
-
-if (process.argv.includes('--check')) {
-  const names = [...different, ...superfluous].map((file) => `docs/cli/${file}`)
-  if (names.length > 0) {
-    console.error(`Out of date: ${names.join(', ')}\nRun node scripts/generate-cli-docs.mjs`)
-    process.exitCode = 1
-  }
-} else {
-  mkdirSync(folder, { recursive: true })
-  for (const file of different) writeFileSync(join(folder, file), pages.get(file))
-  for (const file of superfluous) rmSync(join(folder, file))
-  console.log(`${pages.size} pages, ${different.length} written, ${superfluous.length} removed`)
-}
-
-/** The pages come from the command tree itself, which is TypeScript. */
-async function loadPages() {
-  const scratch = mkdtempSync(join(tmpdir(), 'slipway-cli-docs-'))
-  const outfile = join(scratch, 'reference.mjs')
-  try {
-    await esbuild.build({
-      entryPoints: [join(root, 'packages/cli/src/reference.ts')],
-      outfile,
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      logLevel: 'warning',
-      banner: {
-        js: "import { createRequire as makeRequire } from 'node:module'\nconst require = makeRequire(import.meta.url)",
-      },
-    })
-    const { referencePages } = await import(pathToFileURL(outfile).href)
-    return await referencePages()
-  } finally {
-    rmSync(scratch, { recursive: true })
-  }
-}
-
-function readFolder() {
-  try {
-    return readdirSync(folder).filter((file) => file.endsWith('.md'))
-  } catch {
-    return []
-  }
-}
+await writeReference({
+  folder: 'docs/cli',
+  entry: 'packages/cli/src/reference.ts',
+  command: 'scripts/generate-cli-docs.mjs',
+})
