@@ -722,6 +722,7 @@ CREATE TABLE vms (
   booted_at timestamp with time zone,
   booted_ssh_destination text DEFAULT ''::text NOT NULL,
   reservation_id uuid,
+  custom_image_id uuid,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -748,6 +749,7 @@ CREATE INDEX vms_ghosts ON vms USING btree (id) WHERE deleted_at IS NOT NULL;
 CREATE INDEX vms_by_group ON vms USING btree (group_id) WHERE group_id IS NOT NULL;
 CREATE UNIQUE INDEX vms_group_number ON vms USING btree (group_id, group_number) WHERE deleted_at IS NULL AND group_id IS NOT NULL;
 CREATE INDEX vms_by_reservation ON vms USING btree (reservation_id) WHERE reservation_id IS NOT NULL;
+CREATE INDEX vms_by_custom_image ON vms USING btree (custom_image_id) WHERE custom_image_id IS NOT NULL;
 
 -- Persistent disks and shared volumes. OS disks belong to their VM and are not listed here.
 CREATE TABLE disks (
@@ -769,6 +771,7 @@ CREATE TABLE disks (
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   group_id uuid,
+  snapshot_id uuid,
   CONSTRAINT disks_pkey PRIMARY KEY (id),
   CONSTRAINT disks_project_id_name_key UNIQUE (project_id, name),
   CONSTRAINT disks_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -782,6 +785,7 @@ CREATE TABLE disks (
 CREATE INDEX disks_by_project ON disks USING btree (project_id, id DESC);
 CREATE INDEX disks_by_host ON disks USING btree (host_id) WHERE host_id IS NOT NULL;
 CREATE INDEX disks_by_group ON disks USING btree (group_id) WHERE group_id IS NOT NULL;
+CREATE INDEX disks_from_snapshot ON disks USING btree (snapshot_id) WHERE snapshot_id IS NOT NULL;
 
 -- Which disks are attached to which VMs.
 CREATE TABLE disk_attachments (
@@ -843,7 +847,7 @@ CREATE TABLE operations (
   CONSTRAINT operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT operations_state_check CHECK (state = ANY (ARRAY['IN_PROGRESS'::text, 'SUCCEEDED'::text, 'FAILED'::text])),
   CONSTRAINT operations_check CHECK ((state = 'IN_PROGRESS'::text) = (completed_at IS NULL)),
-  CONSTRAINT operations_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'firewall_rule'::text, 'instance_group'::text]))
+  CONSTRAINT operations_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'firewall_rule'::text, 'instance_group'::text, 'custom_image'::text, 'snapshot'::text]))
 );
 CREATE INDEX operations_by_project ON operations USING btree (project_id, id DESC);
 CREATE INDEX operations_by_resource ON operations USING btree (resource_id, id DESC);
@@ -939,7 +943,7 @@ CREATE TABLE usage_intervals (
   CONSTRAINT usage_intervals_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT usage_intervals_quantity_check CHECK (quantity > 0),
   CONSTRAINT usage_intervals_period_check CHECK (NOT isempty(period) AND lower_inc(period) AND NOT upper_inc(period)),
-  CONSTRAINT usage_intervals_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
+  CONSTRAINT usage_intervals_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text, 'custom_image'::text, 'snapshot'::text, 'address'::text]))
 );
 CREATE INDEX usage_intervals_open ON usage_intervals USING btree (resource_id) WHERE upper_inf(period);
 CREATE INDEX usage_intervals_by_resource ON usage_intervals USING btree (resource_id, id);
@@ -1091,7 +1095,7 @@ CREATE TABLE usage_days (
   CONSTRAINT usage_days_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT usage_days_quantity_ms_check CHECK (quantity_ms > 0),
   CONSTRAINT usage_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric),
-  CONSTRAINT usage_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
+  CONSTRAINT usage_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text, 'custom_image'::text, 'snapshot'::text, 'address'::text]))
 );
 
 -- The usage of usage_days by resource, with the name and labels that the resource had when the day was closed.
@@ -1111,7 +1115,7 @@ CREATE TABLE usage_resource_days (
   CONSTRAINT usage_resource_days_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT usage_resource_days_quantity_ms_check CHECK (quantity_ms > 0),
   CONSTRAINT usage_resource_days_cost_usd_ms_check CHECK (cost_usd_ms >= 0::numeric),
-  CONSTRAINT usage_resource_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text]))
+  CONSTRAINT usage_resource_days_resource_type_check CHECK (resource_type = ANY (ARRAY['vm'::text, 'disk'::text, 'reservation'::text, 'custom_image'::text, 'snapshot'::text, 'address'::text]))
 );
 
 -- Days whose usage is final. Days are closed in order.
@@ -1809,3 +1813,65 @@ CREATE INDEX reservations_in_lane ON reservations USING btree (location, family)
 CREATE INDEX reservations_by_billing_project ON reservations USING btree (billing_project_id) WHERE ended_at IS NULL;
 CREATE INDEX reservations_late ON reservations USING btree (id) WHERE is_short AND ended_at IS NULL;
 CREATE INDEX reservations_due ON reservations USING btree (due_at) WHERE due_at IS NOT NULL;
+
+-- Copies of disks: custom images, from which VMs are created, and snapshots, from which disks are.
+CREATE TABLE captures (
+  id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  kind text NOT NULL,
+  name text NOT NULL,
+  labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+  description text DEFAULT ''::text NOT NULL,
+  is_protected boolean DEFAULT false NOT NULL,
+  tags text[] DEFAULT '{}'::text[] NOT NULL,
+  source_kind text NOT NULL,
+  source_id uuid NOT NULL,
+  vm_id uuid,
+  size text NOT NULL,
+  size_gib bigint NOT NULL,
+  block_size integer NOT NULL,
+  location text NOT NULL,
+  host_id uuid,
+  state text NOT NULL,
+  stored_bytes bigint,
+  consistency text,
+  engine_source jsonb,
+  generation bigint DEFAULT 1 NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT captures_pkey PRIMARY KEY (id),
+  CONSTRAINT captures_project_id_kind_name_key UNIQUE (project_id, kind, name),
+  CONSTRAINT captures_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  CONSTRAINT captures_location_fkey FOREIGN KEY (location) REFERENCES locations(name),
+  CONSTRAINT captures_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id),
+  CONSTRAINT captures_kind_check CHECK (kind = ANY (ARRAY['image'::text, 'snapshot'::text])),
+  CONSTRAINT captures_source_kind_check CHECK (source_kind = ANY (ARRAY['vm'::text, 'disk'::text, 'snapshot'::text])),
+  CONSTRAINT captures_size_gib_check CHECK (size_gib > 0),
+  CONSTRAINT captures_block_size_check CHECK (block_size = ANY (ARRAY[0, 512, 4096])),
+  CONSTRAINT captures_state_check CHECK (state = ANY (ARRAY['creating'::text, 'available'::text, 'deleting'::text])),
+  CONSTRAINT captures_stored_bytes_check CHECK (stored_bytes >= 0),
+  CONSTRAINT captures_consistency_check CHECK (consistency = ANY (ARRAY['off'::text, 'frozen'::text, 'crash'::text])),
+  CONSTRAINT captures_check CHECK (state <> 'available'::text OR num_nulls(stored_bytes, consistency, engine_source) = 0)
+);
+CREATE INDEX captures_by_project ON captures USING btree (project_id, kind, id DESC);
+CREATE INDEX captures_by_host ON captures USING btree (host_id) WHERE host_id IS NOT NULL;
+CREATE INDEX captures_by_source ON captures USING btree (source_id);
+CREATE UNIQUE INDEX captures_one_of_source ON captures USING btree (source_id) WHERE state = 'creating'::text;
+CREATE INDEX captures_with_vm ON captures USING btree (vm_id) WHERE state = 'creating'::text AND vm_id IS NOT NULL;
+
+CREATE TABLE simulated_captures (
+  id uuid NOT NULL,
+  location text NOT NULL,
+  generation bigint NOT NULL,
+  stored_bytes bigint NOT NULL,
+  consistency text NOT NULL,
+  is_removed boolean DEFAULT false NOT NULL,
+  CONSTRAINT simulated_captures_pkey PRIMARY KEY (id)
+);
+CREATE INDEX simulated_captures_by_location ON simulated_captures USING btree (location) WHERE NOT is_removed;
+
+CREATE TABLE simulated_guest_agent (
+  is_present boolean NOT NULL,
+  CONSTRAINT simulated_guest_agent_pkey PRIMARY KEY (is_present),
+  CONSTRAINT simulated_guest_agent_is_present_check CHECK (is_present)
+);

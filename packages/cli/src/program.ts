@@ -28,6 +28,8 @@ const headings: [heading: string, nouns: string[]][] = [
       'template',
       'group',
       'disk',
+      'snapshot',
+      'custom-image',
       'network',
       'subnet',
       'firewall',

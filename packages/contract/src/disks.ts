@@ -8,19 +8,35 @@ import {
 } from './operations.ts'
 import { AnnotationUpdate, annotations, Disk, DiskSize } from './resources.ts'
 import { defineRoutes } from './route.ts'
-import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName, sortQuery } from './schema.ts'
+import { body, CommaList, labelQuery, pagedList, pageQuery, ResourceName, sortQuery, Uuid } from './schema.ts'
 import { diskTypes } from './vm-types.ts'
 
 export const DiskCreate = body(
   'DiskCreate',
   {
     name: ResourceName,
-    size: DiskSize,
-    location: Type.String({ minLength: 1, maxLength: 100 }),
+    size: Type.Optional(
+      Type.String({
+        ...DiskSize,
+        description:
+          'A whole number followed by GiB or TiB. Required unless `snapshot_id` is given; then it is at least the size of the snapshot, which is the default.',
+      }),
+    ),
+    location: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description: 'Required unless `snapshot_id` is given; then it must be that of the snapshot.',
+      }),
+    ),
+    snapshot_id: Type.Optional(
+      Type.String({ ...Uuid, description: 'A snapshot of the project, whose content the disk gets.' }),
+    ),
     block_size: Type.Optional(
       Type.Enum([512, 4096], {
         format: 'int64',
-        description: 'In bytes. For a shared volume it has no effect, but it is stored and returned.',
+        description:
+          'In bytes. For a shared volume it has no effect, but it is stored and returned. With `snapshot_id` it must be that of the snapshot.',
       }),
     ),
     type: Type.Optional(Type.Enum([...diskTypes])),
@@ -50,7 +66,7 @@ export const diskRoutes = defineRoutes({
     costsMoney: true,
     body: DiskCreate,
     answer: OperationStarted,
-    errors: ['already_exists', 'quota_exceeded'],
+    errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   diskList: {
     method: 'GET',

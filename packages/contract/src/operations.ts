@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { CustomImage, Snapshot } from './captures/records.ts'
 import { errorCodes, operationErrorCodes } from './errors.ts'
 import { Disk, FirewallRule, InstanceGroup, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
@@ -11,8 +12,10 @@ export const OperationError = record('OperationError', {
 })
 export type OperationError = Static<typeof OperationError>
 
-const OperationResult = Type.Unsafe<Vm | Disk | FirewallRule | InstanceGroup | OperationError | null>({
-  oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, InstanceGroup, OperationError],
+const OperationResult = Type.Unsafe<
+  Vm | Disk | FirewallRule | InstanceGroup | CustomImage | Snapshot | OperationError | null
+>({
+  oneOf: [{ type: 'null' }, Vm, Disk, FirewallRule, InstanceGroup, CustomImage, Snapshot, OperationError],
   description:
     'Null while the operation is in progress and after a deletion; the resource after success; an error after a failure.',
 })
@@ -71,7 +74,8 @@ export const OperationListQuery = Type.Object({
   resource_id: Type.Optional(
     Type.String({
       ...Uuid,
-      description: 'Only operations on this VM, disk, firewall rule or instance group.',
+      description:
+        'Only operations on this VM, disk, firewall rule, instance group, custom image or snapshot.',
     }),
   ),
 })
@@ -91,7 +95,7 @@ export const operationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/projects/{project_id}/operations',
     tag: 'Operations',
-    summary: 'List operations on VMs, disks, firewall rules and instance groups',
+    summary: 'List operations on all resources of the project',
     access: 'viewer',
     query: OperationListQuery,
     answer: OperationList,

@@ -15,7 +15,7 @@ import {
   Uuid,
   wholeList,
 } from './schema.ts'
-import { paymentStates } from './states.ts'
+import { meteredTypes, paymentStates } from './states.ts'
 import { organizationQuotaNames } from './vm-types.ts'
 
 export const Organization = record('Organization', {
@@ -114,7 +114,7 @@ export const UsageItem = record('UsageItem', {
   date: UtcDate,
   project_id: Uuid,
   location: Type.String(),
-  resource_type: Type.Enum(['vm', 'disk', 'reservation']),
+  resource_type: Type.Enum([...meteredTypes]),
   product_name: Type.String({ examples: ['a100.1x'] }),
   quantity: Type.Number(),
   unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour']),
@@ -122,7 +122,7 @@ export const UsageItem = record('UsageItem', {
   resource_id: Type.Optional(
     Type.String({
       description:
-        'With `group_by=resource`: the id of the VM or disk, or of the OS disk if it is larger than 128 GiB. Empty for days before usage was recorded per resource.',
+        'With `group_by=resource`: the id of the resource, or of the OS disk if it is larger than 128 GiB. Empty for days before usage was recorded per resource.',
     }),
   ),
   resource_name: Type.Optional(
@@ -154,7 +154,7 @@ export const UsageQuery = Type.Object({
   start_date: Type.Optional(Type.String({ ...UtcDate, description: 'The first UTC day.' })),
   end_date: Type.Optional(Type.String({ ...UtcDate, description: 'The last UTC day.' })),
   location: Type.Optional(Type.String({ maxLength: 100 })),
-  resource_type: Type.Optional(Type.Enum(['vm', 'disk', 'reservation'])),
+  resource_type: Type.Optional(Type.Enum([...meteredTypes])),
   group_by: Type.Optional(
     Type.String({
       maxLength: 80,

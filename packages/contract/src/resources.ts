@@ -22,7 +22,7 @@ export const DiskSize = Type.String({
 })
 export const DiskMode = Type.Enum(['read-write', 'read-only'])
 
-const BlockSize = Type.Integer({
+export const BlockSize = Type.Integer({
   format: 'int64',
   description: 'In bytes; 0 if it does not apply.',
 })
@@ -147,7 +147,12 @@ export const Vm = record('Vm', {
   reservation_id: Type.String({
     description: 'The reservation whose GPUs the VM uses now. Empty while it is stopped or on demand.',
   }),
-  image: Type.String(),
+  image: Type.String({ description: 'The name of the image, or of the custom image.' }),
+  custom_image_id: Type.String({
+    ...UuidOrEmpty,
+    description:
+      'The custom image that the VM was created from, also after it was deleted. Empty if there was none.',
+  }),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),
   started_at: Type.String({

@@ -55,9 +55,10 @@ export const tags = {
   Projects: 'Projects, access keys, budgets and costs.',
   Catalogue: 'Locations, VM types, images, prices, quotas and current availability.',
   VMs: 'GPU virtual machines, SSH keys, instance templates and instance groups.',
-  Disks: 'Persistent disks and shared volumes.',
+  Disks: 'Persistent disks, shared volumes, snapshots and custom images.',
   VPC: 'Networks, subnets and firewall rules.',
-  Operations: 'Asynchronous operations on VMs, disks, firewall rules and instance groups.',
+  Operations:
+    'Asynchronous operations on VMs, disks, firewall rules, instance groups, custom images and snapshots.',
   Events: 'The audit and life-cycle log, alerts and webhooks.',
   Operators: 'For operators of the service.',
 } as const

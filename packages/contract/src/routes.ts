@@ -6,6 +6,8 @@ import { adminOperationRoutes } from './admin/operations.ts'
 import { adminTenantRoutes } from './admin/tenants.ts'
 import { adminCapacityRequestRoutes, capacityRequestRoutes } from './capacity/requests.ts'
 import { adminReservationRoutes, reservationRoutes } from './capacity/reservations.ts'
+import { customImageRoutes } from './captures/custom-images.ts'
+import { snapshotRoutes } from './captures/snapshots.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
@@ -34,6 +36,8 @@ export const routes = {
   ...instanceTemplateRoutes,
   ...instanceGroupRoutes,
   ...diskRoutes,
+  ...snapshotRoutes,
+  ...customImageRoutes,
   ...vpcRoutes,
   ...operationRoutes,
   ...eventRoutes,

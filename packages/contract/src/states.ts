@@ -72,6 +72,13 @@ export const vmDiskChangeStates: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF']
 export const diskStates = ['creating', 'available', 'resizing', 'deleting'] as const
 export type DiskState = (typeof diskStates)[number]
 
+/** States of custom images and snapshots. */
+export const captureStates = ['creating', 'available', 'deleting'] as const
+export type CaptureState = (typeof captureStates)[number]
+/** What the writes of a VM to the disk at that moment mean for the copy. */
+export const captureConsistencies = ['off', 'frozen', 'crash'] as const
+export type CaptureConsistency = (typeof captureConsistencies)[number]
+
 export const ruleStates = ['creating', 'active', 'updating', 'deleting'] as const
 export type RuleState = (typeof ruleStates)[number]
 
@@ -92,7 +99,14 @@ export const operationNames = [
 ] as const
 export type OperationName = (typeof operationNames)[number]
 
-export const operationTypes = ['vm', 'disk', 'firewall_rule', 'instance_group'] as const
+export const operationTypes = [
+  'vm',
+  'disk',
+  'firewall_rule',
+  'instance_group',
+  'custom_image',
+  'snapshot',
+] as const
 export type OperationType = (typeof operationTypes)[number]
 
 export const groupStates = ['HEALTHY', 'UPDATING', 'UNHEALTHY', 'DELETING'] as const
@@ -144,6 +158,10 @@ export type ExpiryAction = (typeof expiryActions)[number]
 /** The orders in which VMs and disks can be listed; a minus means descending order. */
 export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hour', '-usd_per_hour'] as const
 export type Sort = (typeof sorts)[number]
+
+/** The resources that have meters. */
+export const meteredTypes = ['vm', 'disk', 'reservation', 'custom_image', 'snapshot'] as const
+export type MeteredType = (typeof meteredTypes)[number]
 
 /** States of an organization's payment method. */
 export const paymentStates = ['never', 'active', 'declined', 'removed'] as const

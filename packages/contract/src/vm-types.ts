@@ -130,6 +130,9 @@ export const countedQuotaNames = [
   'capacity_requests',
   'instance_groups',
   'instance_templates',
+  'custom_images',
+  'snapshots',
+  'captured_gib',
 ] as const
 export type CountedQuotaName = (typeof countedQuotaNames)[number]
 

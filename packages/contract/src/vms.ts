@@ -85,7 +85,16 @@ export const vmMembers = {
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
       description:
-        'The name of an image. A name without a tag means `:latest`. Required unless an instance template has it.',
+        'The name of an image. A name without a tag means `:latest`. Either this or `custom_image` is required unless an instance template has one of them.',
+    }),
+  ),
+  custom_image: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 127,
+      examples: ['trainer:v1'],
+      description:
+        'The id or name of a custom image of the project, instead of `image`. A name without a tag means the newest available image with that name and any tag. The VM is created in the location of the image. The default size of the OS disk is then at least that of the image.',
     }),
   ),
   ssh_public_key: Type.Optional(SshPublicKey),

@@ -35,6 +35,8 @@ export interface Levers {
   capacity: { set(capacity: Body<'capacitySet'>): Promise<DevResponse<'capacitySet'>> }
   hosts: { fail(host_id: string): Promise<void>; recover(host_id: string): Promise<void> }
   vms: { crash(vm_id: string): Promise<void> }
+  /** Sets whether simulated guests have an agent that freezes their file systems for a copy. */
+  guestAgent: { set(agent: Body<'guestAgentSet'>): Promise<DevResponse<'guestAgentSet'>> }
   /** Sets the state of an organization's payment method. */
   payments: { set(payments: Body<'paymentsSet'>): Promise<DevResponse<'paymentsSet'>> }
   /** Deletes everything except the demo and its credentials, ends all faults, and sets the clock to the real time. */
@@ -57,6 +59,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   hostFail: 'POST /_dev/hosts/{host_id}/fail',
   hostRecover: 'POST /_dev/hosts/{host_id}/recover',
   vmCrash: 'POST /_dev/vms/{vm_id}/crash',
+  guestAgentSet: 'PUT /_dev/guest-agent',
   paymentsSet: 'PUT /_dev/payments',
   reset: 'POST /_dev/reset',
   requestList: 'GET /_dev/requests',
@@ -116,6 +119,7 @@ export function createLevers(options: ClientOptions): Levers {
       recover: async (target) => void (await call('hostRecover', { target })),
     },
     vms: { crash: async (target) => void (await call('vmCrash', { target })) },
+    guestAgent: { set: (body) => call('guestAgentSet', { body }) },
     payments: { set: (body) => call('paymentsSet', { body }) },
     reset: () => call('reset'),
     requests: async ({ after = 0 } = {}) => (await call('requestList', { query: `?after=${after}` })).items,

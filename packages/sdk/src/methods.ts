@@ -1,4 +1,5 @@
 import type {
+  CustomImage,
   Disk,
   FirewallRule,
   InstanceGroup,
@@ -8,6 +9,7 @@ import type {
   RouteParams,
   RouteQuery,
   RouteResponse,
+  Snapshot,
   Vm,
 } from '@slipway/contract'
 import { callRoute, type OrUndefined, routeLine } from './call.ts'
@@ -36,7 +38,11 @@ type ResultOf<Id extends RouteId> = Id extends `${string}Delete`
       ? FirewallRule
       : Id extends `instanceGroup${string}`
         ? InstanceGroup
-        : Vm
+        : Id extends `customImage${string}`
+          ? CustomImage
+          : Id extends `snapshot${string}`
+            ? Snapshot
+            : Vm
 
 /** The response of a route. An operation includes the type of its result, for `wait`. */
 export type MethodResult<Id extends RouteId> =

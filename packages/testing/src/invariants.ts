@@ -145,9 +145,24 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
       disks.some((disk) => disk.id === id),
       `the engine has a disk ${id} that no record knows`,
     )
+  const captures = await sql<{ id: string; state: string; stored_bytes: string }>('SELECT * FROM captures')
+  const engineCaptures = new Set(
+    (await sql<{ id: string }>('SELECT id FROM simulated_captures WHERE NOT is_removed')).map(({ id }) => id),
+  )
+  for (const { id, state } of captures) {
+    check(state === 'available', `the copy ${id} rests in ${state}`)
+    check(meters.has(id), `the copy ${id} is not metered`)
+    check(engineCaptures.has(id), `the copy ${id} is not at the engine`)
+  }
+  for (const id of engineCaptures)
+    check(
+      captures.some((capture) => capture.id === id),
+      `the engine has a copy ${id} that no record knows`,
+    )
   for (const id of meters)
     check(
-      vms.some((vm) => vm.id === id || vm.os_disk_id === id) || disks.some((disk) => disk.id === id),
+      vms.some((vm) => vm.id === id || vm.os_disk_id === id) ||
+        [...disks, ...captures].some((resource) => resource.id === id),
       `${id} is metered and gone`,
     )
 

@@ -63,6 +63,7 @@ function expectedRecord({ vm, disks, price, cost, months, contract_end }: Joined
     instance_group_id: vm.group_id ?? '',
     reservation_id: vm.reservation_id ?? '',
     image: vm.image,
+    custom_image_id: vm.custom_image_id ?? '',
     expires_at: time(vm.expires_at),
     on_expiry: vm.on_expiry,
     started_at: time(vm.started_at),

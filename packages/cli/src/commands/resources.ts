@@ -2,6 +2,7 @@ import type { ResourceNoun } from '../core/command.ts'
 import type { Resolvable } from '../core/resource.ts'
 import { hosts } from './admin/host/resource.ts'
 import { users } from './admin/user/resource.ts'
+import { customImages } from './custom-image/resource.ts'
 import { disks } from './disk/resource.ts'
 import { firewallRules } from './firewall/resource.ts'
 import { groups } from './group/resource.ts'
@@ -15,6 +16,7 @@ import { organizations } from './org/resource.ts'
 import { projects } from './project/resource.ts'
 import { capacityRequests } from './queue/resource.ts'
 import { reservations } from './reservation/resource.ts'
+import { snapshots } from './snapshot/resource.ts'
 import { sshKeys } from './ssh-key/resource.ts'
 import { subnets } from './subnet/resource.ts'
 import { templates } from './template/resource.ts'
@@ -27,6 +29,8 @@ export const resources: Record<ResourceNoun, Resolvable<object>> = {
   template: templates,
   group: groups,
   disk: disks,
+  snapshot: snapshots,
+  'custom-image': customImages,
   network: networks,
   subnet: subnets,
   firewall: firewallRules,

@@ -6,6 +6,8 @@ export type ResourceNoun =
   | 'template'
   | 'group'
   | 'disk'
+  | 'snapshot'
+  | 'custom-image'
   | 'network'
   | 'subnet'
   | 'firewall'

@@ -57,7 +57,14 @@ export async function follow<Result>(
   }
 }
 
-const nouns = { vm: 'vm', disk: 'disk', firewall_rule: 'firewall', instance_group: 'group' } as const
+const nouns = {
+  vm: 'vm',
+  disk: 'disk',
+  firewall_rule: 'firewall',
+  instance_group: 'group',
+  custom_image: 'custom-image',
+  snapshot: 'snapshot',
+} as const
 
 /** Ctrl-C ends only the wait, not the operation. The message says so. */
 class WorkGoesOn extends CliError {

@@ -88,6 +88,14 @@ const DevCapacity = Type.Object(
   },
   strict,
 )
+const DevGuestAgent = Type.Object(
+  {
+    present: Type.Boolean({
+      description: 'Whether simulated guests have a guest agent. At the start they have none.',
+    }),
+  },
+  strict,
+)
 const DevPayments = Type.Object({ organization_id: Uuid, state: Type.Enum([...paymentStates]) }, strict)
 
 export const DevRequest = Type.Object({
@@ -117,6 +125,7 @@ export const devRoutes = {
   hostFail: { method: 'POST', path: '/_dev/hosts/{host_id}/fail', answer: Nothing },
   hostRecover: { method: 'POST', path: '/_dev/hosts/{host_id}/recover', answer: Nothing },
   vmCrash: { method: 'POST', path: '/_dev/vms/{vm_id}/crash', answer: Nothing },
+  guestAgentSet: { method: 'PUT', path: '/_dev/guest-agent', body: DevGuestAgent, answer: DevGuestAgent },
   paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, answer: DevPayments },
   reset: { method: 'POST', path: '/_dev/reset', answer: DevClock },
   requestList: {

@@ -48,6 +48,9 @@ const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
 const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
 const capacityRequest = of('capacity_request', id('b05'), 'project', viewOf('capacityRequestCreate'))
 const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
+const customImage = of('custom_image', id('b07'), 'project', { name: 'trainer:v1', labels, operation_id })
+const snapshot = of('snapshot', id('b08'), 'project', { name: 'datasets-monday', labels, operation_id })
+const copied = { stored_bytes: 3_221_225_472 }
 const members = { desired_count: 4, generation: 2 }
 const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
 const reservation = of('reservation', id('f01'), 'organization', viewOf('adminReservationCreate'))
@@ -95,6 +98,34 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'A capacity request waits again, in its old place: its GPUs were lost, or its VM did not boot.',
   ),
   'capacity_request.updated': capacityRequest('The end or the labels of a capacity request changed.'),
+  'custom_image.available': customImage('A custom image is ready for use.', {
+    ...copied,
+    consistency: 'off',
+  }),
+  'custom_image.creating': customImage('The creation of a custom image was accepted.', {
+    ...began('CREATE'),
+    ...{ location: 'us-east1-a', source_id: id('b01') },
+  }),
+  'custom_image.deleted': customImage('A custom image was deleted.'),
+  'custom_image.deleting': customImage('The deletion of a custom image was accepted.', began('DELETE')),
+  'custom_image.deletion_repeated': repeated(
+    'custom_image',
+    'b07',
+  )('A deletion was requested again during a deletion.'),
+  'custom_image.failed': customImage('A custom image could not be created.', {
+    reason: 'no space left on the disk of this host',
+  }),
+  'custom_image.lost': customImage('A custom image was lost with its host.', {
+    detail: 'its host is lost permanently',
+  }),
+  'custom_image.updated': customImage(
+    'The description, tags, labels or protection of a custom image changed.',
+    {
+      description: 'With CUDA 13',
+      tags: ['cuda'],
+      deletion_protection: true,
+    },
+  ),
   'disk.available': disk('A disk is ready: created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
     ...began('CREATE'),
@@ -269,6 +300,25 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'reservation.ending': reservation('A reservation ends in 30 days, 7 days, 24 hours or 1 hour.'),
   'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.'),
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
+  'snapshot.available': snapshot('A snapshot is ready for use.', { ...copied, consistency: 'off' }),
+  'snapshot.creating': snapshot('The creation of a snapshot was accepted.', {
+    ...began('CREATE'),
+    ...{ location: 'us-east1-a', source_id: id('b02') },
+  }),
+  'snapshot.deleted': snapshot('A snapshot was deleted.'),
+  'snapshot.deleting': snapshot('The deletion of a snapshot was accepted.', began('DELETE')),
+  'snapshot.deletion_repeated': repeated(
+    'snapshot',
+    'b08',
+  )('A deletion was requested again during a deletion.'),
+  'snapshot.failed': snapshot('A snapshot could not be created.', {
+    reason: 'no space left on the disk of this host',
+  }),
+  'snapshot.lost': snapshot('A snapshot was lost with its host.', { detail: 'its host is lost permanently' }),
+  'snapshot.updated': snapshot('The name, description, labels or protection of a snapshot changed.', {
+    description: 'Before the migration',
+    deletion_protection: true,
+  }),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have it keep it.'),
   'subnet.created': subnet('A subnet was created.', {

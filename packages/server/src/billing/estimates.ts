@@ -4,13 +4,14 @@ import { addExact, displayUsd, type Exact, hourlyCost, timesExact, ZERO } from '
 import { parseDiskSize, sizeGb } from '../domain/sizes.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
 import type { CatalogueCache } from '../operations/catalogue.ts'
-import { admitDiskCreate } from '../operations/disk/create.ts'
+import { admitDiskCreate, diskShapeOf } from '../operations/disk/create.ts'
 import { admitVmCreate } from '../operations/vm/create.ts'
 import { osDiskOf } from '../operations/vm/given.ts'
 import { osDiskExcessGib } from '../operations/vm/os-disk.ts'
 import { completeVmBody } from '../operations/vm/template.ts'
 import { type Queryable, runAndRollBack, type Tx } from '../postgres/database.ts'
 import { findPrice } from '../store/billing/prices.ts'
+import { findImageByRef } from '../store/captures/captures.ts'
 
 const usdDecimals = 10
 
@@ -24,7 +25,8 @@ interface Quantity {
 export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmCreate) {
   await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
   const body = await completeVmBody(tx, by.projectId, vm)
-  const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(body).gib })
+  const image = body.custom_image && (await findImageByRef(tx, by.projectId, body.custom_image))
+  const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(body, image || undefined).gib })
   const osDisk = excessGib > 0 ? [{ type: 'persistent-ssd', gib: excessGib }] : []
   const newDisks = (body.new_disks ?? []).map(({ type = 'persistent-ssd', size }) => ({
     type,
@@ -42,8 +44,8 @@ export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectR
 
 export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreate) {
   await asIfCreated(tx, 'disk', (tried) => admitDiskCreate(tried, by, disk))
-  const { type = 'persistent-ssd', size } = disk
-  return estimate(tx, [{ productName: type, quantity: sizeGb(parseDiskSize(size)!.gib), unit: 'gb_hour' }])
+  const { type, sizeGib } = await diskShapeOf(tx, by.projectId, disk)
+  return estimate(tx, [{ productName: type, quantity: sizeGb(sizeGib), unit: 'gb_hour' }])
 }
 
 async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {

@@ -93,6 +93,9 @@ export const quotasSection = {
   capacity_requests: field(count, 50),
   instance_groups: field(count, 100),
   instance_templates: field(count, 200),
+  custom_images: field(count, 50),
+  snapshots: field(count, 500),
+  captured_gib: field(count, 20_480),
 } satisfies Record<OrganizationQuotaName, Field<number>>
 
 export const operationsSection = {

@@ -10,6 +10,8 @@ const changes = [
   'removeDisk',
   'attachDisk',
   'detachDisk',
+  'capture',
+  'removeCapture',
   'applyFirewall',
 ] as const
 

@@ -157,6 +157,11 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
       return {}
     },
 
+    async guestAgentSet({ body }) {
+      for (const engine of simulators()) await engine.setGuestAgent(body.present)
+      return body
+    },
+
     async paymentsSet({ body }) {
       await database.transaction(async (tx) => {
         await setPaymentState(tx, body.organization_id, body.state)

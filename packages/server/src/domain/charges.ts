@@ -1,3 +1,4 @@
+import type { MeteredType } from '@slipway/contract'
 import { groupBy } from './lists.ts'
 import {
   addExact,
@@ -14,7 +15,7 @@ import {
 export interface Charge {
   project_id: string
   product_name: string
-  resource_type: 'vm' | 'disk' | 'reservation'
+  resource_type: MeteredType
   quantity_ms: string
   cost_usd_ms: string | null
 }
@@ -27,7 +28,13 @@ export interface ChargeLine {
   usd_cents: string
 }
 
-const units = { vm: 'vm_hour', disk: 'gb_hour', reservation: 'gpu_hour' } as const
+const units = {
+  vm: 'vm_hour',
+  disk: 'gb_hour',
+  reservation: 'gpu_hour',
+  custom_image: 'gb_hour',
+  snapshot: 'gb_hour',
+} as const satisfies Record<MeteredType, string>
 
 export const unitOf = (resourceType: Charge['resource_type']) => units[resourceType]
 

@@ -70,7 +70,12 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
     }),
     // cloud-init treats changed user data as a new machine, and would generate new host keys.
     ...(sshHostKey?.privateKey === '' && { ssh_deletekeys: false }),
-    ...(spec.group && { bootcmd: [groupCommand] }),
+    ...((spec.group || isFirstBootOfCopy(spec)) && {
+      bootcmd: [
+        ...(isFirstBootOfCopy(spec) ? [newMachineCommand] : []),
+        ...(spec.group ? [groupCommand] : []),
+      ],
+    }),
     write_files: [
       ...groupFiles(spec),
       ...(startup ? startupFiles(startup, Boolean(spec.group)) : []),
@@ -87,6 +92,20 @@ function requiredConfig(spec: VmSpec): Record<string, unknown> {
     ],
   }
 }
+
+/**
+ * Returns whether the guest starts for the first time from a copy of another one. The user data of later boots differ, which
+ * cloud-init takes for a new machine: they must not contain the command.
+ */
+const isFirstBootOfCopy = ({ image, isNew, sshHostKey }: VmSpec): boolean =>
+  image.isCustom === true && (sshHostKey ? sshHostKey.privateKey !== '' : isNew)
+
+/** cloud-init itself replaces the host keys. It installs the SSH keys of the new VM after this. */
+const newMachineCommand = [
+  ...['cloud-init-per', 'instance', 'slipway-new-machine', 'sh', '-c'],
+  'for keys in /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; do [ ! -f "$keys" ] || : >"$keys"; done; ' +
+    'rm -f /etc/machine-id /var/lib/dbus/machine-id; systemd-machine-id-setup',
+]
 
 /** Runs at each boot, because `/run` is then empty. It may run twice in the first boot, which writes the files late. */
 const groupBoot =

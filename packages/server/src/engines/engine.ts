@@ -45,6 +45,17 @@ export interface Engine {
   attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void>
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
 
+  /**
+   * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is complete. The
+   * copy needs its source no longer then. The file systems of a running VM are frozen for the moment in which the copy
+   * begins, if its guest has an agent, and thawed whatever happens. Throws `unfrozen` if that is required and impossible. A
+   * call during the copy changes nothing. If the copy cannot be completed any more, this throws `rejected`.
+   */
+  capture(capture: CaptureSpec, call: Call): Promise<void>
+  /** Removes a copy, also an incomplete one. VMs that were created from it keep working. */
+  removeCapture(capture: CaptureRef, call: Call): Promise<void>
+  inspectCapture(capture: CaptureRef, signal: AbortSignal): Promise<CaptureStatus | null>
+
   /** The rules apply when this returns, also to open connections. The generation is the firewall's, counted per VM. */
   applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void>
   /** `offset` is in bytes; without it, the last 64 KiB are returned. */
@@ -77,8 +88,13 @@ export interface VmSpec extends VmRef {
   cpuCores: number
   memoryGb: number
   gpus: { pciAddress: string; model: string }[]
-  /** `source` is the data that the import of the image recorded for this engine. */
-  image: { name: string; source: Record<string, unknown> }
+  /** `source` is what the image's import, or the end of its capture, recorded for this engine. */
+  image: {
+    name: string
+    source: Record<string, unknown>
+    /** It was copied from a VM: a new VM needs a machine id of its own, and only its own SSH keys. */
+    isCustom?: true
+  }
   osDiskGib: number
   /** Size of the sparse local disk that is lost at stop; 0 means none. */
   scratchGb: number
@@ -124,6 +140,40 @@ export interface DiskSpec extends DiskRef {
   /** 512 or 4096; 0 for a shared volume. */
   blockSize: number
   serialNumber: string
+  /** The copy whose content a new disk gets: what its capture recorded for this engine. */
+  source?: CaptureRef & { source: Record<string, unknown> }
+}
+
+export interface CaptureRef {
+  id: string
+  /** The host that has it where storage is local, otherwise ''. */
+  host: string
+}
+
+export interface CaptureSpec extends CaptureRef {
+  kind: 'image' | 'snapshot'
+  projectId: string
+  sizeGib: number
+  /** What is copied: the OS disk of a VM, a data disk, with the VM that can write to it, or an earlier copy. */
+  from:
+    | { kind: 'vm'; vm: VmRef }
+    | { kind: 'disk'; disk: DiskSpec; vm: VmRef | null }
+    | { kind: 'snapshot'; snapshot: CaptureRef & { source: Record<string, unknown> } }
+  /** A running VM that cannot be frozen is not copied. */
+  mustFreeze: boolean
+}
+
+export interface CaptureStatus {
+  id: string
+  generation: number
+  /** Null while the copy is incomplete. */
+  result: {
+    /** How much storage the copy takes. */
+    storedBytes: number
+    consistency: 'off' | 'frozen' | 'crash'
+    /** What the engine needs to know in order to use the copy. */
+    source: Record<string, unknown>
+  } | null
 }
 
 export interface AttachedDisk extends DiskSpec {
@@ -150,6 +200,8 @@ export interface DiskStatus {
   id: string
   generation: number
   sizeGib: number
+  /** The content of its source is not complete yet. */
+  isCopying?: true
 }
 
 export interface HostReport {
@@ -169,6 +221,8 @@ export interface HostReport {
   gpus: GpuReport[]
   vms: ReportedVm[]
   disks: DiskStatus[]
+  /** Complete and incomplete copies. */
+  captures?: Pick<CaptureStatus, 'id' | 'generation'>[]
 }
 
 export type ReportedVm = Pick<VmStatus, 'id' | 'generation' | 'power' | 'firewallGeneration'>
@@ -186,9 +240,10 @@ export interface GpuReport {
 
 /**
  * `stale`: an older generation, never retried. `missing`: no such VM, disk, host or image. `rejected`: the engine will
- * never do this. `lost`: the VM's OS disk no longer exists. `unavailable`: try again.
+ * never do this. `lost`: the VM's OS disk no longer exists. `unfrozen`: the guest of a running VM cannot freeze its file
+ * systems. `unavailable`: try again.
  */
-export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'lost' | 'unavailable'
+export type EngineErrorKind = 'stale' | 'missing' | 'rejected' | 'lost' | 'unfrozen' | 'unavailable'
 
 export class EngineError extends Error {
   readonly kind: EngineErrorKind

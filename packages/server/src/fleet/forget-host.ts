@@ -1,7 +1,10 @@
 import { Failure } from '../domain/failure.ts'
+import { kinds } from '../operations/capture/capture.ts'
+import { admitCaptureDelete } from '../operations/capture/delete.ts'
 import { admitDiskDelete } from '../operations/disk/delete.ts'
 import { forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
 import type { Tx } from '../postgres/database.ts'
+import { findCapture, lockCapturesOfHost, unpinLostCapture } from '../store/captures/captures.ts'
 import { findDisk } from '../store/compute/disks.ts'
 import { setVmHost } from '../store/compute/vm-changes.ts'
 import { findAnyVm } from '../store/compute/vms.ts'
@@ -20,8 +23,8 @@ const detail = 'its host is lost permanently'
 
 /**
  * Gives up a host that will not return, on request of an operator: its VMs lose their OS disk, VMs that were deleted while it
- * was down are removed, and so are the disks on it. Unfinished operations see that at their next step. Repeating this is
- * harmless.
+ * was down are removed, and so are the disks, custom images and snapshots on it. Unfinished operations see that at their
+ * next step. Repeating this is harmless.
  */
 export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<HostRow> {
   const { name, location, state } = await readHost(tx, id)
@@ -35,7 +38,15 @@ export async function forgetHost(tx: Tx, by: Requester, id: string): Promise<Hos
   await loseHostGpus(tx, id)
   const disks = await lockDisksOfHost(tx, id)
   for (const disk of disks) await loseDisk(tx, by, disk)
-  const data = { name, location, vm_ids: vms.map((vm) => vm.id), disk_ids: disks.map((disk) => disk.id) }
+  const captures = await lockCapturesOfHost(tx, id)
+  for (const capture of captures) await loseCapture(tx, by, capture)
+  const data = {
+    name,
+    location,
+    vm_ids: vms.map((vm) => vm.id),
+    disk_ids: disks.map((disk) => disk.id),
+    capture_ids: captures.map((capture) => capture.id),
+  }
   await emit(tx, { ...by, type: 'host.forgotten', resourceType: 'host', resourceId: id, data })
   return readHost(tx, id)
 }
@@ -58,4 +69,15 @@ async function loseDisk(tx: Tx, by: Requester, { id, project_id }: { id: string;
   const data = { name: disk.name, detail }
   await emit(tx, { ...owner, type: 'disk.lost', resourceType: 'disk', resourceId: id, data })
   await admitDiskDelete(tx, owner, disk)
+}
+
+/** Deletes the image or snapshot in the same way. */
+async function loseCapture(tx: Tx, by: Requester, { id, project_id }: { id: string; project_id: string }) {
+  await unpinLostCapture(tx, id)
+  const capture = (await findCapture(tx, project_id, id))!
+  const owner = { ...by, projectId: project_id }
+  const { resourceType } = kinds[capture.kind]
+  const data = { name: capture.name, detail }
+  await emit(tx, { ...owner, type: `${resourceType}.lost`, resourceType, resourceId: id, data })
+  await admitCaptureDelete(tx, owner, capture)
 }

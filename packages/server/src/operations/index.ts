@@ -1,5 +1,7 @@
 import type { Definition } from '../runner/operation.ts'
-import { diskCreate } from './disk/create.ts'
+import { customImageCreate, snapshotCreate } from './capture/create.ts'
+import { customImageDelete, snapshotDelete } from './capture/delete.ts'
+import { diskCreate, diskRestore } from './disk/create.ts'
 import { diskDelete } from './disk/delete.ts'
 import { diskResize } from './disk/resize.ts'
 import { firewallRuleCreate } from './firewall/create.ts'
@@ -30,6 +32,7 @@ export const definitions: Definition[] = [
   vmDetachDisks,
   vmDelete,
   diskCreate,
+  diskRestore,
   diskResize,
   diskDelete,
   firewallRuleCreate,
@@ -42,6 +45,10 @@ export const definitions: Definition[] = [
   groupStop,
   groupReplace,
   groupDelete,
+  customImageCreate,
+  customImageDelete,
+  snapshotCreate,
+  snapshotDelete,
 ]
 
 /** Step names by kind, to show the steps of an operation before they begin. */

@@ -1,4 +1,4 @@
-import { EngineError, type HostReport } from '../engines/engine.ts'
+import { type Engine, EngineError, type HostReport } from '../engines/engine.ts'
 import { withinLimit } from '../runner/limit.ts'
 import type { Services } from '../services.ts'
 import { findOrphans } from '../store/fleet/orphans.ts'
@@ -6,6 +6,14 @@ import { findOrphans } from '../store/fleet/orphans.ts'
 /** An object without a row may belong to a creation that has not been read yet: it is kept for an hour. */
 const unknownMs = 3_600_000
 const removalMs = 60_000
+
+type Kind = 'vm' | 'disk' | 'capture'
+
+const removals = {
+  vm: (engine: Engine) => engine.removeVm.bind(engine),
+  disk: (engine: Engine) => engine.removeDisk.bind(engine),
+  capture: (engine: Engine) => engine.removeCapture.bind(engine),
+}
 
 /** Removes engine objects without a row: at once if their row was deleted, after an hour if they never had one. */
 export class Orphans {
@@ -24,10 +32,11 @@ export class Orphans {
   ): Promise<void> {
     const { database, engines, log } = this.#services
     const engine = engines.get(location)!
-    const objects = new Map<string, { generation: number; host: string; isVm: boolean }>(
-      reports.flatMap(({ name: host, vms, disks }) => [
-        ...disks.map(({ id, generation }) => [id, { generation, host, isVm: false }] as const),
-        ...vms.map(({ id, generation }) => [id, { generation, host, isVm: true }] as const),
+    const objects = new Map<string, { generation: number; host: string; kind: Kind }>(
+      reports.flatMap(({ name: host, vms, disks, captures = [] }) => [
+        ...disks.map(({ id, generation }) => [id, { generation, host, kind: 'disk' }] as const),
+        ...captures.map(({ id, generation }) => [id, { generation, host, kind: 'capture' }] as const),
+        ...vms.map(({ id, generation }) => [id, { generation, host, kind: 'vm' }] as const),
       ]),
     )
     const orphans = objects.size > 0 ? await findOrphans(database, [...objects.keys()]) : []
@@ -35,16 +44,14 @@ export class Orphans {
     for (const id of objects.keys()) if (!orphanIds.has(id)) this.#seenSince.delete(id)
     for (const { id, newest_generation } of orphans) {
       signal.throwIfAborted()
-      const { host, isVm, ...object } = objects.get(id)!
+      const { host, kind, ...object } = objects.get(id)!
       if (newest_generation === null && this.#isKept({ id, location, host }, inspectedAt.getTime())) continue
       const generation = Math.max(newest_generation ?? 0, object.generation)
       const ref = { id, host }
-      log.warn({ id, location }, 'removing an orphan: no VM or disk has this id')
+      log.warn({ id, location }, 'removing an orphan: nothing in the store has this id')
       try {
         await withinLimit(signal, removalMs, (limited) =>
-          isVm
-            ? engine.removeVm(ref, { generation, signal: limited })
-            : engine.removeDisk(ref, { generation, signal: limited }),
+          removals[kind](engine)(ref, { generation, signal: limited }),
         )
         this.#seenSince.delete(id)
       } catch (error) {
@@ -63,7 +70,7 @@ export class Orphans {
     this.#seenSince.set(unknown.id, now)
     log.warn(
       unknown,
-      `unknown object: no VM or disk has this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
+      `unknown object: nothing in the store has this id; it ${restored ? 'is kept' : 'will be removed in an hour'}`,
     )
     return true
   }

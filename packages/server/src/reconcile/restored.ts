@@ -17,7 +17,10 @@ export async function catchUp(
     .flatMap((report) => report.vms)
     .filter(({ generation, firewallGeneration }) => areNumbers(generation, firewallGeneration))
   const disks = reports.flatMap((report) => report.disks).filter(({ generation }) => areNumbers(generation))
-  for (const id of await takeGenerations(database, { vms, disks }))
+  const captures = reports
+    .flatMap((report) => report.captures ?? [])
+    .filter(({ generation }) => areNumbers(generation))
+  for (const id of await takeGenerations(database, { vms, disks, captures }))
     log.warn(
       { id, location },
       'adopted the generation of the engine, which is newer than that of the restored database',

@@ -47,9 +47,11 @@ const simulatedImages: EngineImage[] = [
 const simulatedOnly: ImagesOf = ({ engine }) => (engine === 'simulated' ? simulatedImages : [])
 
 const subnetPrefix = 20
-const diskPrices: PriceRow[] = [
+const storagePrices: PriceRow[] = [
   { product_name: 'persistent-ssd', unit: 'gb_hour', usd: '0.00013' },
   { product_name: 'shared-volume', unit: 'gb_hour', usd: '0.00013' },
+  { product_name: 'custom-image', unit: 'gb_hour', usd: '0.00007' },
+  { product_name: 'snapshot', unit: 'gb_hour', usd: '0.00007' },
 ]
 
 /**
@@ -162,7 +164,7 @@ export function offerImages(database: Database, location: string, images: Engine
 
 /** Prices in the file replace stored ones. The demo's prices and the default disk prices are only set if none is stored. */
 async function applyPrices(tx: Tx, prices: PriceConfig[]): Promise<void> {
-  await setPrices(tx, diskPrices, { onlyUnset: true })
+  await setPrices(tx, storagePrices, { onlyUnset: true })
   const areExamples = isDeepStrictEqual(prices, DEMO_PRICES)
   await setPrices(tx, prices.flatMap(typePrices), { onlyUnset: areExamples })
 }

@@ -5,10 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { VmSpec } from '../../src/engines/engine.ts'
 import { growImage } from '../../src/engines/qemu/disks/disk-files.ts'
 import { describeFile } from '../../src/engines/qemu/images/image-header.ts'
-import { type ImageSource, osBaseOf } from '../../src/engines/qemu/images/images.ts'
+import { osBaseOf } from '../../src/engines/qemu/images/images.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
+import { StatePaths } from '../../src/engines/qemu/paths.ts'
+import { VmRecords } from '../../src/engines/qemu/vm-records.ts'
 
 const secret = 'root:$6$secret'
 const signal = AbortSignal.timeout(600_000)
@@ -33,6 +36,13 @@ afterAll(async () => {
   await service?.close()
   await rm(dataDir, { recursive: true, force: true })
 })
+
+/** Checks the image of a VM as its start does. */
+function osBase(source: object, name: string) {
+  const records = new VmRecords(new StatePaths(dataDir, 'local-a'))
+  const spec = { id: 'vm-1', image: { name, source }, osDiskGib: 1 } as VmSpec
+  return osBaseOf({ options: { dataDir } as never, records }, spec)
+}
 
 const create = (body: object) =>
   service.call('adminImageCreate', { token: service.credentials.operator_key, body })
@@ -95,7 +105,7 @@ test('an image row that names a file outside the images folder opens no file of 
     {},
   ]
   for (const source of hostile)
-    await expect(osBaseOf(dataDir, source as ImageSource, 'evil', 1)).rejects.toMatchObject({
+    await expect(osBase(source, 'evil')).rejects.toMatchObject({
       kind: 'rejected',
       message: expect.not.stringContaining(dataDir),
     })
@@ -113,7 +123,7 @@ test('a crafted image that refers to a file of the host is rejected at import an
     await expect(imported).rejects.toThrow('refers to another file')
     await cp(file, join(images, `${sum}.img`))
     const source = { kind: 'disk', file: `${sum}.img`, sha256: sum, format: 'qcow2' }
-    await expect(osBaseOf(dataDir, source as ImageSource, kind, 1)).rejects.toThrow('refers to another file')
+    await expect(osBase(source, kind)).rejects.toThrow('refers to another file')
   }
 })
 

@@ -80,6 +80,14 @@ test('the networks, subnets and rules that come with a project count towards the
   }
 })
 
+async function addDisk(project_id: string, name: string): Promise<string> {
+  const body = { name, size: '1GiB', location: 'us-east1-a' }
+  const { operation } = await service.ok('diskCreate', { token: owner, params: { project_id }, body })
+  const params = { project_id, operation_id: operation.operation_id }
+  await service.ok('operationGet', { token: owner, params, query: { wait: 30 } })
+  return operation.metadata.id
+}
+
 const groupMember = () => {
   const { name: _, ...vm } = vmBody({ public_ip: 'none' })
   return vm
@@ -92,6 +100,9 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
   ]
   await addKey(service, owner, other, 'read')
   const network = (await service.ok('networkList', { token: owner, params: { project_id } })).items[0]!
+  const diskIds = await Promise.all(
+    Array.from({ length: 9 }, (_, index) => addDisk(project_id, `copied-${index}`)),
+  )
   let count = 0
   const makers: Record<string, () => Promise<ApiResponse>> = {
     networks: () =>
@@ -134,6 +145,24 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
         token: owner,
         params: { project_id },
         body: { name: `template-${++count}` },
+      }),
+    custom_images: () =>
+      service.call('customImageCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `image-${++count}`, disk_id: diskIds.shift()! },
+      }),
+    snapshots: () =>
+      service.call('snapshotCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `snapshot-${++count}`, disk_id: diskIds.shift()! },
+      }),
+    captured_gib: () =>
+      service.call('snapshotCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `snapshot-${++count}`, disk_id: diskIds.shift()! },
       }),
     members: () =>
       service.call('memberCreate', {

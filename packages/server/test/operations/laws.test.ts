@@ -59,6 +59,8 @@ async function run(begun: { operation: { operation_id: string; metadata: { id: s
 const newVm = async () => run(await service.ok('vmCreate', { body: vmBody() }))
 const newDisk = async () =>
   run(await service.ok('diskCreate', { body: { name: name('disk'), size: '10GiB', location: 'us-east1-a' } }))
+const newSnapshot = async () =>
+  run(await service.ok('snapshotCreate', { body: { name: name('snapshot'), disk_id: await newDisk() } }))
 const ruleBody = () => ({
   name: name('rule'),
   vpc_network_id: networkId,
@@ -169,6 +171,30 @@ const scenarios: Record<
     return () =>
       service.ok('instanceGroupDelete', { params: { instance_group_id }, query: { delete_disks: true } })
   },
+  'disk-restore': async () => {
+    const snapshot_id = await newSnapshot()
+    return () => service.ok('diskCreate', { body: { name: name('disk'), snapshot_id } })
+  },
+  'snapshot-create': async () => {
+    const disk_id = await newDisk()
+    return () => service.ok('snapshotCreate', { body: { name: name('snapshot'), disk_id } })
+  },
+  'snapshot-delete': async () => {
+    const snapshot_id = await newSnapshot()
+    return () => service.ok('snapshotDelete', { params: { snapshot_id } })
+  },
+  'custom-image-create': async () => {
+    const vm_id = await newVm()
+    const body = { name: name('image'), vm_id, allow_crash_consistent: true }
+    return () => service.ok('customImageCreate', { body })
+  },
+  'custom-image-delete': async () => {
+    const snapshot_id = await newSnapshot()
+    const custom_image_id = await run(
+      await service.ok('customImageCreate', { body: { name: name('image'), snapshot_id } }),
+    )
+    return () => service.ok('customImageDelete', { params: { custom_image_id } })
+  },
   'firewall-rule-create': async () => {
     await newVm()
     return () => service.ok('firewallRuleCreate', { body: ruleBody() })
@@ -187,7 +213,8 @@ const scenarios: Record<
 /** Everything that a client can observe. For creations, it must be the same before and after a failure. */
 const countThings = async () => {
   const [row] = await service.sql(
-    `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks,
+    `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks, (SELECT count(*) FROM captures) AS captures,
+            (SELECT count(*) FROM simulated_captures WHERE NOT is_removed) AS engine_captures,
             (SELECT count(*) FROM firewall_rules) AS rules, (SELECT count(*) FROM instance_groups) AS groups, (SELECT count(*) FROM disk_attachments) AS attachments,
             (SELECT count(*) FROM simulated_vms WHERE NOT is_removed) AS engine_vms,
             (SELECT count(*) FROM simulated_disks WHERE NOT is_removed) AS engine_disks,
@@ -296,6 +323,16 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         const { items: vms } = await service.ok('vmList')
         for (const { id } of vms) await service.ok('vmDelete', { params: { vm_id: id } })
         await eventually(async () => (await service.ok('vmList')).items.length === 0)
+        const { items: snapshots } = await service.ok('snapshotList')
+        for (const { id } of snapshots) await service.ok('snapshotDelete', { params: { snapshot_id: id } })
+        const { items: images } = await service.ok('customImageList')
+        for (const { id } of images)
+          await service.ok('customImageDelete', { params: { custom_image_id: id } })
+        await eventually(
+          async () =>
+            (await service.ok('snapshotList')).items.length === 0 &&
+            (await service.ok('customImageList')).items.length === 0,
+        )
         const { items: disks } = await service.ok('diskList')
         for (const { id } of disks) await service.ok('diskDelete', { params: { disk_id: id } })
         await eventually(async () => (await service.ok('diskList')).items.length === 0)
@@ -384,7 +421,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       },
     )
 
-    // Rules have no labels, groups keep their names, a resource that is being deleted cannot be updated, and a failed creation
+    // Rules have no labels, groups keep their names, images and snapshots have no operation for changes, a resource that is being deleted cannot be updated, and a failed creation
     // leaves nothing.
     const hasWords = !definition.isTeardown && ['vm', 'disk'].includes(resourceType)
     const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']

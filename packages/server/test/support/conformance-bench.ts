@@ -94,14 +94,18 @@ export class ConformanceBench {
   at = (generation: number): Call => ({ generation, signal: this.signal })
 
   /**
-   * Returns the report of the VM's host, with every disk of the inventory, because shared storage belongs to no host.
+   * Returns the report of the VM's host, with every disk and copy of the inventory, because shared storage belongs to no host.
    */
   async report(isDetailed?: (host: string) => boolean): Promise<HostReport> {
     const hosts: HostReport[] = []
     for await (const host of this.engine.inventory(this.signal, isDetailed)) hosts.push(host)
     const own = hosts.find(({ name }) => name === this.subject.host)
     if (!own) throw new Error(`no host ${this.subject.host} in the inventory`)
-    return { ...own, disks: hosts.flatMap(({ disks }) => disks) }
+    return {
+      ...own,
+      disks: hosts.flatMap(({ disks }) => disks),
+      captures: hosts.flatMap(({ captures = [] }) => captures),
+    }
   }
 
   inspect(): Promise<VmStatus | null> {

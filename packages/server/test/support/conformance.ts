@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HostReport } from '../../src/engines/engine.ts'
+import { diskCaptureChecks, vmCaptureChecks } from './captures/checks.ts'
 import { allow, ConformanceBench, type EngineUnderTest, expectKind } from './conformance-bench.ts'
 
 type Check = (bench: ConformanceBench) => Promise<void>
@@ -151,6 +152,8 @@ export const conformanceChecks: Record<string, Check> = {
     expect(await inspect()).toBeNull()
   },
 
+  ...diskCaptureChecks,
+
   'attaches, grows and detaches a disk of a running VM': async (bench) => {
     const { engine, spec } = bench
     const disk = bench.newDisk()
@@ -220,6 +223,8 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.removeDisk(disk, bench.at(2))
   },
 
+  ...vmCaptureChecks,
+
   'starts a VM with a disk that was attached while it was off, and powers it off immediately': async (
     bench,
   ) => {
@@ -270,8 +275,10 @@ export const conformanceChecks: Record<string, Check> = {
     await expectKind('missing', engine.growDisk(bench.newDisk(), call))
     await engine.removeVm({ id: randomUUID(), host: subject.host }, call)
     await engine.removeDisk({ id: randomUUID(), host: '' }, call)
+    await engine.removeCapture(ghost, call)
     expect(await engine.inspectVm(ghost, signal)).toBeNull()
     expect(await engine.inspectDisk(ghost, signal)).toBeNull()
+    expect(await engine.inspectCapture(ghost, signal)).toBeNull()
   },
 }
 

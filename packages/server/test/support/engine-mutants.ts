@@ -17,10 +17,15 @@ type Mutation = (subject: Subject) => Partial<Engine>
 
 // biome-ignore lint/suspicious/noExplicitAny: a fault wraps methods of every shape
 type Change = (...args: any[]) => Promise<unknown>
-type Changing = (typeof vmMethods)[number] | (typeof diskMethods)[number] | 'powerVm'
+type Changing =
+  | (typeof vmMethods)[number]
+  | (typeof diskMethods)[number]
+  | (typeof captureMethods)[number]
+  | 'powerVm'
 
 const vmMethods = ['ensureVm', 'removeVm', 'attachDisk', 'detachDisk', 'applyFirewall'] as const
 const diskMethods = ['ensureDisk', 'growDisk', 'removeDisk'] as const
+const captureMethods = ['capture', 'removeCapture'] as const
 const actions = ['shutdown', 'off', 'reset'] as const
 
 interface Known {
@@ -38,6 +43,12 @@ async function known({ database, location }: Subject, method: Changing, id: stri
       simulated.putDisk(database, { id, location, generation, sizeGib: disk?.size_gib ?? 0 })
     return about(disk, disk?.generation, note)
   }
+  if (captureMethods.some((name) => name === method)) {
+    const copy = await simulated.findCapture(database, id)
+    const note = (generation: number) =>
+      simulated.putCapture(database, { id, location, generation, storedBytes: 0, consistency: 'off' })
+    return about(copy, copy?.generation, note)
+  }
   const vm = await simulated.findVm(database, id)
   return method === 'applyFirewall'
     ? about(vm, vm?.firewall_generation, (to) => simulated.setFirewall(database, id, to, vm!.firewall))
@@ -54,8 +65,8 @@ const about = (row: { is_removed: boolean } | undefined, highest = 0, note: Know
 /** Returns whether the engine would accept the call. A mutant that accepts everything would be too easy to detect. */
 function isAccepted(method: Changing, { highest, isThere, isRemoved }: Known, call: Call): boolean {
   if (call.generation < highest) return false
-  if (method === 'ensureVm' || method === 'ensureDisk') return !isRemoved
-  return isThere || method === 'removeVm' || method === 'removeDisk'
+  if (method === 'ensureVm' || method === 'ensureDisk' || method === 'capture') return !isRemoved
+  return isThere || ['removeVm', 'removeDisk', 'removeCapture'].includes(method)
 }
 
 type Fault = (
@@ -89,7 +100,7 @@ function faulty(method: Changing, fault: Fault, action?: string): Mutation {
 }
 
 const everyChange = (what: string, fault: Fault): [string, Mutation][] => [
-  ...[...vmMethods, ...diskMethods].map((method): [string, Mutation] => [
+  ...[...vmMethods, ...diskMethods, ...captureMethods].map((method): [string, Mutation] => [
     `${method} ${what}`,
     faulty(method, fault),
   ]),
@@ -237,6 +248,15 @@ const untrue: Record<string, Mutation> = {
   'inspectVm knows no VM': () => ({ inspectVm: async () => null }),
   'inspectVm reports too early that a VM runs': sayingEarly('on', 'booting', 'running'),
   'inspectVm reports too early that a VM is off': sayingEarly('shutdown', 'stopping', 'off'),
+  'inventory has no copies': reporting(() => ({ captures: [] })),
+  'inspectCapture knows no copy': () => ({ inspectCapture: async () => null }),
+  'removeCapture also removes VMs that were created from the copy': ({ engine, database }) => ({
+    async removeCapture(capture, call) {
+      await engine.removeCapture(capture, call)
+      const text = `DELETE FROM simulated_vms WHERE spec -> 'image' -> 'source' ->> 'capture' = $1`
+      await database.query({ text, values: [capture.id] })
+    },
+  }),
   'inspectDisk knows no disk': () => ({ inspectDisk: async () => null }),
   'serialLog is empty': ({ engine }) => ({
     async serialLog(vm, offset, signal) {
@@ -259,12 +279,15 @@ const untrue: Record<string, Mutation> = {
 export const mutations: Record<string, Mutation> = {
   ...Object.fromEntries(everyChange('does nothing', doesNothing)),
   ...Object.fromEntries(everyChange('ignores generations', ignoresGenerations)),
-  ...Object.fromEntries(everyChange('answers early', answersEarly)),
+  ...Object.fromEntries(
+    // A copy is only begun by its call.
+    everyChange('answers early', answersEarly).filter(([name]) => !name.startsWith('capture ')),
+  ),
   ...repeated,
   ...untrue,
 }
 
-const reads = ['inspectVm', 'inspectDisk', 'serialLog']
+const reads = ['inspectVm', 'inspectDisk', 'inspectCapture', 'serialLog']
 /** The number of reads after which a change that was reported early is complete. */
 const readsUntilDone = 4
 

@@ -17,6 +17,8 @@ export const grownTables: Record<string, number> = {
   ssh_keys: 200_000,
   instance_templates: 200_000,
   instance_groups: 100_000,
+  captures: 500_000,
+  simulated_captures: 500_000,
   password_failures: 100_000,
   known_addresses: 100_000,
   idempotency_keys: 1_000_000,
@@ -93,6 +95,10 @@ const rows = `
   INSERT INTO instance_groups (id, project_id, name, location, desired_count, placement_policy, on_member_loss, state)
     SELECT uuidv7(), id_of('project', n % 100 + 1), 'group ' || n, 'place-' || n % 10 + 1, 0, 'unspecified', 'none', 'HEALTHY'
     FROM generate_series(1, 1000) n;
+  INSERT INTO captures (id, project_id, kind, name, source_kind, source_id, size, size_gib, block_size, location, state,
+                        stored_bytes, consistency, engine_source)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), CASE WHEN n % 2 = 0 THEN 'image' ELSE 'snapshot' END, 'copy ' || n, 'disk',
+           id_of('disk', n), '1GiB', 1, 512, 'place-' || n % 10 + 1, 'available', 1, 'off', '{}' FROM generate_series(1, 1000) n;
   INSERT INTO password_failures (email, address, failed_at)
     SELECT n || '@example.com', '198.51.100.1', now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
   INSERT INTO known_addresses (user_id, address, signed_in_at)

@@ -3,6 +3,7 @@ import { devCapacity } from './capacity.ts'
 import { devClock } from './clock.ts'
 import { devHost, devVm } from './failures.ts'
 import { devFault } from './fault.ts'
+import { devGuestAgent } from './guest-agent.ts'
 import { devPayments } from './payments.ts'
 import { devRequests } from './requests.ts'
 import { devReset } from './reset.ts'
@@ -18,6 +19,7 @@ export const dev: GroupSpec = {
     devCapacity,
     devHost,
     devVm,
+    devGuestAgent,
     devPayments,
     devTransitions,
     devRequests,

@@ -19,6 +19,8 @@ const nounOfParam: Record<string, ResourceNoun> = {
   instance_template_id: 'template',
   instance_group_id: 'group',
   disk_id: 'disk',
+  snapshot_id: 'snapshot',
+  custom_image_id: 'custom-image',
   network_id: 'network',
   subnet_id: 'subnet',
   rule_id: 'firewall',
@@ -35,7 +37,7 @@ export const waitTool = {
   name: 'operation_wait',
   title: 'Wait for an operation',
   description:
-    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks, firewall rules and instance groups return an operation; call this tool before you use the resource.',
+    'Waits until an operation ends, and returns it. Tools that create, change or delete VMs, disks, firewall rules, instance groups, custom images and snapshots return an operation; call this tool before you use the resource.',
   inputSchema: {
     type: 'object',
     properties: {

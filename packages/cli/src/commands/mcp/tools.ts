@@ -50,7 +50,8 @@ export interface ToolOptions {
 }
 
 /** The operations of VMs, disks and rules are all in `operation_list` and `operation_get` as well. */
-const isRepeated = (id: RouteId) => /^(vm|disk|firewallRule|instanceGroup)Operation(List|Get)$/.test(id)
+const isRepeated = (id: RouteId) =>
+  /^(vm|disk|firewallRule|instanceGroup|customImage|snapshot)Operation(List|Get)$/.test(id)
 
 /** Creates one tool per route. Agents get no sessions, and secrets only if they may write. */
 export function routeTools(options: ToolOptions): RouteTool[] {

@@ -19,7 +19,7 @@ export type VmDraft = Omit<VmCreate, Asked> & { [K in Asked]: string | undefined
 /** Adds the values that the command line does not specify: by asking on a terminal, otherwise with defaults. */
 export async function completeDraft(
   cli: Cli,
-  { ssh_public_key, ...draft }: VmDraft,
+  { ssh_public_key, image: wanted, ...draft }: VmDraft,
 ): Promise<{ request: VmCreate; wasAsked: boolean }> {
   const isComplete = Boolean(draft.type && draft.location)
   if (!isComplete && !cli.isInteractive) {
@@ -34,10 +34,10 @@ export async function completeDraft(
   const location = draft.location ?? (await askLocation(cli, offers, type))
   const randomName = `${type.replace(/[^a-z0-9]+/g, '-')}-${Math.random().toString(36).slice(2, 6)}`
   const name = draft.name ?? (isComplete ? randomName : await askName(cli, randomName))
-  const image = draft.image ?? (await findImage(cli, location))
+  const image = wanted ?? (draft.custom_image ? undefined : await findImage(cli, location))
   const key = ssh_public_key ?? (draft.ssh_key_ids ? undefined : await findPublicKey(cli))
   return {
-    request: { ...draft, name, type, location, image, ...(key && { ssh_public_key: key }) },
+    request: { ...draft, name, type, location, ...(image && { image }), ...(key && { ssh_public_key: key }) },
     wasAsked: !isComplete,
   }
 }

@@ -59,6 +59,7 @@ export const vmCreate = command<VmCreateInput>({
     'slipway vm create train-7 --type a100.1x --location us-east1-a,eu-north1-a',
     'slipway vm create train-7 --type a100.1x --location any',
     'slipway vm create train-7 --template trainer',
+    'slipway vm create train-8 --type a100.1x --location us-east1-a --custom-image trainer:v1',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --dry-run',
     'slipway vm create train-7 --type a40.1x --location eu-north1-a --no-wait',
   ],

@@ -14,6 +14,7 @@ import { keysOf } from './public-key.ts'
 export interface VmInput {
   type?: string
   image?: string
+  customImage?: string
   sshKey?: string[]
   startupScript?: string
   shutdownScript?: string
@@ -38,6 +39,11 @@ export const vmOptions: OptionSpec[] = [
     flags: '--image <image>',
     description: 'image (default: the newest Ubuntu image, or the only image)',
     complete: 'image',
+  },
+  {
+    flags: '--custom-image <image>',
+    description: 'custom image, by id or name, instead of --image',
+    complete: 'custom-image',
   },
   {
     flags: '--ssh-key <key>',
@@ -86,12 +92,13 @@ export const vmOptions: OptionSpec[] = [
 
 /** Returns the members of a request that the options specify, with files read and names replaced by ids. */
 export async function membersOf(cli: Cli, input: VmInput): Promise<Omit<VmCreate, 'name'>> {
-  const { type, image, publicIp, onExpiry } = input
+  const { type, image, customImage, publicIp, onExpiry } = input
   const attached = await Promise.all((input.disk ?? []).map((text) => diskOf(cli, text)))
   const { ssh_public_key, ...registered } = await keysOf(cli, input.sshKey ?? [])
   return {
     ...(type && { type }),
     ...(image && { image }),
+    ...(customImage && { custom_image: customImage }),
     ...(ssh_public_key && { ssh_public_key }),
     ...registered,
     ...(input.startupScript && { startup_script: await readTextFile(cli.io, input.startupScript) }),

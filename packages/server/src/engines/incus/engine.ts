@@ -247,6 +247,16 @@ export class IncusEngine implements Engine {
     })
   }
 
+  async capture(): Promise<void> {
+    throw new EngineError('rejected', 'this engine cannot copy disks')
+  }
+
+  async removeCapture(): Promise<void> {}
+
+  async inspectCapture(): Promise<null> {
+    return null
+  }
+
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     const { generation, signal } = call
     const instance = await requireInstance(this.#ctx, vm.id, signal)

@@ -1,4 +1,5 @@
 import type { Architecture } from './architecture.ts'
+import type { CaptureFiles } from './captures/capture-files.ts'
 import type { DiskFiles } from './disks/disk-files.ts'
 import type { Fences } from './fences.ts'
 import type { ForwarderClient } from './forwarder/client.ts'
@@ -52,6 +53,7 @@ export interface QemuContext {
   fences: Fences
   records: VmRecords
   disks: DiskFiles
+  captures: CaptureFiles
   gpus: HostGpus
   forwarder: ForwarderClient
 }

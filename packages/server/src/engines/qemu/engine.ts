@@ -1,8 +1,11 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { link, mkdir, rm } from 'node:fs/promises'
 import type { CompiledRule } from '../../domain/firewall.ts'
 import {
   type AttachedDisk,
   type Call,
+  type CaptureRef,
+  type CaptureSpec,
+  type CaptureStatus,
   type DiskRef,
   type DiskSpec,
   type DiskStatus,
@@ -18,6 +21,8 @@ import {
   type VmStatus,
   type WantedState,
 } from '../engine.ts'
+import { continueCapture, continueRestore, removeCopy, requireCapture } from './captures/captures.ts'
+import { forgetAttempt } from './captures/copy.ts'
 import type { QemuContext } from './context.ts'
 import { plug, resizeInGuest, unplug } from './disks/attachments.ts'
 import { createOverlay, growImage } from './disks/disk-files.ts'
@@ -37,6 +42,7 @@ export class QemuEngine implements Engine {
   readonly #monitor: Monitor
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #observe = (vmId: string) => observe(this.#ctx, vmId)
+  readonly #readCapture = (captureId: string) => this.#ctx.captures.read(captureId)
   readonly #readDisk = (diskId: string) => this.#ctx.disks.read(diskId)
 
   constructor(ctx: QemuContext) {
@@ -104,7 +110,9 @@ export class QemuEngine implements Engine {
 
   async ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
     await this.#exclusively(this.#here(disk), call, 'make', this.#readDisk, async (known) => {
-      if (!known) await this.#ctx.disks.create(disk, call.signal)
+      const { source } = disk
+      if (source) await continueRestore(this.#ctx, { ...disk, source }, known, call.signal)
+      else if (!known) await this.#ctx.disks.create(disk, call.signal)
     })
   }
 
@@ -121,6 +129,7 @@ export class QemuEngine implements Engine {
     await this.#exclusively(this.#here(disk), call, 'remove', this.#readDisk, async () => {
       const user = (await this.#usersOf(disk.id))[0]
       if (user) throw new EngineError('rejected', `disk ${disk.id} is attached to VM ${user.id}`)
+      await forgetAttempt(this.#ctx.disks.folder(disk.id))
       await this.#ctx.disks.remove(disk.id)
       await this.#ctx.fences.markRemoved(disk.id, call.generation)
     })
@@ -130,7 +139,8 @@ export class QemuEngine implements Engine {
     signal.throwIfAborted()
     const disk = await this.#ctx.disks.read(id)
     if (!disk) return null
-    return { id, generation: await this.#ctx.fences.generation(id), sizeGib: disk.sizeGib }
+    const { sizeGib, isCopying } = disk
+    return { id, generation: await this.#ctx.fences.generation(id), sizeGib, ...(isCopying && { isCopying }) }
   }
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
@@ -152,6 +162,26 @@ export class QemuEngine implements Engine {
       const disks = record.spec.disks.filter((candidate) => candidate.id !== disk.id)
       await this.#ctx.records.write(vm.id, { ...record, spec: { ...record.spec, disks } })
     })
+  }
+
+  async capture(capture: CaptureSpec, call: Call): Promise<void> {
+    await this.#exclusively(this.#here(capture), call, 'make', this.#readCapture, (known) =>
+      continueCapture(this.#ctx, capture, known, call.signal),
+    )
+  }
+
+  async removeCapture(capture: CaptureRef, call: Call): Promise<void> {
+    await this.#exclusively(this.#here(capture), call, 'remove', this.#readCapture, async (known) => {
+      await removeCopy(this.#ctx, capture.id, known)
+      await this.#ctx.fences.markRemoved(capture.id, call.generation)
+    })
+  }
+
+  async inspectCapture({ id }: CaptureRef, signal: AbortSignal): Promise<CaptureStatus | null> {
+    signal.throwIfAborted()
+    const record = await this.#ctx.captures.read(id)
+    if (!record) return null
+    return { id, generation: await this.#ctx.fences.generation(id), result: record.result }
   }
 
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
@@ -183,20 +213,24 @@ export class QemuEngine implements Engine {
   /** Writes the definition for the next start, and creates the OS disk of a new VM. */
   async #define(spec: VmSpec, found: Observed | null, call: Call): Promise<void> {
     for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
-    const { dataDir, egress } = this.#ctx.options
-    const source = spec.image.source as ImageSource
-    const folder = this.#ctx.records.folder(spec.id)
-    const base = await this.#ctx.locks.with('images', call.signal, () =>
-      osBaseOf(dataDir, source, spec.image.name, spec.osDiskGib),
-    )
-    if (!found) {
-      await rm(folder, { recursive: true, force: true })
-      await mkdir(folder, { mode: 0o700 })
-      await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
-    }
+    const { egress } = this.#ctx.options
+    if (!found) await this.#prepareFolder(spec)
+    const base = await this.#ctx.locks.with('images', call.signal, () => osBaseOf(this.#ctx, spec))
+    if (!found) await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
     await writeAtomically(this.#ctx.records.seed(spec.id), seedImage(spec, egress))
     const { rules, firewallGeneration } = found?.record ?? { rules: [], firewallGeneration: 0 }
     await this.#ctx.records.write(spec.id, { spec, rules, firewallGeneration })
+  }
+
+  /** Makes the folder of a new VM. The file of a custom image is linked there, because the image may be removed. */
+  async #prepareFolder(spec: VmSpec): Promise<void> {
+    const { captures, records } = this.#ctx
+    const source = spec.image.source as ImageSource
+    const folder = records.folder(spec.id)
+    await rm(folder, { recursive: true, force: true })
+    if (source.kind === 'capture') await requireCapture(this.#ctx, source.id)
+    await mkdir(folder, { mode: 0o700 })
+    if (source.kind === 'capture') await link(captures.imageFile(source.id), records.osBase(spec.id))
   }
 
   /** Applies the rules, and returns the VM with them. */

@@ -29,6 +29,9 @@ export async function hostReport(ctx: QemuContext): Promise<HostReport> {
     if (!disk) continue
     disks.push({ id, generation: await ctx.fences.generation(id), sizeGib: disk.sizeGib })
   }
+  const captures = []
+  for (const id of await ctx.captures.ids())
+    captures.push({ id, generation: await ctx.fences.generation(id) })
 
   const { usable, unusable } = await ctx.gpus.list()
   const { options } = ctx
@@ -60,6 +63,7 @@ export async function hostReport(ctx: QemuContext): Promise<HostReport> {
     }),
     vms,
     disks,
+    captures,
   }
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Engine } from '../engine.ts'
 import { hostArchitecture } from './architecture.ts'
+import { CaptureFiles } from './captures/capture-files.ts'
 import type { QemuContext, QemuEngineOptions } from './context.ts'
 import { DiskFiles } from './disks/disk-files.ts'
 import { QemuEngine } from './engine.ts'
@@ -39,7 +40,7 @@ export async function createQemuEngine(
   }
   const qemuVersion = await requireQemu(arch, options.qemuProgram)
   const paths = new StatePaths(options.dataDir, options.location)
-  for (const folder of [paths.root, paths.vms, paths.disks, paths.fences])
+  for (const folder of [paths.root, paths.vms, paths.disks, paths.captures, paths.fences])
     await mkdir(folder, { recursive: true, mode: 0o700 })
 
   const locks = new Locks(paths.root)
@@ -78,6 +79,7 @@ export async function createQemuEngine(
     fences,
     records: new VmRecords(paths),
     disks: new DiskFiles(paths),
+    captures: new CaptureFiles(paths),
     gpus: new HostGpus(options.gpus, options.sysfsRoot),
     forwarder: new ForwarderClient(paths, options.forwarderProgram, locks),
   }

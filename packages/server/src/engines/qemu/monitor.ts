@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmSpec } from '../engine.ts'
+import { thawIfOverdue } from './captures/live.ts'
 import type { QemuContext } from './context.ts'
-import { writeAtomically } from './files.ts'
+import { isThere, writeAtomically } from './files.ts'
 import type { Greeting } from './forwarder/greeting.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
-import type { ImageSource } from './images/images.ts'
+import { bootOf, type ImageSource } from './images/images.ts'
 import { seedImage } from './images/seed.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
@@ -106,7 +107,7 @@ export class Monitor {
     run: Run,
     spec: VmSpec | undefined,
   ): Promise<'awaited' | 'made' | 'unknown'> {
-    if ((spec?.image.source as ImageSource | undefined)?.kind !== 'mini') return 'unknown'
+    if (!spec || !bootOf(spec.image.source as ImageSource)) return 'unknown'
     const { content } = await readSerial(this.#ctx.records.folder(id), run.bootSerialOffset)
     return content.includes(miniGuestUp) ? 'made' : 'awaited'
   }
@@ -135,6 +136,7 @@ export class Monitor {
     if (seen.process && !(await isForwarded())) await this.#restoreForwards(id)
     if (seen.power === 'running' && seen.record.spec.sshHostKey?.privateKey) await this.#forgetHostKey(id)
     if (seen.power === 'stopping') await this.#enforceShutdown(id, seen)
+    if (seen.process) await this.#thaw(id)
     if (!seen.process && seen.power !== 'booting') await this.#cleanUp(id)
     await limitSerial(this.#ctx.records.folder(id))
   }
@@ -172,6 +174,12 @@ export class Monitor {
       if (isOverdue) await powerOff(this.#ctx, id, now)
       else await pressPowerButton(this.#ctx, id)
     })
+  }
+
+  /** A copy may have been interrupted, by the end of its server, while the guest was frozen. */
+  async #thaw(id: string): Promise<void> {
+    if (await isThere(this.#ctx.records.frozen(id)))
+      await this.#locked(id, () => thawIfOverdue(this.#ctx, id))
   }
 
   /** Closes the public ports of a VM that has ended, and deletes the run record unless it crashed. */

@@ -10,6 +10,7 @@ export class StatePaths {
   readonly root: string
   readonly vms: string
   readonly disks: string
+  readonly captures: string
   readonly fences: string
   readonly host: string
   readonly forwarderLog: string
@@ -18,6 +19,7 @@ export class StatePaths {
     this.root = resolve(dataDir, 'qemu', location)
     this.vms = join(this.root, 'vms')
     this.disks = join(this.root, 'disks')
+    this.captures = join(this.root, 'captures')
     this.fences = join(this.root, 'fences')
     this.host = join(this.root, 'host.json')
     this.forwarderLog = join(this.root, 'forwarder.log')
@@ -32,10 +34,13 @@ export class StatePaths {
   disk(id: string): string {
     return join(this.disks, safeName(id))
   }
+  capture(id: string): string {
+    return join(this.captures, safeName(id))
+  }
 }
 
 /** The sockets on which QEMU listens; once it does, only the server can write to their folder. */
-export function vmSocket(vmDir: string, name: 'qmp' | 'access' | 'segment'): string {
+export function vmSocket(vmDir: string, name: 'qmp' | 'access' | 'segment' | 'agent'): string {
   return join(vmDir, 'sockets', `${name}.sock`)
 }
 

@@ -7,7 +7,7 @@ import type { QemuContext } from './context.ts'
 import { offerDisk } from './disks/attachments.ts'
 import { createImage } from './disks/disk-files.ts'
 import { isMissing } from './files.ts'
-import { type ImageSource, openImage, osBaseOf } from './images/images.ts'
+import { bootOf, type ImageSource, openImage, osBaseOf } from './images/images.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
 import { vmSocket } from './paths.ts'
@@ -148,14 +148,14 @@ function ownFiles({ hasScratch, boot }: Machine): string[] {
 
 async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<ProcessIdentity> {
   const { spec, memoryMib, cpuCores, translationCacheMib, gpus } = machine
-  const { qemuProgram, dataDir } = ctx.options
+  const { qemuProgram } = ctx.options
   const folder = ctx.records.folder(id)
   const limits = {
     memoryMib: memoryMib + translationCacheMib + memoryBesideGuestMib,
     processes: processesBesideCores + cpuCores,
     cpuCores,
   }
-  const files = await openImage(dataDir, spec.image.source as ImageSource, spec.image.name)
+  const files = await openImage(ctx, spec)
   try {
     for (const gpu of gpus) await ctx.isolation.give(folder, `/dev/vfio/${gpu.iommuGroup}`)
     const wrapped = await ctx.isolation.wrap(folder, id, qemuProgram, limits)
@@ -182,13 +182,13 @@ export async function letRun(ctx: QemuContext, id: string): Promise<void> {
 async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Promise<Machine> {
   const { options } = ctx
   const source = spec.image.source as ImageSource
-  const base = await osBaseOf(options.dataDir, source, spec.image.name, spec.osDiskGib)
+  const base = await osBaseOf(ctx, spec)
   const runId = newId()
   return {
     arch: ctx.arch,
     accelerator: ctx.verdict.accelerator,
     // A full distribution runs far more code than the mini guest.
-    translationCacheMib: ctx.translationCacheMib * (source.kind === 'mini' ? 1 : 4),
+    translationCacheMib: ctx.translationCacheMib * (bootOf(source) ? 1 : 4),
     spec,
     memoryMib: Math.max(minMemoryMib, Math.ceil(spec.memoryGb * 1024 * options.scale)),
     cpuCores: Math.max(1, Math.round(spec.cpuCores * options.scale)),
@@ -202,7 +202,7 @@ async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Prom
 }
 
 async function describeBoot(ctx: QemuContext, id: string, source: ImageSource): Promise<Machine['boot']> {
-  if (source.kind === 'mini') return { kind: 'kernel' }
+  if (bootOf(source)) return { kind: 'kernel' }
   if (!ctx.firmware) {
     if (ctx.arch.name === 'aarch64')
       throw new EngineError(

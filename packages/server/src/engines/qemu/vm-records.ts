@@ -39,7 +39,7 @@ export type Mark = 'answered' | 'stranger' | 'stop' | 'off'
 
 /** Files of a run, which are removed with it. */
 const runFile =
-  /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets)$|^disk-.*\.qcow2$|\.sock$/
+  /^(answered|stranger|stop|off)-|^(exit|qemu\.pid|scratch\.qcow2|sockets|frozen)$|^(disk|capture)-.*\.qcow2$|\.sock$/
 
 /**
  * The files in a VM's folder. `vm.json` and `run.json` are written with the VM's lock held; marks, which are written without
@@ -58,6 +58,16 @@ export class VmRecords {
 
   folder(id: string): string {
     return this.#paths.vm(id)
+  }
+
+  /** The image below the OS disk of a VM from a custom image: the copy itself may be removed. */
+  osBase(id: string): string {
+    return join(this.folder(id), 'base.qcow2')
+  }
+
+  /** Says until when the guest's file systems may be frozen. A process that finds it later thaws them. */
+  frozen(id: string): string {
+    return join(this.folder(id), 'frozen')
   }
 
   osDisk(id: string): string {

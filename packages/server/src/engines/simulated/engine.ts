@@ -14,6 +14,9 @@ import {
 import {
   type AttachedDisk,
   type Call,
+  type CaptureRef,
+  type CaptureSpec,
+  type CaptureStatus,
   type DiskRef,
   type DiskSpec,
   type DiskStatus,
@@ -39,6 +42,8 @@ const hostsPerDetailedInspection = 50
 const faultCheckMs = 500
 const shutdownMs = 200
 const maxVmsPerStatement = 32
+/** A disk is taken to be full to one part in this many. */
+const simulatedFill = 8
 
 export interface SimulatedOptions {
   database: Database
@@ -91,11 +96,14 @@ export class SimulatedEngine implements Engine {
       const close = hosts.filter(({ name }) => isDetailed(name))
       for (const some of chunksOf(close, hostsPerDetailedInspection))
         reports.push(...(await this.#closeReports(tx, some)))
-      // Disks on shared storage belong to no host: they are reported with the first host.
+      // Disks and copies on shared storage belong to no host: they are reported with the first host.
       const first = reports.find(
         ({ name, isSummary }) => after === '' && !isSummary && name === hosts[0]?.name,
       )
-      if (first) first.disks = await simulated.listDisks(tx, location)
+      if (first) {
+        first.disks = await simulated.listDisks(tx, location)
+        first.captures = await simulated.listCaptures(tx, location)
+      }
       return { hosts, reports }
     })
   }
@@ -112,6 +120,8 @@ export class SimulatedEngine implements Engine {
     const made = await this.#do('ensureVm', spec.id, async () => {
       const { location } = this.#options
       const { id, host, isNew } = spec
+      if (isNew && typeof spec.image.source.capture === 'string')
+        await this.#requireCapture(spec.image.source.capture)
       const vm = await this.#puts.submit({
         ...{ id, location, host, isNew, spec, power, generation: call.generation },
         gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
@@ -178,7 +188,10 @@ export class SimulatedEngine implements Engine {
   async cordonHost(): Promise<void> {}
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
-    return this.#do('ensureDisk', disk.id, () => this.#putDisk(disk, call))
+    return this.#do('ensureDisk', disk.id, async () => {
+      if (disk.source) await this.#requireCapture(disk.source.id)
+      await this.#putDisk(disk, call)
+    })
   }
 
   growDisk(disk: DiskSpec, call: Call): Promise<void> {
@@ -216,6 +229,43 @@ export class SimulatedEngine implements Engine {
     })
   }
 
+  capture(capture: CaptureSpec, call: Call): Promise<void> {
+    return this.#do('capture', capture.id, async () => {
+      const { location } = this.#options
+      const { id } = capture
+      const known = await simulated.findCapture(this.#db, id)
+      // The first call is the moment of the copy, whatever happens to the source afterwards.
+      const consistency = known?.consistency ?? (await this.#consistencyOf(capture))
+      const storedBytes = Math.ceil((capture.sizeGib * 1024 ** 3) / simulatedFill)
+      const copy = { id, location, generation: call.generation, storedBytes, consistency }
+      await requireCurrent(id, simulated.putCapture(this.#db, copy))
+    })
+  }
+
+  async #consistencyOf({ from, mustFreeze }: CaptureSpec): Promise<'off' | 'frozen' | 'crash'> {
+    if (from.kind === 'snapshot') await this.#requireCapture(from.snapshot.id)
+    if (from.kind === 'disk') await this.#requireDisk(from.disk.id)
+    if (from.kind === 'snapshot' || !from.vm) return 'off'
+    if (powerOf(await this.#require(from.vm.id)) === 'off') return 'off'
+    if (await simulated.hasGuestAgent(this.#db)) return 'frozen'
+    if (mustFreeze) throw new EngineError('unfrozen', 'simulated: the guest has no agent')
+    return 'crash'
+  }
+
+  removeCapture({ id }: CaptureRef, call: Call): Promise<void> {
+    const { location } = this.#options
+    const removal = { id, location, generation: call.generation }
+    return this.#do('removeCapture', id, () => requireCurrent(id, simulated.removeCapture(this.#db, removal)))
+  }
+
+  async inspectCapture({ id }: CaptureRef): Promise<CaptureStatus | null> {
+    await this.#misbehave('inspectCapture', id)
+    const copy = await simulated.findCapture(this.#db, id)
+    if (!copy || copy.is_removed) return null
+    const { generation, stored_bytes: storedBytes, consistency } = copy
+    return { id, generation, result: { storedBytes, consistency, source: { capture: id } } }
+  }
+
   applyFirewall({ id }: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     return this.#do('applyFirewall', id, async () => {
       if (await simulated.setFirewall(this.#db, id, call.generation, rules)) return
@@ -243,6 +293,11 @@ export class SimulatedEngine implements Engine {
   async wouldPass(vmId: string, packet: Packet): Promise<boolean> {
     const vm = await this.#find(vmId)
     return vm !== undefined && decidePacket(vm.firewall as CompiledRule[], packet).allowed
+  }
+
+  /** Sets whether guests have an agent that freezes their file systems. */
+  async setGuestAgent(isPresent: boolean): Promise<void> {
+    await simulated.setGuestAgent(this.#db, isPresent)
   }
 
   /** Changes how long boots take from now on. */
@@ -295,6 +350,11 @@ export class SimulatedEngine implements Engine {
   async #requireDisk(id: string): Promise<void> {
     const disk = await simulated.findDisk(this.#db, id)
     if (!disk || disk.is_removed) throw noSuchDisk(id)
+  }
+
+  async #requireCapture(id: string): Promise<void> {
+    const copy = await simulated.findCapture(this.#db, id)
+    if (!copy || copy.is_removed) throw new EngineError('missing', `no such copy: ${id}`)
   }
 
   async #find(id: string): Promise<SimulatedVm | undefined> {

@@ -1,6 +1,7 @@
 import { type Disk, diskTypes } from '@slipway/contract'
 import { requireFound } from '../../domain/failure.ts'
 import { protectionRefusal } from '../../operations/annotations.ts'
+import { requireUncaptured } from '../../operations/capture/capture.ts'
 import { annotate } from '../../operations/disk/annotate.ts'
 import { admitDiskCreate } from '../../operations/disk/create.ts'
 import { admitDiskDelete } from '../../operations/disk/delete.ts'
@@ -48,6 +49,7 @@ export const diskHandlers = {
     const disk = await lockedDisk(context)
     const refusal = protectionRefusal('disk', disk)
     if (refusal) throw refusal
+    await requireUncaptured(context.tx, [disk.id], `The disk ${disk.name}`)
     return started(await admitDiskDelete(context.tx, context.by, disk))
   },
 } satisfies Partial<Handlers>

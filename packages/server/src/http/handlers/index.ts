@@ -6,6 +6,8 @@ import { adminVmHandlers } from './admin-vms.ts'
 import { billingHandlers } from './billing.ts'
 import { capacityRequestHandlers } from './capacity/requests.ts'
 import { reservationHandlers } from './capacity/reservations.ts'
+import { customImageHandlers } from './captures/custom-images.ts'
+import { snapshotHandlers } from './captures/snapshots.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
 import { eventHandlers } from './events.ts'
@@ -50,6 +52,8 @@ export const handlers: Handlers = {
   ...instanceTemplateHandlers,
   ...instanceGroupHandlers,
   ...diskHandlers,
+  ...snapshotHandlers,
+  ...customImageHandlers,
   ...networkHandlers,
   ...firewallRuleHandlers,
   ...operationHandlers,

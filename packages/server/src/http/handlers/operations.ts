@@ -74,4 +74,8 @@ export const operationHandlers = {
   firewallRuleOperationGet: (context) => get(context, 'firewall_rule'),
   instanceGroupOperationList: (context) => list(context, 'instance_group'),
   instanceGroupOperationGet: (context) => get(context, 'instance_group'),
+  customImageOperationList: (context) => list(context, 'custom_image'),
+  customImageOperationGet: (context) => get(context, 'custom_image'),
+  snapshotOperationList: (context) => list(context, 'snapshot'),
+  snapshotOperationGet: (context) => get(context, 'snapshot'),
 } satisfies Partial<Handlers>

@@ -16,10 +16,10 @@ import { findVmName, lockVm } from '../../store/compute/vms.ts'
 import { findLocation, listLocations } from '../../store/fleet/locations.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueCache } from '../catalogue.ts'
-import { hostsOf, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { policyOf } from '../group/create.ts'
 import { memberBody, memberName, requireShareable, timesCount } from '../group/members.ts'
-import { planVm, quotaOf } from '../vm/plan.ts'
+import { hostsFor, notOnOneHost, planVm, quotaOf } from '../vm/plan.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 
 /** What a request waits for: one VM or several of one type, at one of several places. */
@@ -37,7 +37,7 @@ interface Wanted {
 
 interface Place {
   location: string
-  /** The host of its local disks; null for any host. */
+  /** The host of its local disks and custom image; null for any host. */
   hostId: string | null
 }
 
@@ -166,16 +166,15 @@ async function planPlaces(
   return { places, amounts }
 }
 
-/** Checks the VM for one location. Returns the host of its disks where storage is local, and the quota of one VM. */
+/** Checks the VM for one location. Returns the host of its disks and custom image where storage is local, and the quota of one VM. */
 async function planAt(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmBody, count: number) {
   const plan = await planVm(tx, catalogue, by, vm)
   const { location, type } = plan
   const disks = await lockDisksFor(tx, by.projectId, 'disks', vm.disks, { location: location.name, type })
   requireShareable(disks, count)
   await requireFree(tx, disks)
-  const hosts = location.storage === 'local' ? hostsOf(disks) : []
-  if (hosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
+  const hosts = hostsFor(plan, disks)
+  if (hosts.length > 1) throw notOnOneHost()
   return { hostId: hosts[0] ?? null, amounts: quotaOf(plan).amounts }
 }
 

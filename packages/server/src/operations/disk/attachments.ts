@@ -4,6 +4,7 @@ import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import { attachDiskRow, type DiskRow, lockDisks, pinDisk } from '../../store/compute/disks.ts'
 import { requireIdle } from '../admission.ts'
+import { requireUncaptured } from '../capture/capture.ts'
 
 export interface WantedDisk {
   disk_id: string
@@ -71,6 +72,7 @@ export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | 
     if (hostId && disk.host_id && disk.host_id !== hostId)
       throw new Failure('conflict', `The disk ${disk.name} is not on the same host as the VM.`)
     await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+    await requireUncaptured(tx, [disk.id], `The disk ${disk.name}`)
   }
 }
 

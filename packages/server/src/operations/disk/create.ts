@@ -1,17 +1,26 @@
-import type { DiskCreate } from '@slipway/contract'
+import type { DiskCreate, DiskType } from '@slipway/contract'
 import { Failure, invalidField } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { diskSizeProblem, parseDiskSize } from '../../domain/sizes.ts'
 import type { Tx } from '../../postgres/database.ts'
-import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
-import { findDisk, findDiskView, insertDisk, moveDisk, type NewDisk } from '../../store/compute/disks.ts'
+import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import { type CaptureRow, findCapture, shareCapture } from '../../store/captures/captures.ts'
+import {
+  findDisk,
+  findDiskView,
+  insertDisk,
+  moveDisk,
+  type NewDisk,
+  pinDisk,
+} from '../../store/compute/disks.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { serialNumberOf } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { captureSource, requireAvailable } from '../capture/sources.ts'
 import { requireLocation } from '../catalogue.ts'
-import { callOf, emitResource, engineAt } from '../engine-work.ts'
+import { callOf, emitResource, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
   diskNameOrConflict,
@@ -29,38 +38,94 @@ export async function admitDiskCreate(
   by: ProjectRequester,
   body: DiskCreate,
 ): Promise<BegunOperation> {
-  const type = body.type ?? 'persistent-ssd'
-  const problem = diskSizeProblem(type, body.size)
-  if (problem) throw invalidField('size', problem)
-  await requireLocation(tx, body.location)
+  const { type, size, sizeGib, location, blockSize, snapshot } = await diskShapeOf(tx, by.projectId, body)
+  await requireLocation(tx, location)
   const id = uuid()
   const disk: NewDisk = {
     id,
     projectId: by.projectId,
     name: body.name,
     type,
-    size: body.size,
-    sizeGib: parseDiskSize(body.size)!.gib,
-    location: body.location,
-    blockSize: body.block_size ?? (type === 'shared-volume' ? 0 : 512),
+    size,
+    sizeGib,
+    location,
+    blockSize,
     serialNumber: serialNumberOf(id),
     labels: body.labels ?? {},
     description: body.description ?? '',
     isProtected: body.deletion_protection ?? false,
     groupId: null,
+    snapshotId: snapshot?.id ?? null,
   }
   await diskNameOrConflict(body.name, () => insertDisk(tx, disk))
-  const operation = await beginOperation(tx, by, diskCreate, {
+  // Where storage is local, the disk is made where the snapshot is.
+  if (snapshot?.host_id) await pinDisk(tx, id, snapshot.host_id)
+  const operation = await beginOperation(tx, by, snapshot ? diskRestore : diskCreate, {
     resource: disk,
     generation: 1,
     request: body,
     eventType: 'disk.creating',
-    eventData: { size: body.size, location: body.location },
+    eventData: { size, location, ...(snapshot && { snapshot_id: snapshot.id }) },
   })
   const overBudget = await budgetRefusal(tx, by.projectId)
   if (overBudget) throw overBudget
-  await requireQuota(tx, by.projectId, diskQuota(type, disk.sizeGib))
+  await requireQuota(tx, by.projectId, diskQuota(type, sizeGib))
   return operation
+}
+
+interface DiskShape {
+  type: DiskType
+  size: string
+  sizeGib: number
+  location: string
+  blockSize: number
+  snapshot: CaptureRow | undefined
+}
+
+/** Returns what kind of disk is wanted, also from what its snapshot says; throws the 400s. */
+export async function diskShapeOf(tx: Tx, projectId: string, body: DiskCreate): Promise<DiskShape> {
+  const { type = 'persistent-ssd' } = body
+  const snapshot = await snapshotOf(tx, projectId, body)
+  const size = body.size ?? snapshot?.size
+  if (size === undefined) throw invalidField('size', 'is required')
+  const problem = diskSizeProblem(type, size)
+  if (problem) throw invalidField('size', problem)
+  const location = body.location ?? snapshot?.location
+  if (location === undefined) throw invalidField('location', 'is required')
+  const sizeGib = parseDiskSize(size)!.gib
+  const blockSize = body.block_size ?? snapshot?.block_size ?? (type === 'shared-volume' ? 0 : 512)
+  if (snapshot) requireFitting(snapshot, { type, sizeGib, location, blockSize })
+  return { type, size, sizeGib, location, blockSize, snapshot }
+}
+
+/** The snapshot is not deleted before the transaction ends. */
+async function snapshotOf(
+  tx: Tx,
+  projectId: string,
+  { snapshot_id }: DiskCreate,
+): Promise<CaptureRow | undefined> {
+  if (snapshot_id === undefined) return undefined
+  const snapshot = await findCapture(tx, projectId, snapshot_id)
+  if (snapshot?.kind !== 'snapshot') throw invalidField('snapshot_id', 'must be a snapshot of this project')
+  requireAvailable('snapshot', snapshot)
+  if (!(await shareCapture(tx, snapshot_id)))
+    throw new Failure('conflict', `The snapshot ${snapshot.name} is being deleted.`)
+  return snapshot
+}
+
+function requireFitting(
+  { name, size, size_gib, location, block_size }: CaptureRow,
+  wanted: Pick<DiskShape, 'type' | 'sizeGib' | 'location' | 'blockSize'>,
+): void {
+  if (wanted.type === 'shared-volume')
+    throw invalidField('type', 'must be persistent-ssd: a shared volume cannot be created from a snapshot')
+  if (wanted.sizeGib < size_gib)
+    throw invalidField('size', `must be at least that of the snapshot ${name}, which is ${size}`)
+  if (wanted.location !== location)
+    throw invalidField('location', `must be that of the snapshot ${name}, which is ${location}`)
+  // An image of an OS disk has none of its own.
+  if (block_size !== 0 && wanted.blockSize !== block_size)
+    throw invalidField('block_size', `must be that of the snapshot ${name}, which is ${block_size}`)
 }
 
 export const diskCreate: Definition = {
@@ -76,6 +141,9 @@ export const diskCreate: Definition = {
   onAbandon: deleteAbandoned,
 }
 
+/** The creation of a disk with the content of a snapshot, which may take long. */
+export const diskRestore: Definition = { ...diskCreate, kind: 'disk-restore', deadlineS: 6 * 3600 }
+
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
 async function deleteAbandoned(
   tx: Tx,
@@ -89,9 +157,20 @@ async function deleteAbandoned(
 async function create(work: Work): Promise<Outcome> {
   const disk = await diskOf(work)
   const engine = engineAt(work.services, disk.location)
-  await engine.ensureDisk(diskSpec(disk), callOf(work))
+  const source = disk.snapshot_id ? await sourceOf(work, disk.project_id, disk.snapshot_id) : undefined
+  await engine.ensureDisk({ ...diskSpec(disk), ...(source && { source }) }, callOf(work))
+  if ((await engine.inspectDisk(diskSpec(disk), work.signal))?.isCopying) {
+    const copyingSinceMs = Number(work.scratch.copyingSinceMs ?? work.nowMs)
+    return wait(nextInspectionMs(copyingSinceMs, work.nowMs), { copyingSinceMs })
+  }
   await requireSize(engine, diskSpec(disk), work)
   return next()
+}
+
+async function sourceOf(work: Work, projectId: string, snapshotId: string) {
+  const snapshot = await findCapture(work.services.database, projectId, snapshotId)
+  if (!snapshot?.engine_source) throw new Failure('not_found', 'The snapshot no longer exists.')
+  return captureSource(snapshot)
 }
 
 async function finish(work: Work, tx: Tx): Promise<Outcome> {

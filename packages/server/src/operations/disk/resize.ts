@@ -14,6 +14,7 @@ import type { BegunOperation, OperationRow } from '../../store/compute/operation
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { beginOperation, type ProjectRequester, requireIdle, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
+import { requireUncaptured } from '../capture/capture.ts'
 import { callOf, emitResource, engineAt } from '../engine-work.ts'
 import { diskOf, diskQuota, diskSpec, meterDisk, requireSize } from './disk.ts'
 
@@ -29,6 +30,7 @@ export async function admitDiskResize(
   if (sizeGib <= disk.size_gib)
     throw invalidField('size', `must be more than ${disk.size}: a disk cannot shrink`)
   await requireIdle(tx, disk.id, `The disk ${disk.name}`)
+  await requireUncaptured(tx, [disk.id], `The disk ${disk.name}`)
   if (!(await moveDisk(tx, disk.id, 'resizing', ['available'])))
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
   const operation = await beginOperation(tx, by, diskResize, {

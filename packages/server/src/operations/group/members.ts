@@ -1,5 +1,5 @@
 import type { VmCreate } from '@slipway/contract'
-import { asMember, Failure, invalidField, nameTaken } from '../../domain/failure.ts'
+import { asMember, invalidField, nameTaken } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import type { Hold } from '../../store/capacity/holds.ts'
@@ -12,12 +12,12 @@ import { type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
-import { hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { pickAddresses } from '../vm/addresses.ts'
 import { writeVm } from '../vm/create.ts'
 import { reserveRange } from '../vm/location.ts'
 import { newDisksOf } from '../vm/new-disks.ts'
-import { planVm, quotaOf, type VmPlan } from '../vm/plan.ts'
+import { hostsFor, notOnOneHost, planVm, quotaOf, type VmPlan } from '../vm/plan.ts'
 import { noRange } from '../vm/refusals.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 import { placeMembers } from './place.ts'
@@ -112,7 +112,7 @@ async function admit(
     disks: first.newDisks,
   })
   requireShareable(disks, numbers.length)
-  const diskHosts = location.storage === 'local' ? hostsOf(disks) : []
+  const requiredHosts = hostsFor(first, disks)
   const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
 
   // Read what is free, in one round trip.
@@ -129,7 +129,7 @@ async function admit(
     location: location.name,
     family: type.family,
     gpuCount: type.gpuCount,
-    allowedHosts: diskHosts.length > 0 ? diskHosts : null,
+    allowedHosts: requiredHosts.length > 0 ? requiredHosts : null,
     count: numbers.length,
     policy: group.placement_policy,
     avoided: avoidedHosts,
@@ -142,8 +142,7 @@ async function admit(
   await requireFree(tx, disks)
   const addresses = await Promise.all(readAddresses)
   if (!isRangeFree) throw await noRange(tx, catalogue, first)
-  if (diskHosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
+  if (requiredHosts.length > 1) throw notOnOneHost()
   if (placements.length < numbers.length) {
     if (hold) throw new TryAgain('the hold is lost')
     const missing = { fits: placements.length, count: numbers.length, mayMove }

@@ -6,6 +6,7 @@ import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { requireUncaptured } from '../capture/capture.ts'
 import { changeVmState, vmEvent } from './state.ts'
 
 /**
@@ -20,6 +21,7 @@ export async function beginVmAction(
   action: VmAction,
 ): Promise<BegunOperation> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  await requireUncaptured(tx, [vm.id], `The VM ${vm.name}`)
   const { from, via } = vmActions[action]
   const cause = { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }
   if (!(await changeVmState(tx, vm, via, { from, isQuiet: true, cause })))

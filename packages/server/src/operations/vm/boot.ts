@@ -30,7 +30,11 @@ function vmSpec(
     cpuCores: type.cpuCores,
     memoryGb: type.memoryGb,
     gpus: vm.gpus.map(({ pci_address, model }) => ({ pciAddress: pci_address, model })),
-    image: { name: vm.image, source: vm.image_source },
+    image: {
+      name: vm.image,
+      source: vm.image_source,
+      ...(vm.custom_image_id !== null && { isCustom: true as const }),
+    },
     osDiskGib: vm.os_disk_gib,
     scratchGb: type.nvmeGb,
     sshPublicKeys: vm.ssh_public_keys,

@@ -1,5 +1,5 @@
 import type { VmCreate } from '@slipway/contract'
-import { Failure, nameTaken, outOfStock } from '../../domain/failure.ts'
+import { nameTaken, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
 import type { Definition, Outcome, Work } from '../../runner/operation.ts'
@@ -17,7 +17,7 @@ import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
 import { placeInReservations, reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
-import { admitAttachments, hostsOf, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
+import { admitAttachments, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
 import { barrierGraceS, finishMember, noteBootFailure } from '../group/arrival.ts'
 import { type Addresses, pickAddresses } from './addresses.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
@@ -25,7 +25,7 @@ import { admitVmDelete } from './delete.ts'
 import { reserveRange } from './location.ts'
 import { admitNewDisks, announceNewDisks, requireAlone } from './new-disks.ts'
 import { type Placement, placeVm } from './place.ts'
-import { planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
+import { hostsFor, notOnOneHost, planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
 import { noHost, noRange } from './refusals.ts'
 import { forgetVm } from './state.ts'
 import { completeVmBody, type VmBody } from './template.ts'
@@ -57,13 +57,12 @@ export async function admitVmCreate(
     type,
     disks: plan.newDisks,
   })
-  const isLocal = location.storage === 'local'
-  const diskHosts = isLocal ? hostsOf(disks) : []
+  const requiredHosts = hostsFor(plan, disks)
   const wanted = {
     location: location.name,
     family: type.family,
     gpuCount: type.gpuCount,
-    allowedHosts: diskHosts.length > 0 ? diskHosts : null,
+    allowedHosts: requiredHosts.length > 0 ? requiredHosts : null,
   }
   const isRangeFree = !subnet.is_bridged || (await reserveRange(tx, subnet.id))
 
@@ -81,8 +80,7 @@ export async function admitVmCreate(
   await requireFree(tx, disks)
   const addresses = await readAddresses
   if (!isRangeFree) throw await noRange(tx, catalogue, plan)
-  if (diskHosts.length > 1)
-    throw new Failure('conflict', 'The disks are on different hosts: one VM cannot use them all.')
+  if (requiredHosts.length > 1) throw notOnOneHost()
   const reserved = hasReservations && !hold ? await placeReserved(tx, plan, wanted) : undefined
   const placement = reserved ?? (await lockHost)
   if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)

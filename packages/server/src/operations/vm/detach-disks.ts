@@ -6,6 +6,7 @@ import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { requireUncaptured } from '../capture/capture.ts'
 import { attachAll, detachAll, detachRows, requireDiskChangeState } from './disks.ts'
 import { vmOf } from './vm.ts'
 
@@ -20,6 +21,7 @@ export async function admitVmDetachDisks(
   for (const id of request.detach_disks)
     if (!vm.disks.some((disk) => disk.id === id))
       throw new Failure('conflict', `The disk ${id} is not attached to this VM.`)
+  await requireUncaptured(tx, request.detach_disks, 'A disk of the request')
   return beginOperation(tx, by, vmDetachDisks, {
     resource: vm,
     generation: await raiseVmGeneration(tx, vm.id),

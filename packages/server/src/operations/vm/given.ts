@@ -20,8 +20,13 @@ export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Prom
   return [...new Set([...sent, ...ids.map((id) => sshKeyLine(known.get(id)!))])]
 }
 
-export function osDiskOf({ os_disk_size: size = `${osDiskGib}GiB` }: VmCreate) {
+/** The OS disk is at least as large as that of the custom image. */
+export function osDiskOf({ os_disk_size }: VmCreate, image?: { size: string; size_gib: number }) {
+  const ofImage = image && image.size_gib > osDiskGib ? image : undefined
+  const size = os_disk_size ?? ofImage?.size ?? `${osDiskGib}GiB`
   const gib = parseDiskSize(size)!.gib
+  if (ofImage && gib < ofImage.size_gib)
+    throw invalidField('os_disk_size', `must be at least that of the custom image, which is ${ofImage.size}`)
   if (gib < osDiskGib || gib > maxOsDiskGib)
     throw invalidField('os_disk_size', `must be from ${osDiskGib}GiB to ${maxOsDiskGib / 1024}TiB`)
   return { size, gib }

@@ -1,6 +1,7 @@
 import { vmType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
+import { findImageByRef } from '../../store/captures/captures.ts'
 import { findDisk } from '../../store/compute/disks.ts'
 import { listAvailability } from '../../store/compute/placement.ts'
 import { findImage } from '../../store/fleet/images.ts'
@@ -11,8 +12,9 @@ import type { CatalogueCache } from '../catalogue.ts'
 import type { VmBody } from './template.ts'
 
 /**
- * Chooses the location of a VM with `location: any`: that of its disks or its subnet, otherwise the first location in
- * catalogue order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, returns a location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
+ * Chooses the location of a VM with `location: any`: that of its custom image, disks or subnet, otherwise the first location in
+ * catalogue order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, returns a
+ * location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,
@@ -22,7 +24,7 @@ export async function chooseLocation(
 ): Promise<{ name: string; fitting: string[] }> {
   const type = vmType(body.type)!
   const [image, pinned, all, reserved] = await Promise.all([
-    findImage(tx, body.image),
+    body.image === undefined ? undefined : findImage(tx, body.image),
     pinnedLocation(tx, projectId, body),
     listAvailability(tx, [type], null),
     readReservedRoom(tx, projectId, body, type),
@@ -49,8 +51,9 @@ export async function chooseLocation(
   return { name, fitting }
 }
 
-/** Returns the location of the first disk in the request, otherwise of its subnet. */
-async function pinnedLocation(tx: Tx, projectId: string, { disks, subnet_id }: VmBody) {
+/** Returns the location of the custom image, or else of the first disk or the subnet, that the request names. */
+async function pinnedLocation(tx: Tx, projectId: string, { custom_image, disks, subnet_id }: VmBody) {
+  if (custom_image !== undefined) return (await findImageByRef(tx, projectId, custom_image))?.location
   const [disk] = disks ?? []
   if (disk) return (await findDisk(tx, projectId, disk.disk_id))?.location
   return subnet_id && (await findSubnet(tx, projectId, subnet_id))?.location

@@ -66,6 +66,7 @@ export function newDisksOf(
       description: '',
       isProtected: false,
       groupId: null,
+      snapshotId: null,
     }
   })
 }

@@ -6,14 +6,17 @@ import { fullImageName } from '../../domain/guest/images.ts'
 import { isCloudConfig } from '../../domain/guest/scripts.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
+import { type CaptureRow, findImageByRef, shareCapture } from '../../store/captures/captures.ts'
 import type { NewDisk } from '../../store/compute/disks.ts'
 import type { QuotaAmounts } from '../../store/compute/quotas.ts'
 import type { NewVm } from '../../store/compute/vm-changes.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
 import type { VmSubnetRow } from '../../store/network/networks.ts'
 import type { ProjectRequester } from '../admission.ts'
+import { requireAvailable } from '../capture/sources.ts'
 import type { CatalogueCache } from '../catalogue.ts'
-import { requireDistinct } from '../disk/attachments.ts'
+import { hostsOf, type LockedDisk, requireDistinct } from '../disk/attachments.ts'
 import type { Addresses } from './addresses.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
@@ -30,6 +33,8 @@ export interface VmPlan {
   type: VmType
   location: LocationRow
   subnet: VmSubnetRow
+  /** Null for a VM from an image of the catalogue. */
+  customImage: CaptureRow | null
   osDisk: { size: string; gib: number }
   sshPublicKeys: string[]
   /** The disks that are created with the VM. */
@@ -46,7 +51,8 @@ export async function planVm(
   body: VmBody,
 ): Promise<VmPlan> {
   requireDistinct('disks', body.disks ?? [])
-  const osDisk = osDiskOf(body)
+  const customImage = await customImageOf(tx, by.projectId, body)
+  const osDisk = osDiskOf(body, customImage ?? undefined)
   const sshPublicKeys = await sshKeysOf(tx, by.projectId, body)
   if (body.on_expiry !== undefined && body.ttl_seconds === undefined)
     throw invalidField('on_expiry', 'requires ttl_seconds')
@@ -55,7 +61,9 @@ export async function planVm(
       ? (await chooseLocation(tx, catalogue, by.projectId, body)).name
       : body.location
   const location = await catalogue.location(tx, where)
-  const image = await catalogue.image(tx, body.image, location.name)
+  if (customImage && customImage.location !== location.name)
+    throw invalidField('custom_image', `is in ${customImage.location}, not in ${location.name}`)
+  const image = customImage ?? (await catalogue.image(tx, body.image!, location.name))
   if (isCloudConfig(body.startup_script ?? '') && !image.tags.includes('cloud-init'))
     throw invalidField(
       'startup_script',
@@ -70,11 +78,39 @@ export async function planVm(
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
   const type = vmType(body.type)!
   const newDisks = newDisksOf(by.projectId, body, type, location.name)
-  return { id: uuid(), by, body, type, location, subnet, osDisk, sshPublicKeys, newDisks }
+  return { id: uuid(), by, body, type, location, subnet, customImage, osDisk, sshPublicKeys, newDisks }
 }
 
+/** Returns the custom image of the request, which is not deleted before the transaction ends. */
+async function customImageOf(tx: Tx, projectId: string, body: VmBody): Promise<CaptureRow | null> {
+  if (body.custom_image === undefined) return null
+  // The wait for a deletion of the image would delay the other requests of the batch.
+  if (!tx.mayWait) throw retryAlone('custom images are locked by one request at a time')
+  const image = await findImageByRef(tx, projectId, body.custom_image)
+  if (!image) throw invalidField('custom_image', 'must be the id or name of a custom image of this project')
+  requireAvailable('custom image', image)
+  if (!(await shareCapture(tx, image.id)))
+    throw new Failure('conflict', `The custom image ${image.name} is being deleted.`)
+  return image
+}
+
+/** The hosts that have the local disks and the custom image of the VM; several mean that no host has them all. */
+export const hostsFor = (
+  { location, customImage }: Pick<VmPlan, 'location' | 'customImage'>,
+  disks: LockedDisk[],
+): string[] =>
+  location.storage === 'local'
+    ? [...new Set([...hostsOf(disks), ...(customImage?.host_id ? [customImage.host_id] : [])])]
+    : []
+
+export const notOnOneHost = () =>
+  new Failure(
+    'conflict',
+    'The disks and the custom image are on different hosts: one VM cannot use them all.',
+  )
+
 export const rowOf = (
-  { id, by, body, type, location, subnet, osDisk, sshPublicKeys, member }: VmPlan,
+  { id, by, body, type, location, subnet, customImage, osDisk, sshPublicKeys, member }: VmPlan,
   placement: Placement,
   addresses: Addresses,
 ): NewVm => ({
@@ -86,8 +122,9 @@ export const rowOf = (
   gpuCount: type.gpuCount,
   location: location.name,
   hostId: placement.hostId,
-  image: body.image,
-  imageName: fullImageName(body.image),
+  image: customImage?.name ?? body.image!,
+  imageName: customImage ? null : fullImageName(body.image!),
+  customImageId: customImage?.id ?? null,
   sshPublicKeys,
   startupScript: body.startup_script ?? '',
   startupScriptSha256: scriptDigest(body.startup_script ?? ''),

@@ -3,20 +3,34 @@ import { invalidField } from '../../domain/failure.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { findInstanceTemplate } from '../../store/compute/instance-templates.ts'
 
-/** A request for a VM that has everything a VM needs. */
-export type VmBody = VmCreate & Required<Pick<VmCreate, 'type' | 'location' | 'image'>>
+/** A request for a VM that has everything a VM needs: also an image or a custom image. */
+export type VmBody = VmCreate & Required<Pick<VmCreate, 'type' | 'location'>>
 
 /** Returns the request with the members of its template that it does not replace; throws the 400 for a missing one. */
 export async function completeVmBody(db: Queryable, projectId: string, request: VmCreate): Promise<VmBody> {
-  const body = { ...(await membersOfTemplate(db, projectId, request.instance_template_id)), ...request }
-  const { type, location, image } = body
+  if (request.image !== undefined && request.custom_image !== undefined)
+    throw invalidField('custom_image', 'cannot be combined with image')
+  const template = await membersOfTemplate(db, projectId, request.instance_template_id)
+  const body = { ...withoutReplacedImage(template, request), ...request }
+  const { type, location } = body
   if (type === undefined) throw invalidField('type', 'is required')
   if (location === undefined) throw invalidField('location', 'is required')
-  if (image === undefined) throw invalidField('image', 'is required')
-  return { ...body, type, location, image }
+  if (body.image === undefined && body.custom_image === undefined)
+    throw invalidField('image', 'is required unless custom_image is given')
+  return { ...body, type, location }
 }
 
-async function membersOfTemplate(db: Queryable, projectId: string, id: string | undefined) {
+/** An image of the request replaces a custom image of the template, and the other way round. */
+function withoutReplacedImage(template: Partial<VmCreate>, request: VmCreate): Partial<VmCreate> {
+  const { image, custom_image, ...others } = template
+  return request.image === undefined && request.custom_image === undefined ? template : others
+}
+
+async function membersOfTemplate(
+  db: Queryable,
+  projectId: string,
+  id: string | undefined,
+): Promise<Partial<VmCreate>> {
   if (id === undefined) return {}
   const template = await findInstanceTemplate(db, projectId, id)
   if (!template) throw invalidField('instance_template_id', 'must be an instance template of this project')

@@ -1,4 +1,4 @@
-import type { Labels } from '@slipway/contract'
+import type { Labels, MeteredType } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -7,7 +7,7 @@ export interface UsageDayRow {
   day: string
   project_id: string
   location: string
-  resource_type: 'vm' | 'disk' | 'reservation'
+  resource_type: MeteredType
   product_name: string
   quantity_ms: string
   cost_usd_ms: string | null

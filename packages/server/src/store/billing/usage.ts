@@ -1,4 +1,4 @@
-import type { Labels } from '@slipway/contract'
+import type { Labels, MeteredType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -53,12 +53,12 @@ export const findResourceCost = statement<
 export interface Metered {
   projectId: string
   location: string
-  resourceType: 'vm' | 'disk' | 'reservation'
+  resourceType: MeteredType
   resourceId: string
   resourceName: string
   labels: Labels
   productName: string
-  /** 1 for a VM, GB for a disk, GPUs for a reservation. */
+  /** 1 for a VM, GB for a disk, image or snapshot, GPUs for a reservation. */
   quantity: number
   /** The reservation that a VM uses. */
   reservationId?: string

@@ -36,6 +36,8 @@ export interface DiskRow {
   host: string | null
   /** The group, if the disk was created with one of its members. */
   group_id: string | null
+  /** The snapshot whose content it got, also after that was deleted. */
+  snapshot_id: string | null
   created_at: Date
   updated_at: Date
   labels: Labels
@@ -123,9 +125,9 @@ const list = sortedStatement<SortedRow & { record: string }, Omit<DiskFilter, 'l
 const insert = statement<never, NewDisk>(
   'disk_insert',
   `INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state,
-                      labels, description, is_protected, group_id)
+                      labels, description, is_protected, group_id, snapshot_id)
    VALUES (:id, :projectId, :name, :type, :size, :sizeGib, :location, :blockSize, :serialNumber, 'creating',
-           :labels, :description, :isProtected, :groupId)`,
+           :labels, :description, :isProtected, :groupId, :snapshotId)`,
 )
 
 const move = statement<{ id: string }, { id: string; to: string; from: string[] }>(
@@ -206,6 +208,8 @@ export interface NewDisk {
   isProtected: boolean
   /** The group, if the disk is created with one of its members. */
   groupId: string | null
+  /** The snapshot whose content it gets. */
+  snapshotId: string | null
 }
 
 export const insertDisk = (tx: Tx, d: NewDisk) => insert.run(tx, d)

@@ -123,11 +123,13 @@ const fence = statement<{ generation: number }, Lease>(
    fenced AS (
      UPDATE operations o SET generation = 1 + greatest(o.generation,
             (SELECT v.generation FROM vms v WHERE v.id = o.resource_id),
-            (SELECT d.generation FROM disks d WHERE d.id = o.resource_id))
+            (SELECT d.generation FROM disks d WHERE d.id = o.resource_id),
+            (SELECT c.generation FROM captures c WHERE c.id = o.resource_id))
      FROM held WHERE o.id = held.id
      RETURNING resource_id, generation),
    vm AS (UPDATE vms v SET generation = f.generation FROM fenced f WHERE v.id = f.resource_id),
    disk AS (UPDATE disks d SET generation = f.generation FROM fenced f WHERE d.id = f.resource_id),
+   capture AS (UPDATE captures c SET generation = f.generation FROM fenced f WHERE c.id = f.resource_id),
    rule AS (UPDATE firewall_rules r SET generation = f.generation FROM fenced f WHERE r.id = f.resource_id)
    SELECT generation FROM fenced`,
 )

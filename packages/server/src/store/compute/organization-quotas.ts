@@ -33,6 +33,12 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
     `SELECT count(*) FROM capacity_requests WHERE organization_id = ${id} AND due_at IS NOT NULL`,
   instance_groups: inProjects('instance_groups'),
   instance_templates: inProjects('instance_templates'),
+  custom_images: (id) => `${inProjects('captures')(id)} AND t.kind = 'image'`,
+  snapshots: (id) => `${inProjects('captures')(id)} AND t.kind = 'snapshot'`,
+  // The size of the source until the copy is complete, then what is stored.
+  captured_gib: (id) =>
+    `SELECT coalesce(sum(coalesce(ceil(t.stored_bytes / 1073741824.0), t.size_gib)), 0)::bigint
+     FROM captures t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${id}`,
 }
 const usedOf = (name: string, organizationId: string, otherwise: string) =>
   `CASE ${name} ${Object.entries(counts)

@@ -5,14 +5,15 @@ import { statement } from '../../postgres/statement.ts'
 // A deleted resource has no row; its first operation, which created it, still has the name.
 const byIds = statement<{ id: string; name: string }, { ids: string[] }>(
   'resource_names',
-  `SELECT w.id, coalesce(v.name, d.name, r.name, o.request ->> 'name', '') AS name FROM unnest(:ids::uuid[]) AS w (id)
+  `SELECT w.id, coalesce(v.name, d.name, r.name, c.name, o.request ->> 'name', '') AS name FROM unnest(:ids::uuid[]) AS w (id)
    LEFT JOIN vms v ON v.id = w.id
    LEFT JOIN disks d ON d.id = w.id
    LEFT JOIN firewall_rules r ON r.id = w.id
+   LEFT JOIN captures c ON c.id = w.id
    LEFT JOIN LATERAL (SELECT request FROM operations WHERE resource_id = w.id ORDER BY id LIMIT 1) o ON true`,
 )
 
-/** Returns the rows with the names of their resources: VMs, disks and firewall rules. */
+/** Returns the rows with the names of their resources: VMs, disks, firewall rules, custom images and snapshots. */
 export async function withResourceNames<Row extends { resource_id: string; resource_name?: string }>(
   db: Queryable,
   rows: Row[],

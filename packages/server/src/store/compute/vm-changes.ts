@@ -16,8 +16,9 @@ export interface NewVm {
   hostId: string
   /** The name as the client wrote it. */
   image: string
-  /** The full name in the catalogue. */
-  imageName: string
+  /** The full name in the catalogue; null for a VM from a custom image. */
+  imageName: string | null
+  customImageId: string | null
   sshPublicKeys: string[]
   startupScript: string
   startupScriptSha256: string
@@ -41,20 +42,21 @@ export interface NewVm {
   groupNumber: number | null
 }
 
-// Inserts VMs only if the catalogue still offers what they need, and if their names and addresses are free. Unless all of
-// them can be inserted, the transaction fails. Names are in order, so that two batches never deadlock.
+// Inserts VMs only if the catalogue still offers what they need or their custom image is available, and if their names and
+// addresses are free. Unless all of them can be inserted, the transaction fails. Names are in order, so that two batches
+// never deadlock.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
    INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
-     on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number, state, created_at, updated_at)
-   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, i.source,
+     on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number, custom_image_id, state, created_at, updated_at)
+   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, coalesce(i.source, c.engine_source),
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
      n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
-     n."instanceTemplateId", n."groupId", n."groupNumber", 'STATE_CREATING',
+     n."instanceTemplateId", n."groupId", n."groupNumber", c.id, 'STATE_CREATING',
      n.now, n.now
    FROM (SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
@@ -62,10 +64,13 @@ const insert = statement<never, { vms: string; count: number }>(
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
      description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
-     "groupNumber" integer)) n
+     "groupNumber" integer, "customImageId" uuid)) n
    JOIN locations l ON l.name = n.location
-   JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
+   LEFT JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
+   LEFT JOIN captures c ON c.id = n."customImageId" AND c.project_id = n."projectId" AND c.location = n.location
+     AND c.state = 'available'
    JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
+   WHERE num_nonnulls(i.name, c.id) = 1
    ORDER BY n."projectId", n.name FOR KEY SHARE OF s
    ON CONFLICT DO NOTHING RETURNING id)
    SELECT assert_or_abort(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,

@@ -58,7 +58,7 @@ export const vmRecord = `concat(${ownRecord},
   CASE WHEN v.data_disks > 0 THEN
     (SELECT string_agg(concat(',', ${jsonSql(dataDisk)}), '' ORDER BY a.position)
      FROM disk_attachments a JOIN disks d ON d.id = a.disk_id WHERE a.vm_id = v.id) END,
-  '],"scratch_gb":', v.gpu_count * CASE v.family ${nvmeShares} END,
+  '],"custom_image_id":"', v.custom_image_id, '","scratch_gb":', v.gpu_count * CASE v.family ${nvmeShares} END,
   ',"usd_per_hour":', CASE WHEN v.reservation_id IS NULL THEN coalesce(p.usd::text, 'null') ELSE '0' END, ',"cost_usd":', ${cost}, '}')`
 
 const byId = keyedStatement<{ record: string }, { projectId: string; id: string }>(

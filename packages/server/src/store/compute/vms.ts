@@ -75,6 +75,8 @@ export interface VmRow {
   metered_since: Date | null
   /** The reservation that provides its GPUs now. */
   reservation_id: string | null
+  /** The custom image that it was created from, also after that was deleted. */
+  custom_image_id: string | null
   disks: VmDiskRow[]
 }
 
@@ -93,7 +95,7 @@ const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v
   v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
   v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
   v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number,
-  v.metered_since, v.reservation_id`
+  v.metered_since, v.reservation_id, v.custom_image_id`
 
 const vmColumns = `${rowColumns}, h.name AS host, h.state AS host_state, ${attachedDisksOfVm} AS disks`
 const selectVm = `SELECT ${vmColumns} FROM vms v LEFT JOIN hosts h ON h.id = v.host_id`

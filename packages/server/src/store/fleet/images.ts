@@ -61,7 +61,8 @@ const extend = statement<never, { name: string; locations: string[]; source: Rec
 
 const usersOf = statement<{ vms: number }, { id: string }>(
   'image_users',
-  `SELECT count(*) AS vms FROM vms v JOIN images i ON i.name = v.image WHERE i.id = :id AND v.deleted_at IS NULL`,
+  `SELECT count(*) AS vms FROM vms v JOIN images i ON i.name = v.image AND v.custom_image_id IS NULL
+   WHERE i.id = :id AND v.deleted_at IS NULL`,
 )
 
 export const removeImage = statement<ImageRow, { id: string }, Tx>(

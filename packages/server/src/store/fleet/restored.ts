@@ -33,13 +33,25 @@ const diskGenerations = statement<{ id: string }, { ids: string[]; generations: 
    RETURNING d.id`,
 )
 
+const captureGenerations = statement<{ id: string }, { ids: string[]; generations: number[] }>(
+  'capture_take_generations',
+  `WITH ahead AS MATERIALIZED (
+     SELECT c.id, s.generation FROM unnest(:ids::uuid[], :generations::bigint[]) AS s (id, generation)
+     JOIN captures c ON c.id = s.id
+     WHERE c.generation < s.generation
+     ORDER BY c.id FOR NO KEY UPDATE OF c)
+   UPDATE captures c SET generation = a.generation FROM ahead a WHERE c.id = a.id
+   RETURNING c.id`,
+)
+
 interface Seen {
   vms: { id: string; generation: number; firewallGeneration: number }[]
   disks: { id: string; generation: number }[]
+  captures: { id: string; generation: number }[]
 }
 
 /** Adopts generations that engines report and the database does not have. Returns the ids of their resources. */
-export async function takeGenerations(db: Queryable, { vms, disks }: Seen): Promise<string[]> {
+export async function takeGenerations(db: Queryable, { vms, disks, captures }: Seen): Promise<string[]> {
   const taken = await vmGenerations.all(db, {
     ids: vms.map(({ id }) => id),
     generations: vms.map(({ generation }) => generation),
@@ -49,5 +61,9 @@ export async function takeGenerations(db: Queryable, { vms, disks }: Seen): Prom
     ids: disks.map(({ id }) => id),
     generations: disks.map(({ generation }) => generation),
   })
-  return [...taken, ...takenDisks].map(({ id }) => id)
+  const takenCaptures = await captureGenerations.all(db, {
+    ids: captures.map(({ id }) => id),
+    generations: captures.map(({ generation }) => generation),
+  })
+  return [...taken, ...takenDisks, ...takenCaptures].map(({ id }) => id)
 }

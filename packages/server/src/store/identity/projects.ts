@@ -62,6 +62,8 @@ const countContents = statement<
     vms: number
     'instance groups': number
     disks: number
+    snapshots: number
+    'custom images': number
     operations: number
     'capacity requests': number
     reservations: number
@@ -72,6 +74,8 @@ const countContents = statement<
   `SELECT (SELECT count(*) FROM vms WHERE project_id = :id) AS vms,
           (SELECT count(*) FROM instance_groups WHERE project_id = :id) AS "instance groups",
           (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
+          (SELECT count(*) FROM captures WHERE project_id = :id AND kind = 'snapshot') AS snapshots,
+          (SELECT count(*) FROM captures WHERE project_id = :id AND kind = 'image') AS "custom images",
           (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations,
           (SELECT count(*) FROM capacity_requests WHERE project_id = :id AND due_at IS NOT NULL) AS "capacity requests",
           (SELECT count(*) FROM reservations WHERE billing_project_id = :id AND ended_at IS NULL) AS reservations`,

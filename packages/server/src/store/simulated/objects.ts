@@ -176,6 +176,53 @@ const findDisk = statement<{ is_removed: boolean; size_gib: number; generation: 
   'SELECT is_removed, size_gib, generation FROM simulated_disks WHERE id = :id',
 )
 
+/** A copy of a disk. */
+interface SimulatedCapture {
+  generation: number
+  stored_bytes: number
+  consistency: 'off' | 'frozen' | 'crash'
+  is_removed: boolean
+}
+
+const findCapture = statement<SimulatedCapture, { id: string }>(
+  'simulated_capture',
+  'SELECT generation, stored_bytes, consistency, is_removed FROM simulated_captures WHERE id = :id',
+)
+
+const putCapture = statement<
+  { id: string },
+  { id: string; location: string; generation: number; storedBytes: number; consistency: string }
+>(
+  'simulated_capture_put',
+  `INSERT INTO simulated_captures AS c (id, location, generation, stored_bytes, consistency)
+   VALUES (:id, :location, :generation, :storedBytes, :consistency)
+   ON CONFLICT (id) DO UPDATE SET generation = :generation
+   WHERE c.generation <= :generation AND NOT c.is_removed RETURNING id`,
+)
+
+const removeCapture = statement<{ id: string }, { id: string; location: string; generation: number }>(
+  'simulated_capture_remove',
+  `INSERT INTO simulated_captures AS c (id, location, generation, stored_bytes, consistency, is_removed)
+   VALUES (:id, :location, :generation, 0, 'off', true)
+   ON CONFLICT (id) DO UPDATE SET generation = :generation, is_removed = true
+   WHERE c.generation <= :generation RETURNING id`,
+)
+
+const captures = statement<{ id: string; generation: number }, { location: string }>(
+  'simulated_captures',
+  'SELECT id, generation FROM simulated_captures WHERE location = :location AND NOT is_removed',
+)
+
+const anyAgent = statement<{ any: boolean }>(
+  'simulated_guest_agent',
+  'SELECT EXISTS (SELECT FROM simulated_guest_agent) AS any',
+)
+const installAgent = statement(
+  'simulated_guest_agent_install',
+  'INSERT INTO simulated_guest_agent (is_present) VALUES (true) ON CONFLICT DO NOTHING',
+)
+const removeAgent = statement('simulated_guest_agent_remove', 'DELETE FROM simulated_guest_agent')
+
 export interface SimulatedHost {
   name: string
   model: string
@@ -283,6 +330,12 @@ export const simulated = {
   findDisk: findDisk.oneBy('id'),
   putDisk: putDisk.one,
   removeDisk: removeDisk.one,
+  findCapture: findCapture.oneBy('id'),
+  putCapture: putCapture.one,
+  removeCapture: removeCapture.one,
+  listCaptures: captures.allBy('location'),
+  hasGuestAgent: async (db: Queryable) => (await anyAgent.one(db))!.any,
+  setGuestAgent: (db: Queryable, isPresent: boolean) => (isPresent ? installAgent : removeAgent).run(db),
   listHosts: hosts.allBy('location', 'afterName', 'most'),
   listContents: contents.allBy('location', 'hosts'),
   listDisks: disks.allBy('location'),

@@ -106,11 +106,35 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await ok('diskGet', { params: { disk_id } })
   await ok('diskList')
   await ok('diskOperationList')
+  await recordCopies(recorder, vm_id, disk_id)
   await ok('vmGet', { params: { vm_id } })
   await ok('vmList')
   await ok('vmSerialLog', { params: { vm_id } })
   const { network_id, rule_id } = await recordNetworks(recorder, vm_id)
   return { vm_id, disk_id, rule_id, network_id }
+}
+
+/** A snapshot of the disk, and an image of the VM, which runs. */
+async function recordCopies(recorder: Recorder, vm_id: string, disk_id: string) {
+  const { ok } = recorder
+  const snapshot = await ok('snapshotCreate', { body: { name: 'datasets-monday', disk_id, labels } })
+  const snapshotParams = { params: { snapshot_id: await finished(recorder, snapshot) } }
+  await ok('snapshotOperationGet', { params: { operation_id: snapshot.operation.operation_id } })
+  await ok('snapshotOperationList')
+  await ok('snapshotGet', snapshotParams)
+  await ok('snapshotList')
+  await ok('snapshotUpdate', { ...snapshotParams, body: { description: 'Before the migration' } })
+  const image = await ok('customImageCreate', {
+    body: { name: 'trainer:v1', vm_id, allow_crash_consistent: true, tags: ['cuda'], labels },
+  })
+  const imageParams = { params: { custom_image_id: await finished(recorder, image) } }
+  await ok('customImageOperationGet', { params: { operation_id: image.operation.operation_id } })
+  await ok('customImageOperationList')
+  await ok('customImageGet', imageParams)
+  await ok('customImageList', { query: { name_prefix: 'trainer:' } })
+  await ok('customImageUpdate', { ...imageParams, body: { description: 'With CUDA 13' } })
+  await finished(recorder, await ok('customImageDelete', imageParams))
+  await finished(recorder, await ok('snapshotDelete', snapshotParams))
 }
 
 /** A template, and a group of members that are made from it. */

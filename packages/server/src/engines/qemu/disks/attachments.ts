@@ -79,7 +79,12 @@ export async function resizeInGuest(ctx: QemuContext, vmId: string, diskId: stri
   )
 }
 
-async function talk<T>(ctx: QemuContext, vmId: string, work: (qmp: QmpSession) => Promise<T>): Promise<T> {
+/** Sends commands to the VM's QEMU. A command that it refuses is `unavailable`. */
+export async function talk<T>(
+  ctx: QemuContext,
+  vmId: string,
+  work: (qmp: QmpSession) => Promise<T>,
+): Promise<T> {
   try {
     return await withQmp(vmSocket(ctx.records.folder(vmId), 'qmp'), ctx.options.qmpTimeoutMs, work)
   } catch (error) {

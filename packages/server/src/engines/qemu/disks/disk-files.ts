@@ -6,6 +6,9 @@ import { readJson, writeJson } from '../files.ts'
 import { describeFile } from '../images/image-header.ts'
 import type { StatePaths } from '../paths.ts'
 
+/** `isCopying`: the content of a copy is not complete yet. */
+export type DiskRecord = DiskSpec & { isCopying?: true }
+
 /** A data disk is a qcow2 file and a shared volume is a folder; `disk.json` beside it has its specification. */
 export class DiskFiles {
   readonly #paths: StatePaths
@@ -18,8 +21,12 @@ export class DiskFiles {
     return readdir(this.#paths.disks).catch(() => [])
   }
 
-  read(id: string): Promise<DiskSpec | null> {
-    return readJson<DiskSpec>(join(this.#paths.disk(id), 'disk.json'))
+  folder(id: string): string {
+    return this.#paths.disk(id)
+  }
+
+  read(id: string): Promise<DiskRecord | null> {
+    return readJson<DiskRecord>(join(this.#paths.disk(id), 'disk.json'))
   }
 
   async require(id: string): Promise<DiskSpec> {
@@ -49,7 +56,13 @@ export class DiskFiles {
     }
   }
 
-  async recordSize(disk: DiskSpec, sizeGib: number): Promise<void> {
+  /** The disk exists from now on, without its content. */
+  async beginCopying({ source: _, ...disk }: DiskSpec): Promise<void> {
+    await mkdir(this.folder(disk.id), { recursive: true, mode: 0o700 })
+    await writeJson(join(this.folder(disk.id), 'disk.json'), { ...disk, isCopying: true })
+  }
+
+  async recordSize({ source: _, ...disk }: DiskSpec, sizeGib: number): Promise<void> {
     await writeJson(join(this.#paths.disk(disk.id), 'disk.json'), { ...disk, sizeGib })
   }
 

@@ -40,7 +40,10 @@ export async function openPlainFile(file: string): Promise<FileHandle | null> {
  * Reads the header without QEMU's programs: they would open the backing or data file that a crafted image names, and guess
  * the format of a raw image from content that its guest controls.
  */
-export async function describeImage(handle: FileHandle): Promise<ImageDescription> {
+export async function describeImage(
+  handle: FileHandle,
+  { mayReferToBase = false } = {},
+): Promise<ImageDescription> {
   const header = Buffer.alloc(headerBytes)
   await handle.read(header, 0, headerBytes, 0)
   if (header.readUInt32BE(0) !== qcow2Magic) {
@@ -56,18 +59,25 @@ export async function describeImage(handle: FileHandle): Promise<ImageDescriptio
   if (version !== 2 && version !== 3)
     throw new EngineError('rejected', `qcow2 version ${version} is not supported. Supported: 2, 3.`)
   const incompatible = version === 3 ? header.readBigUInt64BE(72) : 0n
-  if (header.readBigUInt64BE(8) !== 0n || (incompatible & ~selfContainedFeatures) !== 0n)
+  const hasBase = header.readBigUInt64BE(8) !== 0n
+  if ((hasBase && !mayReferToBase) || (incompatible & ~selfContainedFeatures) !== 0n)
     throw new EngineError('rejected', 'the image refers to another file')
   if (header.readUInt32BE(32) !== 0) throw new EngineError('rejected', 'the image is encrypted')
   return { format: 'qcow2', virtualSizeGib: inGib(header.readBigUInt64BE(24)) }
 }
 
-/** Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. */
-export async function describeFile(file: string): Promise<ImageDescription> {
+/**
+ * Checks a disk that a VM has written, before QEMU's programs open it with the server's rights. With `mayReferToBase` it may be
+ * an OS disk, whose header names its image: the caller then names that image itself.
+ */
+export async function describeFile(
+  file: string,
+  options: { mayReferToBase?: boolean } = {},
+): Promise<ImageDescription> {
   const handle = await openPlainFile(file)
   if (!handle) throw new EngineError('missing', 'the image file does not exist')
   try {
-    return await describeImage(handle)
+    return await describeImage(handle, options)
   } finally {
     await handle.close()
   }

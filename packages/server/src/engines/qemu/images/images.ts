@@ -4,8 +4,9 @@ import { access, chmod, type FileHandle, lstat, mkdir, rename, rm } from 'node:f
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { EngineError } from '../../engine.ts'
+import { EngineError, type VmSpec } from '../../engine.ts'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
+import type { QemuContext } from '../context.ts'
 import type { MiniGuestSource, Progress } from '../mini-guest/index.ts'
 import { imagesDir } from '../paths.ts'
 import {
@@ -27,7 +28,20 @@ interface DiskImageSource extends Record<string, unknown> {
 
 const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
-export type ImageSource = MiniGuestSource | DiskImageSource
+/** A custom image. The VM has a link to its file, so that the image can be removed. */
+interface CapturedSource extends Record<string, unknown> {
+  kind: 'capture'
+  id: string
+  /** The image that starts the guest, if the guest does not start from its disk. */
+  boot: MiniGuestSource | null
+  virtualSizeGib: number
+}
+
+export type ImageSource = MiniGuestSource | DiskImageSource | CapturedSource
+
+/** The mini guest starts with a kernel of the host, also from a copy of its disk; other guests start from their disk. */
+export const bootOf = (source: ImageSource): MiniGuestSource | null =>
+  source.kind === 'mini' ? source : source.kind === 'capture' ? source.boot : null
 
 /** Imports a cloud image (qcow2 or raw) from a file or URL, if it has the given checksum. */
 export async function importImage(
@@ -111,7 +125,11 @@ function refuse(imageName: string, error: Error): never {
  * Returns the path of a source in the images directory. Only build and import write there. A source comes from a database
  * row, so paths, links and all names other than those from build and import are rejected.
  */
-async function pathOf(dataDir: string, source: ImageSource, imageName: string): Promise<string> {
+async function pathOf(
+  dataDir: string,
+  source: MiniGuestSource | DiskImageSource,
+  imageName: string,
+): Promise<string> {
   const unknown = new EngineError('rejected', `image ${imageName} was not registered with this engine`)
   const name = source.kind === 'disk' ? source.file : source.kind === 'mini' ? source.folder : undefined
   if (typeof name !== 'string' || !plainName.test(name)) throw unknown
@@ -121,19 +139,33 @@ async function pathOf(dataDir: string, source: ImageSource, imageName: string): 
   return path
 }
 
+type Files = Pick<QemuContext, 'options' | 'records'>
+
+/** The file below the OS disk of a VM, or where an image of the catalogue is. */
+function baseFile({ options, records }: Files, { id, image }: VmSpec): Promise<string> | string {
+  const source = image.source as ImageSource
+  if (source.kind === 'capture') return records.osBase(id)
+  const path = pathOf(options.dataDir, source, image.name)
+  return source.kind === 'mini' ? path.then((folder) => join(folder, 'os.qcow2')) : path
+}
+
+/** The kernel and initramfs of the host that start the guest; none if it starts from its disk. */
+async function bootFiles({ options }: Files, { image }: VmSpec): Promise<{ file: string; sha256: string }[]> {
+  const boot = bootOf(image.source as ImageSource)
+  if (!boot) return []
+  const folder = await pathOf(options.dataDir, boot, image.name)
+  return [
+    { file: join(folder, 'vmlinuz'), sha256: boot.kernelSha256 },
+    { file: join(folder, 'initrd'), sha256: boot.initrdSha256 },
+  ]
+}
+
 /** The files that QEMU inherits, in the order of its descriptors. The VM's user can read them only in this way. */
-export async function openImage(
-  dataDir: string,
-  source: ImageSource,
-  imageName: string,
-): Promise<FileHandle[]> {
-  const path = await pathOf(dataDir, source, imageName)
-  const names =
-    source.kind === 'disk' ? [path] : ['os.qcow2', 'vmlinuz', 'initrd'].map((name) => join(path, name))
+export async function openImage(ctx: Files, spec: VmSpec): Promise<FileHandle[]> {
   const files: FileHandle[] = []
-  for (const name of names) {
+  for (const name of [await baseFile(ctx, spec), ...(await bootFiles(ctx, spec)).map(({ file }) => file)]) {
     const file = await openPlainFile(name)
-    if (!file) throw new EngineError('missing', `image ${imageName} is not on this host`)
+    if (!file) throw new EngineError('missing', `image ${spec.image.name} is not on this host`)
     files.push(file)
     if (((await file.stat()).mode & 0o444) !== 0o444) await file.chmod(0o444)
   }
@@ -142,18 +174,16 @@ export async function openImage(
 
 /** The read-only base of a VM's OS disk, after a check of all files of the image. */
 export async function osBaseOf(
-  dataDir: string,
-  source: ImageSource,
-  imageName: string,
-  sizeGib: number,
+  ctx: Files,
+  spec: VmSpec,
 ): Promise<{ file: string; format: ImageFormat; sizeGib: number }> {
-  const path = await pathOf(dataDir, source, imageName)
-  if (source.kind === 'mini') {
-    await checkImage(join(path, 'vmlinuz'), source.kernelSha256, imageName)
-    await checkImage(join(path, 'initrd'), source.initrdSha256, imageName)
-  }
-  const [file, sha256] =
-    source.kind === 'mini' ? [join(path, 'os.qcow2'), source.osSha256] : [path, source.sha256]
-  const { format, virtualSizeGib } = await checkImage(file, sha256, imageName)
-  return { file, format, sizeGib: Math.max(sizeGib, virtualSizeGib) }
+  const { name, source } = spec.image as { name: string; source: ImageSource }
+  for (const { file, sha256 } of await bootFiles(ctx, spec)) await checkImage(file, sha256, name)
+  const file = await baseFile(ctx, spec)
+  // Only this engine writes the file of a copy, and no checksum of it is known.
+  const { format, virtualSizeGib } =
+    source.kind === 'capture'
+      ? await describeFile(file).catch((error: Error) => refuse(name, error))
+      : await checkImage(file, source.kind === 'mini' ? source.osSha256 : source.sha256, name)
+  return { file, format, sizeGib: Math.max(spec.osDiskGib, virtualSizeGib) }
 }

@@ -52,6 +52,7 @@ function networkConfig(spec: VmSpec, egress: 'none' | 'user'): Record<string, un
 function environment(spec: VmSpec, egress: 'none' | 'user'): string {
   const values = {
     GUEST_HOSTNAME: hostnameOf(spec),
+    INSTANCE_ID: spec.id,
     ACCESS_MAC: accessMac(spec.network.macAddress),
     ACCESS_CIDR: `${accessNetwork.guest}/${accessNetwork.prefix}`,
     ACCESS_GATEWAY: egress === 'user' ? accessNetwork.host : '',

@@ -45,6 +45,7 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
     content: `::sysinit:/etc/slipway/boot
 ::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
 ::respawn:/bin/busybox acpid -f -c /etc/acpi -l /dev/null
+::respawn:/etc/slipway/agent
 ::once:/etc/slipway/startup
 ::shutdown:/etc/slipway/stop
 `,
@@ -91,6 +92,14 @@ for file in /sys/class/net/*/address; do
   esac
 done
 umask 077
+read -r instance </etc/slipway/instance-id
+if [ "$instance" != "$INSTANCE_ID" ]; then
+  echo "$INSTANCE_ID" >/etc/slipway/instance-id
+  rm -f /etc/dropbear/host_ed25519
+  read -r machine </proc/sys/kernel/random/uuid
+  echo "$machine" | tr -d - >/etc/machine-id
+  chmod 444 /etc/machine-id
+fi
 mkdir -p /root/.ssh
 cat /run/seed/authorized-keys >/root/.ssh/authorized_keys
 [ -s /run/seed/group-known-hosts ] && cat /run/seed/group-known-hosts >/root/.ssh/known_hosts
@@ -111,6 +120,36 @@ set -a
 [ -s /run/slipway/group.env ] && . /run/slipway/group.env
 set +a
 cd /root && HOME=/root /run/slipway/startup-script >/dev/console 2>&1 </dev/null
+`,
+  },
+  'etc/slipway/instance-id': { mode: 0o600, content: '\n' },
+  'etc/slipway/agent': {
+    mode: 0o755,
+    content: `#!/bin/sh
+# The part of the QEMU guest agent's protocol that copies of disks need. A read without a client ends at once.
+port=
+for file in /sys/class/virtio-ports/*/name; do
+  name=
+  read -r name <"$file"
+  [ "$name" = org.qemu.guest_agent.0 ] && port=\${file#/sys/class/virtio-ports/} && port=/dev/\${port%/name}
+done
+[ -n "$port" ] || exec sleep 86400
+exec 3<>"$port"
+each_file_system() {
+  while read -r device folder type rest; do
+    [ "$type" = ext4 ] && fsfreeze "$1" "$folder"
+  done </proc/mounts
+}
+while :; do
+  line=
+  read -r line <&3 || sleep 1
+  case "$line" in
+  *guest-sync*) number=\${line##*:}; echo "{\\"return\\": \${number%%[!0-9]*}}" >&3 ;;
+  *guest-fsfreeze-freeze*) sync; each_file_system --freeze; echo '{"return": 1}' >&3 ;;
+  *guest-fsfreeze-thaw*) each_file_system --unfreeze; echo '{"return": 1}' >&3 ;;
+  *execute*) echo '{"error": {"class": "CommandNotFound", "desc": "not supported"}}' >&3 ;;
+  esac
+done
 `,
   },
   'etc/slipway/stop': {
@@ -141,6 +180,7 @@ export const guestModules = [
   'virtio_net',
   'virtio_blk',
   'virtio_rng',
+  'virtio_console',
   'virtio_input',
   'crc32c_generic',
   'crc32c_intel',

@@ -60,6 +60,7 @@ export function machineArguments(machine: Machine): string[] {
       ...['-chardev', `socket,id=chr-${deviceId(volume.id)},path=${volumeSocket(spec.id, volume.id)}`],
       ...['-device', JSON.stringify(volumeDevice(volume, `volume-slot${slot}`))],
     ]),
+    ...agentPort,
     ...networkArguments(machine),
     ...['-device', 'virtio-keyboard-pci', '-device', 'virtio-rng-pci'],
     ...vfioArguments(machine.gpus, arch.name),
@@ -119,6 +120,13 @@ function fixedDisk(serial: string, file: string, format: string, id: string): st
     ...['-device', `virtio-blk-pci,drive=${id},serial=${serial},id=${id}-device`],
   ]
 }
+
+/** The port of the QEMU guest agent, which freezes the guest's file systems for a copy. */
+const agentPort = [
+  ...['-device', 'virtio-serial-pci,id=agent-bus,max_ports=2'],
+  ...['-chardev', 'socket,id=agent,path=sockets/agent.sock,server=on,wait=off'],
+  ...['-device', 'virtserialport,bus=agent-bus.0,chardev=agent,name=org.qemu.guest_agent.0'],
+]
 
 /** Two cards, each connected to the forwarder by a unix socket: QEMU itself opens no connection and no port. */
 function networkArguments({ spec }: Machine): string[] {

@@ -1,0 +1,128 @@
+import Type, { type Static } from 'typebox'
+import {
+  Operation,
+  OperationList,
+  OperationListQuery,
+  OperationStarted,
+  OperationWaitQuery,
+} from '../operations.ts'
+import { annotations } from '../resources.ts'
+import { defineRoutes } from '../route.ts'
+import { body, CommaList, labelQuery, pagedList, pageQuery, Uuid } from '../schema.ts'
+import { CustomImage, CustomImageName, ImageTags } from './records.ts'
+
+export const CustomImageCreate = body(
+  'CustomImageCreate',
+  {
+    name: CustomImageName,
+    tags: Type.Optional(ImageTags),
+    vm_id: Type.Optional(
+      Type.String({ ...Uuid, description: 'A VM whose OS disk is copied. It must run or be stopped.' }),
+    ),
+    disk_id: Type.Optional(Type.String({ ...Uuid, description: 'A disk with an operating system.' })),
+    snapshot_id: Type.Optional(Type.String({ ...Uuid, description: 'A snapshot of such a disk.' })),
+    allow_crash_consistent: Type.Optional(
+      Type.Boolean({
+        description:
+          'Without it, a running VM must have the QEMU guest agent, which freezes the file systems for the moment of the copy; otherwise the operation fails with `conflict`.',
+      }),
+    ),
+    ...annotations,
+  },
+  {
+    description: 'Exactly one of `vm_id`, `disk_id` and `snapshot_id` is required.',
+    examples: [{ name: 'trainer:v1', vm_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01' }],
+  },
+)
+export type CustomImageCreate = Static<typeof CustomImageCreate>
+
+export const CustomImageUpdate = Type.Object(
+  { ...annotations, tags: Type.Optional(ImageTags) },
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    description:
+      'One or more of description, tags, labels and deletion protection. `tags` and `labels` replace all existing ones.',
+    examples: [{ description: 'With CUDA 13' }],
+  },
+)
+export type CustomImageUpdate = Static<typeof CustomImageUpdate>
+
+export const customImageRoutes = defineRoutes({
+  customImageCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/custom-images',
+    tag: 'Disks',
+    summary: 'Create a custom image from a VM, a disk or a snapshot',
+    description:
+      'The image has the content of the moment when the operation began, and it does not need its source afterwards. Until the operation ends, the source cannot be started, stopped, resized or captured again; if its VM is deleted or powers itself off, the operation fails. Remove secrets from the VM first: a new VM gets a host key, a machine id and SSH keys of its own, and everything else is copied. Images count in the organization’s quotas `custom_images` and `captured_gib`.',
+    access: 'member',
+    costsMoney: true,
+    body: CustomImageCreate,
+    answer: OperationStarted,
+    errors: ['already_exists', 'conflict', 'quota_exceeded'],
+  },
+  customImageList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/custom-images',
+    tag: 'Disks',
+    summary: 'List custom images',
+    access: 'viewer',
+    query: Type.Object({
+      ...pageQuery,
+      names: CommaList('Names'),
+      name_prefix: Type.Optional(
+        Type.String({ maxLength: 127, description: 'Only images whose name starts with this text.' }),
+      ),
+      ...labelQuery,
+    }),
+    answer: pagedList('CustomImageList', CustomImage),
+  },
+  customImageGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/custom-images/{custom_image_id}',
+    tag: 'Disks',
+    summary: 'Read a custom image',
+    access: 'viewer',
+    answer: CustomImage,
+  },
+  customImageUpdate: {
+    method: 'PATCH',
+    path: '/v0.1/projects/{project_id}/custom-images/{custom_image_id}',
+    tag: 'Disks',
+    summary: 'Change the description, tags, labels or deletion protection of a custom image',
+    access: 'member',
+    body: CustomImageUpdate,
+    answer: CustomImage,
+    errors: ['conflict'],
+  },
+  customImageDelete: {
+    method: 'DELETE',
+    path: '/v0.1/projects/{project_id}/custom-images/{custom_image_id}',
+    tag: 'Disks',
+    summary: 'Delete a custom image',
+    description:
+      'VMs that were created from the image keep working. Refused with `conflict` while a VM is being created from it.',
+    access: 'member',
+    answer: OperationStarted,
+    errors: ['protected', 'conflict'],
+  },
+  customImageOperationList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/custom-images/operations',
+    tag: 'Disks',
+    summary: 'List operations on custom images',
+    access: 'viewer',
+    query: OperationListQuery,
+    answer: OperationList,
+  },
+  customImageOperationGet: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/custom-images/operations/{operation_id}',
+    tag: 'Disks',
+    summary: 'Read an operation on a custom image, or wait until it ends',
+    access: 'viewer',
+    query: OperationWaitQuery,
+    answer: Operation,
+  },
+})

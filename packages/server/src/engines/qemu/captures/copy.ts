@@ -1,0 +1,175 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chmod, chown, type FileHandle, link, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EngineError } from '../../engine.ts'
+import { lastWords } from '../command.ts'
+import type { QemuContext } from '../context.ts'
+import { createImage } from '../disks/disk-files.ts'
+import { isThere, readJson, readText, writeJson } from '../files.ts'
+import { describeFile, type ImageFormat, openPlainFile } from '../images/image-header.ts'
+import { bareEnvironment, identityOf, isAlive, type ProcessIdentity } from '../process/process.ts'
+
+/** What is copied: a qcow2 file, and the read-only image below it, if there is one. */
+export interface CopySource {
+  file: string
+  base: { file: string; format: ImageFormat } | null
+}
+
+interface Attempt {
+  id: string
+  process: ProcessIdentity | null
+}
+
+const limits = { memoryMib: 1024, processes: 64, cpuCores: 1 }
+const programName = 'qemu-img'
+const copiedFile = 'data.qcow2'
+const baseFd = 3
+
+/** The shell records the exit code, because a server that starts later could not wait for the program. */
+const keeperScript =
+  'for g in $SLIPWAY_CGROUPS; do echo $$ >"$g"; done; ' +
+  '"$@" >"log-$SLIPWAY_ATTEMPT" 2>&1 </dev/null; echo $? >"exit-$SLIPWAY_ATTEMPT.tmp"; mv "exit-$SLIPWAY_ATTEMPT.tmp" "exit-$SLIPWAY_ATTEMPT"'
+
+/**
+ * Copies an image that a guest wrote to `data.qcow2` in `folder`, in a process that outlives the server. The program runs as
+ * a user of its own: it can read the source and write the copy, and reach no other file, whatever the source says. Returns
+ * true when the copy is complete, false while it runs. A call that finds no process begins the copy.
+ */
+export async function continueCopy(
+  ctx: QemuContext,
+  folder: string,
+  copyId: string,
+  source: CopySource,
+  sizeGib: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const attempt = await readJson<Attempt>(join(folder, 'copy.json'))
+  if (!attempt && (await isThere(join(folder, copiedFile)))) return true
+  if (!attempt) {
+    await beginCopy(ctx, folder, copyId, source, sizeGib, signal)
+    return false
+  }
+  const code = await readText(join(folder, `exit-${attempt.id}`))
+  if (code === null && attempt.process && (await isAlive(attempt.process))) return false
+  await ctx.isolation.release(copyId)
+  if (code !== null && Number(code) === 0) {
+    await accept(ctx, folder, attempt.id)
+    return true
+  }
+  const log = (await readText(join(folder, `log-${attempt.id}`))) ?? ''
+  await forgetAttempt(folder)
+  if (/No space left|Disk quota exceeded/.test(log))
+    throw new EngineError('rejected', 'no space left on the disk of this host')
+  throw new EngineError('unavailable', `the copy ended early: ${lastWords(log) || 'it was killed'}`)
+}
+
+async function beginCopy(
+  ctx: QemuContext,
+  folder: string,
+  copyId: string,
+  source: CopySource,
+  sizeGib: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await forgetAttempt(folder)
+  const id = randomBytes(6).toString('hex')
+  const target = `copy-${id}.qcow2`
+  await offer(source.file, join(folder, 'source.qcow2'))
+  await createImage(join(folder, target), sizeGib, signal)
+  const uid = await ctx.isolation.uidOf(folder)
+  if (uid !== null) {
+    await chown(folder, 0, uid)
+    await chmod(folder, 0o710)
+    await ctx.isolation.give(folder, target)
+  }
+  await writeJson(join(folder, 'copy.json'), { id, process: null } satisfies Attempt)
+  const wrapped = await ctx.isolation.wrap(folder, copyId, programName, limits)
+  const args = ['convert', '-q', '-n', '--target-is-zero', '-O', 'qcow2', sourceNode(source), target]
+  const base = source.base && (await openBase(source.base.file))
+  try {
+    const child = spawn('/bin/sh', ['-c', keeperScript, 'slipway-copy', ...wrapped.command, ...args], {
+      cwd: folder,
+      detached: true,
+      env: {
+        ...bareEnvironment(),
+        SLIPWAY_PROGRAM: programName,
+        SLIPWAY_ATTEMPT: id,
+        SLIPWAY_CGROUPS: wrapped.cgroupFiles.join(' '),
+      },
+      stdio: ['ignore', 'ignore', 'ignore', ...(base ? [base.fd] : [])],
+    })
+    await new Promise<void>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('spawn', resolve)
+    })
+    child.unref()
+    await noteProcess(folder, id, child.pid!)
+  } finally {
+    await base?.close()
+  }
+}
+
+async function noteProcess(folder: string, id: string, pid: number): Promise<void> {
+  const identity = await identityOf(pid)
+  await writeJson(join(folder, 'copy.json'), { id, process: identity } satisfies Attempt)
+}
+
+/** Names the format and the image below explicitly, so that the header of the file, which a guest could change, has no effect. */
+function sourceNode({ base }: CopySource): string {
+  const file = (filename: string) => ({ driver: 'file', filename })
+  return `json:${JSON.stringify({
+    driver: 'qcow2',
+    file: file('source.qcow2'),
+    backing: base && { driver: base.format, file: file(`/proc/self/fd/${baseFd}`) },
+  })}`
+}
+
+/** The program has no access to the folder of images; it inherits the open file. */
+async function openBase(file: string): Promise<FileHandle> {
+  const handle = await openPlainFile(file)
+  if (!handle) throw new EngineError('missing', 'the image below the disk no longer exists')
+  const { mode } = await handle.stat()
+  if ((mode & 0o444) !== 0o444) await handle.chmod(mode | 0o444)
+  return handle
+}
+
+/** Makes a file readable in the folder of the copy. Only its owner can reach the file at its own place. */
+async function offer(file: string, place: string): Promise<void> {
+  await rm(place, { force: true })
+  await link(file, place).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw new EngineError('missing', 'the disk that is copied no longer exists')
+    throw error
+  })
+  await chmod(place, (await stat(place)).mode | 0o444)
+}
+
+/** From here on only the server can change the copy. */
+async function accept(ctx: QemuContext, folder: string, attempt: string): Promise<void> {
+  const copy = join(folder, `copy-${attempt}.qcow2`)
+  if (await isThere(copy)) {
+    if (ctx.isolation.hasOwnUsers) await chown(copy, 0, 0)
+    await chmod(copy, 0o644)
+    if ((await describeFile(copy)).format !== 'qcow2')
+      throw new EngineError('rejected', 'the copy is damaged')
+    await rename(copy, join(folder, copiedFile))
+  }
+  await chmod(folder, 0o700)
+  for (const name of await readdir(folder))
+    if (/^(source\.qcow2|user\.json|copy\.json|(log|exit|copy)-.*)$/.test(name))
+      await rm(join(folder, name), { force: true })
+}
+
+/** Ends a process that may still write to an earlier attempt, and removes its files. */
+export async function forgetAttempt(folder: string): Promise<void> {
+  const attempt = await readJson<Attempt>(join(folder, 'copy.json'))
+  if (attempt?.process && (await isAlive(attempt.process)))
+    try {
+      // The shell and the program that it waits for.
+      process.kill(-attempt.process.pid, 'SIGKILL')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  for (const name of await readdir(folder).catch(() => []))
+    if (/^(copy\.json|(log|exit|copy)-.*)$/.test(name)) await rm(join(folder, name), { force: true })
+}

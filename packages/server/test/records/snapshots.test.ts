@@ -1,0 +1,197 @@
+import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterEach(() => engine().clearFaults())
+afterAll(() => service.close())
+
+const location = 'us-east1-a'
+let count = 0
+const some = (prefix: string) => `${prefix}-${++count}`
+
+type Begun = { operation: { operation_id: string; metadata: { id: string } } }
+const finished = async ({ operation }: Begun) => {
+  const ended = await service.ended(operation.operation_id)
+  expect(ended).toMatchObject({ state: 'SUCCEEDED' })
+  return operation.metadata.id
+}
+const newDisk = async (body: object = {}) =>
+  finished(await service.ok('diskCreate', { body: { name: some('disk'), size: '16GiB', location, ...body } }))
+const newVm = async (body: object = {}) =>
+  finished(await service.ok('vmCreate', { body: vmBody({ location, ...body }) }))
+const newSnapshot = async (disk_id: string, body: object = {}) =>
+  finished(await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id, ...body } }))
+const engine = () => service.server.services.engines.get(location) as SimulatedEngine
+
+test('a snapshot outlives its disk, and a larger disk is created from it', async () => {
+  const disk_id = await newDisk({ block_size: 4096 })
+  const begun = await service.ok('snapshotCreate', {
+    body: { name: 'monday', disk_id, labels: { team: 'ml' }, description: 'Before the migration' },
+  })
+  const ended = await service.ended(begun.operation.operation_id)
+  const params = { snapshot_id: begun.operation.metadata.id }
+  const snapshot = await service.ok('snapshotGet', { params })
+  expect(ended).toMatchObject({ state: 'SUCCEEDED', metadata: { type: 'snapshot' }, result: snapshot })
+  expect(snapshot).toMatchObject({
+    ...{ name: 'monday', created_from: disk_id, size: '16GiB', block_size: 4096, location },
+    ...{ state: 'available', consistency: 'off', stored_bytes: 2 * 1024 ** 3 },
+    ...{ labels: { team: 'ml' }, description: 'Before the migration', deletion_protection: false },
+  })
+  const query = { created_from: disk_id, label_selector: 'team=ml' }
+  expect((await service.ok('snapshotList', { query })).items).toEqual([snapshot])
+
+  await finished(await service.ok('diskDelete', { params: { disk_id } }))
+  const copy = await finished(
+    await service.ok('diskCreate', { body: { name: some('copy'), size: '32GiB', ...params } }),
+  )
+  expect(await service.ok('diskGet', { params: { disk_id: copy } })).toMatchObject({
+    ...{ size: '32GiB', location, block_size: 4096, state: 'available' },
+  })
+  const same = await finished(await service.ok('diskCreate', { body: { name: some('copy'), ...params } }))
+  expect(await service.ok('diskGet', { params: { disk_id: same } })).toMatchObject({ size: '16GiB' })
+  await finished(await service.ok('snapshotDelete', { params }))
+  expect((await service.call('snapshotGet', { params })).status).toBe(404)
+  await settle(service)
+  await checkInvariants(service)
+})
+
+test('a disk of a running VM is frozen if the guest has an agent, otherwise copied as after a power cut', async () => {
+  const disk_id = await newDisk()
+  const vm_id = await newVm({ disks: [{ disk_id }] })
+  const consistencyOf = async (snapshot_id: string) =>
+    (await service.ok('snapshotGet', { params: { snapshot_id } })).consistency
+  expect(await consistencyOf(await newSnapshot(disk_id))).toBe('crash')
+  const demanding = await service.ok('snapshotCreate', {
+    body: { name: some('snapshot'), disk_id, require_frozen: true },
+  })
+  expect(await service.ended(demanding.operation.operation_id)).toMatchObject({
+    state: 'FAILED',
+    result: { code: 'conflict', message: expect.stringContaining('guest agent') },
+  })
+  const params = { snapshot_id: demanding.operation.metadata.id }
+  expect((await service.call('snapshotGet', { params })).status).toBe(404)
+
+  await engine().setGuestAgent(true)
+  expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('frozen')
+  await engine().setGuestAgent(false)
+  await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+  expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('off')
+})
+
+test('a disk that is being copied, and its VM, stay as they are', async () => {
+  const disk_id = await newDisk()
+  const vm_id = await newVm({ disks: [{ disk_id }] })
+  await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
+  const begun = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const refusals = await Promise.all([
+    service.call('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }),
+    service.call('vmUpdate', { params: { vm_id }, body: { action: 'RESET' } }),
+    service.call('vmDetachDisks', { params: { vm_id }, body: { detach_disks: [disk_id] } }),
+    service.call('diskUpdate', { params: { disk_id }, body: { size: '32GiB' } }),
+    service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id } }),
+  ])
+  for (const { status, body } of refusals) {
+    expect(status).toBe(409)
+    expect(body).toMatchObject({ code: 'conflict' })
+  }
+  await engine().clearFaults()
+  await finished(begun)
+  await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+})
+
+test('what cannot be copied or restored is refused', async () => {
+  const shared = await newDisk({ size: '1TiB', type: 'shared-volume' })
+  const refused = (body: object) => service.call('snapshotCreate', { body: { name: some('no'), ...body } })
+  expect((await refused({ disk_id: shared })).body).toMatchObject({
+    code: 'invalid_argument',
+    message: expect.stringContaining('shared volume'),
+  })
+  expect((await refused({ disk_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10' })).status).toBe(404)
+  const snapshot_id = await newSnapshot(await newDisk())
+  const create = (body: object) =>
+    service.call('diskCreate', { body: { name: some('no'), snapshot_id, ...body } })
+  for (const [body, field] of [
+    [{ size: '8GiB' }, '/size'],
+    [{ location: 'eu-north1-a' }, '/location'],
+    [{ block_size: 4096 }, '/block_size'],
+    [{ type: 'shared-volume', size: '1TiB' }, '/type'],
+    [{ snapshot_id: shared }, '/snapshot_id'],
+  ] as const)
+    expect(await create(body)).toMatchObject({ status: 400, body: { details: [{ field }] } })
+})
+
+test('a change of a snapshot is done at once; a protected one is not deleted', async () => {
+  const snapshot_id = await newSnapshot(await newDisk())
+  const params = { snapshot_id }
+  const name = some('renamed')
+  const change = { name, labels: { stage: 'prod' }, deletion_protection: true }
+  expect(await service.ok('snapshotUpdate', { params, body: change })).toMatchObject(change)
+  const other = await newSnapshot(await newDisk())
+  const taken = await service.call('snapshotUpdate', { params: { snapshot_id: other }, body: { name } })
+  expect(taken).toMatchObject({ status: 409, body: { code: 'already_exists' } })
+  expect(await service.call('snapshotDelete', { params })).toMatchObject({
+    status: 409,
+    body: { code: 'protected' },
+  })
+  await service.ok('snapshotUpdate', { params, body: { deletion_protection: false } })
+  await finished(await service.ok('snapshotDelete', { params }))
+})
+
+test('a snapshot from which a disk is being created is not deleted, and one without space leaves nothing', async () => {
+  const disk_id = await newDisk()
+  const snapshot_id = await newSnapshot(disk_id)
+  await engine().addFault({ method: 'ensureDisk', kind: 'fail', times: 1000 })
+  const restore = await service.ok('diskCreate', { body: { name: some('copy'), snapshot_id } })
+  expect(await service.call('snapshotDelete', { params: { snapshot_id } })).toMatchObject({
+    status: 409,
+    body: { code: 'conflict' },
+  })
+  await engine().clearFaults()
+  await finished(restore)
+  const { organization_id } = service.credentials
+  const usedOf = async () => {
+    const token = service.credentials.operator_key
+    const { items } = await service.ok('adminOrganizationQuotaList', { token, params: { organization_id } })
+    return items.find(({ name }) => name === 'captured_gib')!.used
+  }
+  const before = await usedOf()
+  await engine().addFault({ method: 'capture', kind: 'reject' })
+  const failing = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  expect(await service.ended(failing.operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  expect(await usedOf()).toBe(before)
+  const { items } = await service.ok('eventList', { query: { types: 'snapshot.failed', limit: 1 } })
+  expect(items[0]).toMatchObject({ resource_id: failing.operation.metadata.id })
+  await settle(service)
+  await checkInvariants(service)
+})
+
+test('usage counts the stored bytes of a snapshot in whole GB, from its end to its deletion', async () => {
+  const disk_id = await newDisk({ size: '20GiB' })
+  const snapshot_id = await newSnapshot(disk_id)
+  const { stored_bytes } = await service.ok('snapshotGet', { params: { snapshot_id } })
+  const [open] = await service.sql<{ quantity: string; product_name: string; resource_type: string }>(
+    'SELECT quantity, product_name, resource_type FROM usage_intervals WHERE resource_id = $1 AND upper_inf(period)',
+    [snapshot_id],
+  )
+  expect(Number(open!.quantity)).toBe(Math.ceil(stored_bytes / 1024 ** 3))
+  expect(open).toMatchObject({ product_name: 'snapshot', resource_type: 'snapshot' })
+  await service.clock.advance('2 hours')
+  await finished(await service.ok('snapshotDelete', { params: { snapshot_id } }))
+  // Usage is added up when its day is over.
+  await service.clock.advance('1 day')
+  await service.server.billing.once()
+  const { items } = await service.ok('projectUsage', {
+    query: { group_by: 'resource', resource_type: 'snapshot' },
+  })
+  const used = items.filter(({ resource_id }) => resource_id === snapshot_id)
+  const sum = used.reduce((total, { quantity }) => total + quantity, 0)
+  expect(sum).toBeGreaterThanOrEqual(6)
+  expect(sum).toBeLessThan(6.1)
+  expect(used[0]).toMatchObject({ unit: 'gb_hour' })
+})

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import type { CaptureSpec, DiskSpec } from '../../../src/engines/engine.ts'
+import { type ConformanceBench, expectKind } from '../conformance-bench.ts'
+
+const captureOf = (bench: ConformanceBench, from: CaptureSpec['from'], sizeGib: number): CaptureSpec => ({
+  ...{ id: randomUUID(), host: bench.subject.host, projectId: bench.spec.projectId },
+  ...{ kind: from.kind === 'vm' ? 'image' : 'snapshot', from, sizeGib, mustFreeze: true },
+})
+
+const inspect = (bench: ConformanceBench, capture: CaptureSpec) =>
+  bench.engine.inspectCapture(capture, bench.signal)
+
+/** Waits for the end of the copy, as its operation does: each inspection follows a call. */
+const complete = (bench: ConformanceBench, capture: CaptureSpec, generation: number) =>
+  bench.eventually(async () => {
+    await bench.engine.capture(capture, bench.at(generation))
+    return (await inspect(bench, capture))?.result ?? false
+  }, 'a complete copy')
+
+const restored = (bench: ConformanceBench, disk: DiskSpec) =>
+  bench.eventually(async () => {
+    await bench.engine.ensureDisk(disk, bench.at(1))
+    const status = await bench.engine.inspectDisk(disk, bench.signal)
+    return status !== null && !status.isCopying && status
+  }, 'a complete disk')
+
+/** What every engine must do to copy a disk that no VM has. */
+export const diskCaptureChecks = {
+  'copies a disk, restores the copy without the disk, and refuses an older generation': async (
+    bench: ConformanceBench,
+  ) => {
+    const { engine } = bench
+    const disk = bench.newDisk()
+    await engine.ensureDisk(disk, bench.at(1))
+    const capture = captureOf(bench, { kind: 'disk', disk, vm: null }, 1)
+    expect(await inspect(bench, capture)).toBeNull()
+    const result = await complete(bench, capture, 2)
+    expect(result).toMatchObject({ consistency: 'off' })
+    expect(result.storedBytes).toBeGreaterThan(0)
+    expect(await complete(bench, capture, 2)).toEqual(result)
+    expect(await inspect(bench, capture)).toEqual({ id: capture.id, generation: 2, result })
+    expect((await bench.report()).captures).toContainEqual({ id: capture.id, generation: 2 })
+    await expectKind('stale', engine.capture(capture, bench.at(1)))
+    await expectKind('stale', engine.removeCapture(capture, bench.at(1)))
+    await engine.removeDisk(disk, bench.at(2))
+
+    const source = { id: capture.id, host: capture.host, source: result.source }
+    const copy = { ...bench.newDisk(), sizeGib: 2, source }
+    expect(await restored(bench, copy)).toEqual({ id: copy.id, generation: 1, sizeGib: 2 })
+    await engine.removeCapture(capture, bench.at(3))
+    await engine.removeCapture(capture, bench.at(3))
+    expect(await inspect(bench, capture)).toBeNull()
+    expect((await bench.report()).captures).toEqual([])
+    await expectKind('stale', engine.capture(capture, bench.at(2)))
+    expect(await inspect(bench, capture)).toBeNull()
+    await expectKind('missing', engine.ensureDisk({ ...bench.newDisk(), source }, bench.at(1)))
+    expect(await engine.inspectDisk(copy, bench.signal)).toMatchObject({ sizeGib: 2 })
+    await engine.removeDisk(copy, bench.at(2))
+  },
+}
+
+/** What every engine must do to copy the OS disk of a VM that is off. */
+export const vmCaptureChecks = {
+  'copies the OS disk of a VM that is off, for new VMs that outlive the copy': async (
+    bench: ConformanceBench,
+  ) => {
+    const { engine, spec, signal } = bench
+    const capture = captureOf(bench, { kind: 'vm', vm: spec }, spec.osDiskGib)
+    const result = await complete(bench, capture, 1)
+    expect(result).toMatchObject({ consistency: 'off' })
+    expect(await bench.power()).toBe('off')
+    const image = { name: 'own:latest', source: result.source }
+    const made = { ...spec, id: randomUUID(), name: 'from-copy', gpus: [], image, disks: [] }
+    await engine.ensureVm(made, bench.wanted('off'), bench.at(1))
+    await engine.removeCapture(capture, bench.at(2))
+    expect(await engine.inspectVm(made, signal)).toMatchObject({ power: 'off' })
+    const late = { ...made, id: randomUUID() }
+    await expectKind('missing', engine.ensureVm(late, bench.wanted('off'), bench.at(1)))
+    await engine.ensureVm({ ...made, isNew: false }, bench.wanted('off'), bench.at(2))
+    await engine.removeVm(made, bench.at(3))
+    await engine.removeVm(late, bench.at(3))
+  },
+}
