@@ -15,6 +15,7 @@ const benches = {
   service: 'server',
   grow: 'server',
   docs: 'server',
+  'vm-metrics': 'server',
   qemu: 'server',
   incus: 'server',
   'incus-fleet': 'server',

@@ -42,6 +42,18 @@ test('faults can be created, take effect, and can be listed and deleted', async 
   expect((await slipway(...fault.slice(0, -1), 'fial')).stderr).toContain('Did you mean fail?')
 })
 
+test('the guest of a VM reports what the lever sets', async () => {
+  await createVm('busy')
+  expect(await slipway('dev', 'vm', 'metrics', 'busy', '--gpu-utilization', '42')).toMatchObject({ code: 0 })
+  const [series] = await json('vm', 'metrics', 'busy', '--metric', 'DCGM_FI_DEV_GPU_UTIL')
+  expect(series).toMatchObject({ unit: 'percent', labels: { gpu: '0', Hostname: 'busy' } })
+  expect(series.points.at(-1)[1]).toBe(42)
+  const table = (await slipway('vm', 'metrics', 'busy')).stdout
+  expect(table).toMatch(/^NAME +GPU +LATEST +LOWEST +HIGHEST +UNIT/)
+  expect(table).toMatch(/DCGM_FI_DEV_GPU_UTIL +0 +42 +42 +42 +percent/)
+  expect(await slipway('dev', 'vm', 'metrics', 'busy')).toMatchObject({ code: 2 })
+})
+
 test('a type can be out of stock, a host and a VM can fail, and a payment can be declined', async () => {
   await slipway('dev', 'capacity', 'a40.1x', 'us-east1-a', '1')
   await createVm('last')

@@ -43,6 +43,8 @@ interface RouteEntry {
   isBatched?: true
   /** Another media type that a client can request with `Accept`. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
+  /** The response is text in the format of Prometheus, and `answer` is a string. */
+  isText?: true
   /** Also works while the organization is suspended. */
   worksSuspended?: true
   /** The response contains a secret or a session: never cached, never logged. */

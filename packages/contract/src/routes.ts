@@ -14,6 +14,7 @@ import { eventRoutes } from './events.ts'
 import { findingRoutes } from './finding.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { instanceGroupRoutes } from './instances/groups.ts'
+import { metricRoutes } from './instances/metrics.ts'
 import { instanceTemplateRoutes } from './instances/templates.ts'
 import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
@@ -30,6 +31,7 @@ export const routes = {
   ...organizationRoutes,
   ...catalogueRoutes,
   ...vmRoutes,
+  ...metricRoutes,
   ...capacityRequestRoutes,
   ...reservationRoutes,
   ...sshKeyRoutes,

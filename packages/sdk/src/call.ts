@@ -31,6 +31,7 @@ export interface RouteLine {
   hasBody: boolean
   isPaged: boolean
   isSession: boolean
+  isText: boolean
   paramNames: string[]
 }
 
@@ -38,7 +39,15 @@ export function routeLine(id: RouteId): RouteLine {
   const [method = '', path = '', ...marks] = routePaths[id].split(' ')
   const paramNames = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1]!)
   const has = (mark: string) => marks.includes(mark)
-  return { method, path, hasBody: has('body'), isPaged: has('paged'), isSession: has('session'), paramNames }
+  return {
+    method,
+    path,
+    hasBody: has('body'),
+    isPaged: has('paged'),
+    isSession: has('session'),
+    isText: has('text'),
+    paramNames,
+  }
 }
 
 /** True if the response of a route is one page of a list. */
@@ -91,7 +100,8 @@ export async function callRoute<Id extends RouteId>(
   id: Id,
   input: LooseInput,
 ): Promise<RouteResponse<Id>> {
-  return transport.send(requestOf(id, input), readJson) as Promise<RouteResponse<Id>>
+  const read = routeLine(id).isText ? (response: Response) => response.text() : readJson
+  return transport.send(requestOf(id, input), read) as Promise<RouteResponse<Id>>
 }
 
 export async function readJson(response: Response): Promise<unknown> {

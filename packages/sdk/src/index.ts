@@ -29,6 +29,7 @@ export type {
   Invoice,
   Location,
   Member,
+  MetricSeries,
   Network,
   Offer,
   Operation,

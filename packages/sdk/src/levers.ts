@@ -34,7 +34,11 @@ export interface Levers {
   /** Sets how many VMs of a type can still be created in a location. */
   capacity: { set(capacity: Body<'capacitySet'>): Promise<DevResponse<'capacitySet'>> }
   hosts: { fail(host_id: string): Promise<void>; recover(host_id: string): Promise<void> }
-  vms: { crash(vm_id: string): Promise<void> }
+  vms: {
+    crash(vm_id: string): Promise<void>
+    /** Sets what the guest reports from now on. */
+    metrics(vm_id: string, metrics: Body<'vmMetricsSet'>): Promise<void>
+  }
   /** Sets whether simulated guests have an agent that freezes their file systems for a copy. */
   guestAgent: { set(agent: Body<'guestAgentSet'>): Promise<DevResponse<'guestAgentSet'>> }
   /** Sets the state of an organization's payment method. */
@@ -60,6 +64,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   hostRecover: 'POST /_dev/hosts/{host_id}/recover',
   vmCrash: 'POST /_dev/vms/{vm_id}/crash',
   guestAgentSet: 'PUT /_dev/guest-agent',
+  vmMetricsSet: 'POST /_dev/vms/{vm_id}/metrics',
   paymentsSet: 'PUT /_dev/payments',
   reset: 'POST /_dev/reset',
   requestList: 'GET /_dev/requests',
@@ -118,7 +123,10 @@ export function createLevers(options: ClientOptions): Levers {
       fail: async (target) => void (await call('hostFail', { target })),
       recover: async (target) => void (await call('hostRecover', { target })),
     },
-    vms: { crash: async (target) => void (await call('vmCrash', { target })) },
+    vms: {
+      crash: async (target) => void (await call('vmCrash', { target })),
+      metrics: async (target, body) => void (await call('vmMetricsSet', { target, body })),
+    },
     guestAgent: { set: (body) => call('guestAgentSet', { body }) },
     payments: { set: (body) => call('paymentsSet', { body }) },
     reset: () => call('reset'),

@@ -1,9 +1,9 @@
 import type { RouteId, RouteResponse, Routes } from '@slipway/contract'
 
-/** `session` marks a call about tokens, which has no Idempotency-Key. */
+/** `session` marks a call about tokens, which has no Idempotency-Key; `text` marks a response that is not JSON. */
 type Line<Id extends RouteId> = `${Routes[Id]['method']} ${Routes[Id]['path']}${Marks<Id>}`
 type Marks<Id extends RouteId> =
-  `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteResponse<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}`
+  `${Routes[Id] extends { body: unknown } ? ' body' : ''}${RouteResponse<Id> extends { next_page_token: string } ? ' paged' : ''}${Routes[Id] extends { opensTransactions: true } ? ' session' : ''}${Routes[Id] extends { isText: true } ? ' text' : ''}`
 
 /**
  * The facts about routes that calls need at run time. The route table itself contains all schemas, which would add thirty
@@ -81,6 +81,9 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   vmSerialLog: 'GET /v0.1/projects/{project_id}/vms/{vm_id}/serial-log',
   vmOperationList: 'GET /v0.1/projects/{project_id}/vms/operations paged',
   vmOperationGet: 'GET /v0.1/projects/{project_id}/vms/operations/{operation_id}',
+  vmMetrics: 'GET /v0.1/projects/{project_id}/vms/{vm_id}/metrics',
+  projectMetrics: 'GET /v0.1/projects/{project_id}/metrics',
+  projectMetricsScrape: 'GET /v0.1/projects/{project_id}/metrics/scrape text',
   capacityRequestCreate: 'POST /v0.1/projects/{project_id}/capacity-requests body',
   capacityRequestList: 'GET /v0.1/projects/{project_id}/capacity-requests paged',
   capacityRequestGet: 'GET /v0.1/projects/{project_id}/capacity-requests/{capacity_request_id}',

@@ -44,7 +44,7 @@ export function validateResponse(
   const responses = document.paths[known.path]![method.toLowerCase()]!.responses
   if (!responses[status])
     throw new Error(`${method} ${known.path} answered ${status}, which the document does not list`)
-  if (contentType.startsWith('text/')) return
+  if (contentType.startsWith('text/') || contentType.startsWith('application/openmetrics-text')) return
   if (status !== 200) {
     check('#/components/schemas/Error', body, `${method} ${path} ${status}`)
     return

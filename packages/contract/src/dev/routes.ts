@@ -96,6 +96,16 @@ const DevGuestAgent = Type.Object(
   },
   strict,
 )
+const DevMetrics = Type.Union([
+  Type.Object(
+    {
+      gpu_utilization: Type.Number({ minimum: 0, maximum: 100, description: 'In percent, for every GPU.' }),
+      ssh_sessions: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000, description: 'Default: 0.' })),
+    },
+    strict,
+  ),
+  Type.Object({ silent: Type.Literal(true) }, strict),
+])
 const DevPayments = Type.Object({ organization_id: Uuid, state: Type.Enum([...paymentStates]) }, strict)
 
 export const DevRequest = Type.Object({
@@ -126,6 +136,12 @@ export const devRoutes = {
   hostRecover: { method: 'POST', path: '/_dev/hosts/{host_id}/recover', answer: Nothing },
   vmCrash: { method: 'POST', path: '/_dev/vms/{vm_id}/crash', answer: Nothing },
   guestAgentSet: { method: 'PUT', path: '/_dev/guest-agent', body: DevGuestAgent, answer: DevGuestAgent },
+  vmMetricsSet: {
+    method: 'POST',
+    path: '/_dev/vms/{vm_id}/metrics',
+    body: DevMetrics,
+    answer: Nothing,
+  },
   paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, answer: DevPayments },
   reset: { method: 'POST', path: '/_dev/reset', answer: DevClock },
   requestList: {

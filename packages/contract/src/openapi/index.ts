@@ -85,7 +85,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
           description: 'Success.',
           headers: successHeaders(route),
           content: {
-            'application/json': {
+            [route.isText ? 'text/plain' : 'application/json']: {
               schema: print(route.answer),
               ...(example && { example: example.response }),
             },

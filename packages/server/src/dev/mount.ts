@@ -162,6 +162,13 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
       return body
     },
 
+    async vmMetricsSet({ params, body }) {
+      const vm = requireFound('VM', await findAnyVm(database, params.vm_id!))
+      await simulatorAt(vm.location).setMetrics(vm.id, body)
+      await workers.reconciler.samples()
+      return {}
+    },
+
     async paymentsSet({ body }) {
       await database.transaction(async (tx) => {
         await setPaymentState(tx, body.organization_id, body.state)

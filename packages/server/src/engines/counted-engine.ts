@@ -19,6 +19,7 @@ const methods: Record<keyof Engine, boolean> = {
   inspectCapture: true,
   applyFirewall: true,
   serialLog: true,
+  sample: true,
   watch: false,
 }
 

@@ -1,6 +1,8 @@
+import type { hostMetrics } from '@slipway/contract'
 import type { CompiledRule } from '../domain/firewall.ts'
 import type { HostKey } from '../domain/guest/host-key.ts'
 import type { Rendezvous } from '../domain/guest/rendezvous.ts'
+import type { GuestReport } from '../domain/guest/report.ts'
 
 /**
  * The interface to the software that runs the VMs. Every method is idempotent (keyed by our ids), can be cancelled, and can
@@ -64,8 +66,21 @@ export interface Engine {
     offset: number | undefined,
     signal: AbortSignal,
   ): Promise<{ content: string; nextOffset: number }>
+  /**
+   * Measures every running VM once. It is called once a minute, and leaves out what cannot be measured at the moment. It never
+   * fails because of what a guest does.
+   */
+  sample(signal: AbortSignal): AsyncIterable<VmSample>
   /** Reports a VM after its state changed by itself or finished changing. This is only a hint: nothing depends on it. */
   watch(onChange: (vmId: string) => void): () => void
+}
+
+export interface VmSample {
+  vmId: string
+  /** What is measured outside the guest, by the names of the contract; a missing value is not known. */
+  host: Partial<Record<keyof typeof hostMetrics, number>>
+  /** Null if the guest has reported nothing since the last sample. */
+  guest: GuestReport | null
 }
 
 export interface Call {

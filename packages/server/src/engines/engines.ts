@@ -89,5 +89,5 @@ function requireLocalIncus({ urls, socket }: IncusConfig): void {
 async function miniImage(dataDir: string, log: Log): Promise<EngineImage[]> {
   const source = await ensureMiniGuest(dataDir, (message) => log.info({}, message))
   const description = 'A small Linux guest with busybox and SSH, made from Debian packages'
-  return [{ name: 'mini:latest', description, tags: ['mini', 'debian'], source }]
+  return [{ name: 'mini:latest', description, tags: ['mini', 'debian', 'slipway-guest'], source }]
 }

@@ -102,6 +102,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
     operationWaits,
     catalogue,
     catalogueMemory: new CatalogueCache(),
+    scrapes: new RateLimiter({ requestsPerSecond: 10 / 60, burst: 10 }),
   }
   app.addHook('preClose', async () => {
     streams.close()

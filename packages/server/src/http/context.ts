@@ -12,6 +12,7 @@ import type { OrganizationRequester, Requester } from '../store/events/events.ts
 import type { Caller, ProjectScope } from '../store/identity/access.ts'
 import type { Inviter } from '../store/identity/invitations.ts'
 import type { Access } from './access.ts'
+import type { RateLimiter } from './limits/rate-limit.ts'
 import type { OperationWaits } from './streams/operation-waits.ts'
 import type { EventStreams } from './streams/streams.ts'
 
@@ -22,6 +23,8 @@ export interface HttpServices extends Services {
   /** The public catalogue, at most a second old. */
   catalogue: Catalogue
   catalogueMemory: CatalogueCache
+  /** Limits how often a caller reads all metrics of a project. */
+  scrapes: RateLimiter
 }
 
 /** A validated request of an authorized caller. */

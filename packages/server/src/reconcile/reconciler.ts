@@ -13,6 +13,7 @@ import { Hints } from './hints.ts'
 import { Inventory } from './inventory.ts'
 import { announceMaintenance } from './maintenance.ts'
 import { pruneOld } from './retention.ts'
+import { packSamples, sampleLocation } from './samples.ts'
 import { Stamper } from './stamper.ts'
 import { stopSuspendedVms } from './suspension.ts'
 
@@ -22,6 +23,9 @@ const reportMs = 2_000
 const clockMs = 2_000
 const pruneMs = 300_000
 const groupMs = 30_000
+/** A little less than a minute, so that every minute gets a sample; a second one of the same minute is not stored. */
+const sampleMs = 55_000
+const packMs = 300_000
 /**
  * The pause between two inventories of a simulated location, where hosts change only by our own calls. Together with the time
  * between two reads of due work, it stays below the silence after which a location counts as unserved.
@@ -69,6 +73,9 @@ export class Reconciler {
     if (this.#isRestored)
       log.warn({}, 'operations.restored is set: nothing expires or is removed until it is unset')
     for (const location of engines.keys()) this.serve(location)
+    this.#inTurn({}, { name: 'sample chunks', everyMs: packMs, rest }, (signal) =>
+      packSamples(this.#services, signal),
+    )
     this.#inTurn({ kind: 'hosts' }, { name: 'lost hosts', everyMs: reportMs, rest }, (signal) =>
       this.#inventory.lost(signal),
     )
@@ -112,6 +119,13 @@ export class Reconciler {
     }
     const restMs = this.#isSimulated(location) ? simulatedRestMs : 0
     this.#inTurn({ restMs }, turn, (signal) => this.#inventory.location(location, signal), left.signal)
+    this.#inTurn(
+      {},
+      { name: `samples ${location}`, everyMs: sampleMs },
+      (signal) =>
+        sampleLocation(this.#services, location, AbortSignal.any([signal, AbortSignal.timeout(callMs)])),
+      left.signal,
+    )
   }
 
   /** Ends the inspection of a location, even if one is running. */
@@ -140,6 +154,13 @@ export class Reconciler {
 
   reports(): Promise<void> {
     return this.#inventory.reconcile(this.#tasks.stopping)
+  }
+
+  /** Samples all VMs, and packs the samples of complete hours. */
+  async samples(): Promise<void> {
+    for (const location of this.#services.engines.keys())
+      await sampleLocation(this.#services, location, this.#limit())
+    await packSamples(this.#services, this.#tasks.stopping)
   }
 
   firewalls(): Promise<void> {

@@ -6,6 +6,7 @@ import { pruneRequests } from '../store/capacity/requests.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
 import { pruneEvents } from '../store/events/events.ts'
 import { credentialPrunes } from '../store/identity/retention.ts'
+import { chunkPrunes } from '../store/metrics/samples.ts'
 import { simulated } from '../store/simulated/objects.ts'
 
 /** Small enough that one statement does not hold locks or a connection for long. */
@@ -20,6 +21,7 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   simulated.prune,
   pruneBillingSessions,
   pruneProviderEvents,
+  ...chunkPrunes,
 ]
 
 /** Removes all rows that are older than their retention period. */

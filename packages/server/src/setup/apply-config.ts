@@ -31,13 +31,13 @@ const simulatedImages: EngineImage[] = [
   {
     name: 'ubuntu24.04-nvidia:latest',
     description: 'Ubuntu 24.04 LTS with the NVIDIA driver and CUDA',
-    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init', 'slipway-guest'],
     source: {},
   },
   {
     name: 'ubuntu22.04-nvidia:latest',
     description: 'Ubuntu 22.04 LTS with the NVIDIA driver and CUDA',
-    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init', 'slipway-guest'],
     source: {},
   },
   { name: 'ubuntu24.04:latest', description: 'Ubuntu 24.04 LTS', tags: ['ubuntu', 'cloud-init'], source: {} },

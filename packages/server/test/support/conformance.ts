@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { HostReport } from '../../src/engines/engine.ts'
+import type { HostReport, VmSample } from '../../src/engines/engine.ts'
 import { diskCaptureChecks, vmCaptureChecks } from './captures/checks.ts'
 import { allow, ConformanceBench, type EngineUnderTest, expectKind } from './conformance-bench.ts'
 
@@ -77,6 +77,18 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.applyFirewall(spec, [allow(22)], bench.at(4))
     expect(await bench.inspect()).toMatchObject({ ...running, firewallGeneration: 4 })
     await bench.expectPorts({ open: [22], shut: [80, 81] })
+  },
+
+  'measures a running VM': async (bench) => {
+    const found: VmSample[] = []
+    await bench.eventually(async () => {
+      for await (const sample of bench.engine.sample(bench.signal)) found.push(sample)
+      return found.some(({ vmId }) => vmId === bench.spec.id)
+    }, 'a sample of the VM')
+    const { host } = found.find(({ vmId }) => vmId === bench.spec.id)!
+    expect(host.slipway_vm_cpu_seconds_total).toBeGreaterThanOrEqual(0)
+    expect(host.slipway_vm_memory_bytes).toBeGreaterThan(0)
+    expect(host.slipway_vm_network_receive_bytes_total).toBeGreaterThanOrEqual(0)
   },
 
   'shows the VM and the holder of its GPUs in the inventory': async (bench) => {

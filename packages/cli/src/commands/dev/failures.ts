@@ -1,5 +1,7 @@
 import { type AnyCommand, command, type GroupSpec } from '../../core/command.ts'
+import { parseNumber } from '../../core/parse.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
+import { UsageError } from '../../errors/cli-error.ts'
 import { hosts } from '../admin/host/resource.ts'
 import { vms } from '../vm/resource.ts'
 
@@ -36,4 +38,32 @@ const crash = command<{ ref: string }>({
   },
 })
 
-export const devVm: GroupSpec = { name: 'vm', summary: 'failures of VMs', commands: [crash] }
+const metrics = command<{ ref: string; gpuUtilization?: number; sshSessions?: number; silent?: boolean }>({
+  name: 'metrics',
+  summary: 'set what the guest of a VM reports from now on',
+  arguments: [refArgument(vms)],
+  options: [
+    { flags: '--gpu-utilization <percent>', description: 'utilization of every GPU', parse: parseNumber },
+    { flags: '--ssh-sessions <count>', description: 'open SSH sessions; default: 0', parse: parseNumber },
+    { flags: '--silent', description: 'report nothing' },
+  ],
+  examples: [
+    `slipway dev vm metrics ${vms.example} --gpu-utilization 3`,
+    `slipway dev vm metrics ${vms.example} --silent`,
+  ],
+  async run(cli, { ref, gpuUtilization, sshSessions, silent }) {
+    if ((gpuUtilization === undefined) === !silent)
+      throw new UsageError('Give either --gpu-utilization or --silent.')
+    const body = silent
+      ? { silent: true as const }
+      : { gpu_utilization: gpuUtilization!, ...(sshSessions !== undefined && { ssh_sessions: sshSessions }) }
+    await cli.levers.vms.metrics(await idOf(cli, vms, ref), body)
+    cli.note(`${ref} reports ${silent ? 'nothing' : 'these values'} from now on.`)
+  },
+})
+
+export const devVm: GroupSpec = {
+  name: 'vm',
+  summary: 'failures and metrics of VMs',
+  commands: [crash, metrics],
+}

@@ -59,7 +59,13 @@ export function routeTools(options: ToolOptions): RouteTool[] {
     .filter((id) => {
       const route = routeOf(id)
       const isReading = (route.method === 'GET' && !route.noStore) || route.changesNothing === true
-      if (id.startsWith('auth') || isRepeated(id) || !isInToolset(route.tag, options.toolsets)) return false
+      if (
+        id.startsWith('auth') ||
+        isRepeated(id) ||
+        route.isText ||
+        !isInToolset(route.tag, options.toolsets)
+      )
+        return false
       if (route.access === 'operator' && !options.includesAdmin) return false
       return isReading || options.allowsWrites
     })

@@ -6,6 +6,7 @@ import { vmCreate } from './create.ts'
 import { vmExtend } from './extend.ts'
 import { vmList } from './list.ts'
 import { vmLog } from './log.ts'
+import { vmMetrics } from './metrics.ts'
 import { vmReset, vmStart, vmStop } from './power.ts'
 import { vmResize } from './resize.ts'
 import { vms } from './resource.ts'
@@ -41,6 +42,7 @@ export const vm: GroupSpec = {
       { loses: 'Its OS disk will also be deleted; data disks will be kept.', isOperation: true },
     ),
     vmLog,
+    vmMetrics,
     vmSsh,
     vmScp,
     vmTunnel,

@@ -12,6 +12,7 @@ import {
   type HostReport,
   type PowerAction,
   type VmRef,
+  type VmSample,
   type VmSpec,
   type VmStatus,
   type WantedState,
@@ -46,6 +47,7 @@ import {
   withDisk,
   withoutDisk,
 } from './instances.ts'
+import { sampleInstances } from './metrics.ts'
 import {
   dropNetworkIfUnused,
   dropUnusedNetworks,
@@ -275,6 +277,10 @@ export class IncusEngine implements Engine {
     const from = wanted > bytes.length ? 0 : Math.max(0, wanted)
     const content = bytes.subarray(from, from + serialTailBytes)
     return { content: content.toString('utf8'), nextOffset: startsAt + from + content.length }
+  }
+
+  async *sample(signal: AbortSignal): AsyncIterable<VmSample> {
+    yield* sampleInstances(this.#ctx, await this.#members(signal), signal)
   }
 
   watch(onChange: (vmId: string) => void): () => void {

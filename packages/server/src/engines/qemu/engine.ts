@@ -17,6 +17,7 @@ import {
   osDiskLost,
   type PowerAction,
   type VmRef,
+  type VmSample,
   type VmSpec,
   type VmStatus,
   type WantedState,
@@ -35,6 +36,7 @@ import { syncForwards } from './network.ts'
 import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
 import { readSerial } from './process/serial-log.ts'
+import { sampleVms } from './samples.ts'
 
 /** VMs of this machine, each a QEMU process. All state is in files, so that every server process sees the same state. */
 export class QemuEngine implements Engine {
@@ -197,6 +199,10 @@ export class QemuEngine implements Engine {
     signal.throwIfAborted()
     if (!(await this.#ctx.records.read(vm.id))) throw noSuchVm(vm.id)
     return readSerial(this.#ctx.records.folder(vm.id), offset)
+  }
+
+  sample(signal: AbortSignal): AsyncIterable<VmSample> {
+    return sampleVms(this.#ctx, signal)
   }
 
   watch(onChange: (vmId: string) => void): () => void {

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type CompiledRule, decidePacket, type Packet } from '../../domain/firewall.ts'
+import { zeroUuid } from '../../domain/ids.ts'
 import { chunksOf } from '../../domain/lists.ts'
 import { Batches } from '../../postgres/batches.ts'
 import { type Database, type Queryable, TryAgain } from '../../postgres/database.ts'
 import {
   type SimulatedFault,
   type SimulatedHost,
+  type SimulatedMetrics,
   type SimulatedPlacement,
   type SimulatedVm,
   simulated,
@@ -28,13 +30,16 @@ import {
   osDiskLost,
   type PowerAction,
   type VmRef,
+  type VmSample,
   type VmSpec,
   type VmStatus,
   type WantedState,
 } from '../engine.ts'
 import { briefReport, closeReport, disksOf, powerOf, status } from './reports.ts'
+import { simulatedSample } from './samples.ts'
 import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
 
+const vmsPerSampling = 1_000
 const serialTailBytes = 64 * 1024
 const hostsPerPage = 500
 /** Keeps the number of VMs in one statement below a few thousand. */
@@ -308,6 +313,21 @@ export class SimulatedEngine implements Engine {
   async crashVm(vmId: string): Promise<void> {
     await simulated.crash(this.#db, vmId, crashLines)
     this.#notify(vmId)
+  }
+
+  async *sample(): AsyncIterable<VmSample> {
+    const { database, location } = this.#options
+    for (let afterId = zeroUuid; ; ) {
+      const vms = await simulated.listRunning(database, location, afterId, vmsPerSampling)
+      for (const vm of vms) yield simulatedSample(vm)
+      if (vms.length < vmsPerSampling) return
+      afterId = vms.at(-1)!.id
+    }
+  }
+
+  /** Sets what the guest reports from now on. */
+  async setMetrics(vmId: string, metrics: SimulatedMetrics): Promise<void> {
+    await simulated.setMetrics(this.#db, vmId, JSON.stringify(metrics))
   }
 
   async setHostLost(host: string, isLost: boolean): Promise<void> {

@@ -16,6 +16,7 @@ import { firewallRuleHandlers } from './firewall-rules.ts'
 import { fleetHandlers } from './fleet.ts'
 import { identityHandlers } from './identity.ts'
 import { instanceGroupHandlers } from './instances/groups.ts'
+import { metricHandlers } from './instances/metrics.ts'
 import { instanceTemplateHandlers } from './instances/templates.ts'
 import { memberHandlers } from './members.ts'
 import { networkHandlers } from './networks.ts'
@@ -46,6 +47,7 @@ export const handlers: Handlers = {
   ...fleetHandlers,
   ...adminCatalogueHandlers,
   ...vmHandlers,
+  ...metricHandlers,
   ...capacityRequestHandlers,
   ...reservationHandlers,
   ...sshKeyHandlers,

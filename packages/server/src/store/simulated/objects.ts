@@ -256,6 +256,36 @@ const contents = statement<SimulatedContents, { location: string; hosts: string[
    FROM unnest(:hosts::text[]) AS w (host) CROSS JOIN moment t`,
 )
 
+/** What the guest of a simulated VM reports. */
+export type SimulatedMetrics = { gpu_utilization: number; ssh_sessions?: number } | { silent: true }
+
+export interface RunningVm {
+  id: string
+  gpus: string[]
+  model: string
+  memory_gb: number
+  cpu_cores: number
+  metrics: SimulatedMetrics | null
+  /** Seconds since 1970, and since the VM is up. */
+  now_s: number
+  up_s: number
+}
+
+const running = statement<RunningVm, { location: string; afterId: string; most: number }>(
+  'simulated_running',
+  `SELECT v.id, v.gpus, coalesce(v.spec #>> '{gpus,0,model}', '') AS model,
+          coalesce((v.spec ->> 'memoryGb')::float8, 1) AS memory_gb, coalesce((v.spec ->> 'cpuCores')::float8, 1) AS cpu_cores,
+          v.metrics, extract(epoch FROM t.now)::float8 AS now_s, extract(epoch FROM t.now - v.ready_at)::float8 AS up_s
+   FROM simulated_vms v CROSS JOIN moment t
+   WHERE v.location = :location AND v.id > :afterId AND v.power = 'on' AND NOT v.is_removed AND v.ready_at <= t.now
+   ORDER BY v.id LIMIT :most`,
+)
+
+const setMetrics = statement<never, { id: string; metrics: string }>(
+  'simulated_vm_metrics',
+  'UPDATE simulated_vms SET metrics = :metrics::jsonb WHERE id = :id AND NOT is_removed',
+)
+
 const disks = statement<{ id: string; generation: number; sizeGib: number }, { location: string }>(
   'simulated_disks',
   'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = :location AND NOT is_removed',
@@ -338,6 +368,8 @@ export const simulated = {
   setGuestAgent: (db: Queryable, isPresent: boolean) => (isPresent ? installAgent : removeAgent).run(db),
   listHosts: hosts.allBy('location', 'afterName', 'most'),
   listContents: contents.allBy('location', 'hosts'),
+  listRunning: running.allBy('location', 'afterId', 'most'),
+  setMetrics: setMetrics.runBy('id', 'metrics'),
   listDisks: disks.allBy('location'),
   setHostLost: loseHost.runBy('location', 'name', 'isLost'),
   clearHost: clearHost.runBy('location', 'name'),

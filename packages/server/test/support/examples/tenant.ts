@@ -110,6 +110,7 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await ok('vmGet', { params: { vm_id } })
   await ok('vmList')
   await ok('vmSerialLog', { params: { vm_id } })
+  await recordMetrics(recorder, vm_id)
   const { network_id, rule_id } = await recordNetworks(recorder, vm_id)
   return { vm_id, disk_id, rule_id, network_id }
 }
@@ -135,6 +136,17 @@ async function recordCopies(recorder: Recorder, vm_id: string, disk_id: string) 
   await ok('customImageUpdate', { ...imageParams, body: { description: 'With CUDA 13' } })
   await finished(recorder, await ok('customImageDelete', imageParams))
   await finished(recorder, await ok('snapshotDelete', snapshotParams))
+}
+
+async function recordMetrics({ service, ok }: Recorder, vm_id: string) {
+  await service.simulator().setMetrics(vm_id, { gpu_utilization: 87, ssh_sessions: 1 })
+  await service.server.reconciler.samples()
+  const [clock] = await service.sql<{ now: Date }>('SELECT slipway_now() AS now')
+  const names = 'slipway_vm_memory_bytes,DCGM_FI_DEV_GPU_UTIL'
+  const range = { names, start: clock!.now.toISOString(), end: clock!.now.toISOString() }
+  await ok('vmMetrics', { params: { vm_id }, query: range })
+  await ok('projectMetrics', { query: { vm_ids: vm_id, ...range } })
+  await ok('projectMetricsScrape')
 }
 
 /** A template, and a group of members that are made from it. */

@@ -19,6 +19,9 @@ export class FrameSocket {
   #retry: NodeJS.Timeout | null = null
   #pending: Buffer = Buffer.alloc(0)
   #isClosed = false
+  /** Bytes of frames from and to the guest. */
+  receivedBytes = 0
+  sentBytes = 0
 
   constructor(
     path: string,
@@ -37,6 +40,7 @@ export class FrameSocket {
 
   send(frame: Buffer): void {
     if (!this.isConnected || this.#socket!.writableLength > maxQueuedBytes) return
+    this.sentBytes += frame.length
     this.#socket!.write(Buffer.concat([uint32(frame.length), frame]))
   }
 
@@ -69,6 +73,7 @@ export class FrameSocket {
       if (this.#pending.length < 4 + length) break
       const frame = this.#pending.subarray(4, 4 + length)
       this.#pending = this.#pending.subarray(4 + length)
+      this.receivedBytes += length
       this.#onFrame(frame)
     }
     this.#onPause(false)

@@ -61,6 +61,10 @@ export class GuestLink {
     return this.#frames.isConnected
   }
 
+  get traffic(): { receivedBytes: number; sentBytes: number } {
+    return this.#frames
+  }
+
   /** Connects to a port of the guest. Emits `connect` when established, otherwise `error` and `close`. */
   connect(guestPort: number): TcpConnection {
     const port = this.#freePort(guestPort)

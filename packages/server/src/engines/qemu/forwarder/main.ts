@@ -75,7 +75,12 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
     case 'greeting':
       return vms.get(request.vmId)?.greeting(request.timeoutMs, request.hostKey) ?? 'silent'
     case 'status': {
-      const described = [...vms].map(([id, vm]) => [id, vm.describe()])
+      const described = [...vms].map(([id, vm]) => {
+        const cards = [vm.traffic, segments.trafficOf(id)]
+        const receivedBytes = cards.reduce((sum, card) => sum + card.receivedBytes, 0)
+        const sentBytes = cards.reduce((sum, card) => sum + card.sentBytes, 0)
+        return [id, { ...vm.describe(), receivedBytes, sentBytes }]
+      })
       return { vms: Object.fromEntries(described) } satisfies ForwarderStatus
     }
   }

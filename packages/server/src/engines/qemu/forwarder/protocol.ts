@@ -21,6 +21,9 @@ export interface VmForwards {
   sshPort: number
   /** Ports that could not be opened, with the reason. */
   failures: string[]
+  /** Bytes of the guest's network cards since the forwarder serves the VM; an earlier forwarder does not count them. */
+  receivedBytes?: number
+  sentBytes?: number
 }
 
 export type ForwarderRequest =

@@ -21,6 +21,10 @@ export class Segments {
     this.#ports.set(vmId, port)
   }
 
+  trafficOf(vmId: string): { receivedBytes: number; sentBytes: number } {
+    return this.#ports.get(vmId)?.frames ?? { receivedBytes: 0, sentBytes: 0 }
+  }
+
   unplug(vmId: string): void {
     const port = this.#ports.get(vmId)
     this.#ports.delete(vmId)

@@ -44,6 +44,10 @@ export class VmForwarder {
     return { sshPort: this.#listeners.get(sshGuestPort)?.publicPort ?? 0, failures: this.#failures }
   }
 
+  get traffic(): { receivedBytes: number; sentBytes: number } {
+    return this.#link.traffic
+  }
+
   greeting(timeoutMs: number, hostKey: string): Promise<Greeting> {
     return sshGreeting(this.#link.connect(sshGuestPort), timeoutMs, hostKey)
   }

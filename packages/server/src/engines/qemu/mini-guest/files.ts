@@ -5,6 +5,8 @@
  * (once /proc is mounted), so most commands here have no path.
  */
 
+import { guestReporter } from '../../guest-reporter.ts'
+
 /** Printed on the console just before SSH is served; connecting earlier is useless. */
 export const miniGuestUp = 'slipway: the guest is up'
 
@@ -47,9 +49,11 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
 ::respawn:/bin/busybox acpid -f -c /etc/acpi -l /dev/null
 ::respawn:/etc/slipway/agent
 ::once:/etc/slipway/startup
+::respawn:/usr/sbin/slipway-guest
 ::shutdown:/etc/slipway/stop
 `,
   },
+  'usr/sbin/slipway-guest': { mode: 0o755, content: guestReporter },
   'etc/passwd': { mode: 0o644, content: 'root:x:0:0:root:/root:/bin/sh\n' },
   'etc/group': { mode: 0o644, content: 'root:x:0:\n' },
   'etc/shadow': { mode: 0o600, content: 'root:*:19000:0:99999:7:::\n' },

@@ -1,6 +1,7 @@
 import { maxDisksPerVm } from '@slipway/contract'
 import { isUuid, zeroUuid } from '../../../domain/ids.ts'
 import type { AttachedDisk, VmSpec } from '../../engine.ts'
+import { guestPort } from '../../guest-reporter.ts'
 import type { Architecture } from '../architecture.ts'
 import { type PassthroughGpu, vfioArguments } from '../gpu/vfio.ts'
 
@@ -63,6 +64,7 @@ export function machineArguments(machine: Machine): string[] {
     ...agentPort,
     ...networkArguments(machine),
     ...['-device', 'virtio-keyboard-pci', '-device', 'virtio-rng-pci'],
+    ...guestPortArguments(),
     ...vfioArguments(machine.gpus, arch.name),
   ]
 }
@@ -136,6 +138,18 @@ function networkArguments({ spec }: Machine): string[] {
   ]
   return [...card('access', accessMac(spec.network.macAddress)), ...card('segment', spec.network.macAddress)]
 }
+
+/**
+ * The reports of the guest. QEMU keeps the last bytes in memory until they are read, so that a guest never waits for a
+ * reader and cannot fill a disk.
+ */
+export const guestRing = { id: 'guest-reports', bytes: 64 * 1024 }
+
+const guestPortArguments = () => [
+  ...['-chardev', `ringbuf,id=${guestRing.id},size=${guestRing.bytes}`],
+  ...['-device', 'virtio-serial-pci,id=guest-serial'],
+  ...['-device', `virtserialport,chardev=${guestRing.id},name=${guestPort}`],
+]
 
 export function blockNode(disk: AttachedDisk): Record<string, unknown> {
   return {

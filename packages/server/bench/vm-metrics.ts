@@ -1,0 +1,193 @@
+/**
+ * Measures the metrics of VMs with 10,000 running VMs: the CPU time of storing one sample of each a minute and of packing
+ * an hour of them, the size of a day, and the response time of a chart of 24 hours.
+ */
+import { parseArgs } from 'node:util'
+import { gpuMetricNames, type hostMetrics } from '@slipway/contract'
+import type { Engine, VmSample } from '../src/engines/engine.ts'
+import { packSamples, sampleLocation } from '../src/reconcile/samples.ts'
+import type { Services } from '../src/services.ts'
+import { familyCpuMs } from './cpu.ts'
+import { addTenants, createVms } from './fixtures.ts'
+import { locations, RunningService } from './running-service.ts'
+
+const { values } = parseArgs({ options: { vms: { type: 'string', default: '10000' } } })
+const vmCount = Number(values.vms)
+const sampledMinutes = 60
+const requests = 100
+const location = locations[0]
+const hourS = 3_600
+
+const service = new RunningService(8)
+try {
+  await service.start()
+  const [tenant] = await addTenants(service.database, 'metrics', 1, 1)
+  const [template] = await createVms(service, [tenant!], 1)
+  const ids = await copyVm(template!.vmId)
+  const services = {
+    database: service.database,
+    engines: new Map([[location, busyEngine(ids)]]),
+  } as unknown as Services
+  const hour = Math.floor(Date.now() / 1000 / hourS) * hourS
+
+  const stored = await cpuOf(async () => {
+    for (let minute = 0; minute < sampledMinutes; minute++) {
+      await setClock(hour + minute * 60)
+      await sampleLocation(services, location, AbortSignal.timeout(600_000))
+    }
+  })
+  const perMinute = stored / sampledMinutes
+  show(
+    'storing a sample of each VM, CPU a minute',
+    perMinute,
+    'ms',
+    `${((perMinute / 60_000) * 100).toFixed(2)} % of a core`,
+  )
+
+  await setClock(hour + hourS + 60)
+  const packed = await cpuOf(() => packSamples(services, AbortSignal.timeout(600_000)))
+  show('packing an hour, CPU', packed, 'ms', `${((packed / (hourS * 1000)) * 100).toFixed(2)} % of a core`)
+  console.log(
+    `  together ${(((perMinute * 60 + packed) / (hourS * 1000)) * 100).toFixed(2)} % of a core  [≤ 5 %]`,
+  )
+
+  await repeatChunks(23)
+  const bytes = await sizeOf('vm_sample_chunks')
+  show(
+    'size of 24 hours at 60 s and 300 s',
+    bytes / 1e6,
+    'MB',
+    `${(bytes / vmCount / 1024).toFixed(0)} KiB a VM`,
+  )
+
+  const end = new Date((hour + hourS) * 1000).toISOString()
+  const start = new Date((hour + hourS - 24 * hourS) * 1000).toISOString()
+  const chart = `names=DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE,slipway_vm_memory_bytes`
+  for (const [what, query] of [
+    ['a chart of 24 hours, 3 metrics', `${chart}&start=${start}&end=${end}`],
+    ['24 hours of all metrics', `start=${start}&end=${end}`],
+  ] as const) {
+    const times = await timesOf(
+      tenant!.token,
+      (id) => `/v0.1/projects/${tenant!.projectId}/vms/${id}/metrics?${query}`,
+      ids,
+    )
+    show(
+      `GET ${what}, p50`,
+      times[Math.floor(times.length / 2)]!,
+      'ms',
+      `p99 ${times.at(-2)!.toFixed(1)} ms  [p50 ≤ 50 ms]`,
+    )
+  }
+} finally {
+  await service.close()
+}
+
+function show(what: string, value: number, unit: string, more: string): void {
+  console.log(`${what}: ${value.toFixed(1)} ${unit} (${more})`)
+}
+
+/** VMs with one to four GPUs that are all busy. */
+function busyEngine(ids: string[]): Pick<Engine, 'sample'> {
+  let round = 0
+  return {
+    async *sample(): AsyncIterable<VmSample> {
+      round++
+      for (const [index, vmId] of ids.entries()) {
+        const value = (seed: number) => Math.round(Math.abs(Math.sin(round / 10 + index + seed)) * 1e5) / 1e3
+        const host: Partial<Record<keyof typeof hostMetrics, number>> = {
+          slipway_vm_cpu_seconds_total: round * 600 + value(1),
+          slipway_vm_memory_bytes: 8e10 + Math.round(value(2) * 1e8),
+          slipway_vm_disk_read_bytes_total: round * 2_400_000_000,
+          slipway_vm_disk_written_bytes_total: round * 600_000_000,
+          slipway_vm_network_receive_bytes_total: round * 300_000_000,
+          slipway_vm_network_transmit_bytes_total: round * 60_000_000,
+        }
+        const gpus = Array.from({ length: 2 ** (index % 3) }, (_, gpu) => ({
+          uuid: `GPU-${index}-${gpu}`,
+          name: 'NVIDIA H200',
+          values: gpuMetricNames.map((_, i) => Math.round(value(gpu * 8 + i))),
+        }))
+        yield { vmId, host, guest: { sshSessions: 0, gpus } }
+      }
+    },
+  }
+}
+
+/** Copies the row of a VM. Nothing else is copied, because sampling reads only this table. */
+async function copyVm(id: string): Promise<string[]> {
+  const changed: Record<string, string> = {
+    id: 'gen_random_uuid()',
+    name: `'copy-' || n`,
+    mac_address: `'copy-' || n`,
+    private_address: `'10.0.0.0'::inet + n`,
+    public_address: 'NULL',
+    public_address_id: 'NULL',
+    interface_id: 'gen_random_uuid()',
+    os_disk_id: 'gen_random_uuid()',
+  }
+  return service.database.transaction(async (tx) => {
+    await tx.query({ text: 'SET LOCAL session_replication_role = replica' })
+    const { rows: columns } = await tx.query({
+      text: `SELECT column_name AS name FROM information_schema.columns WHERE table_name = 'vms' AND is_generated = 'NEVER'`,
+    })
+    const names = columns.map(({ name }) => name as string)
+    const { rows } = await tx.query({
+      text: `INSERT INTO vms (${names.join(', ')}) SELECT ${names.map((name) => changed[name] ?? name).join(', ')}
+             FROM vms, generate_series(1, $2) n WHERE id = $1 RETURNING id`,
+      values: [id, vmCount],
+    })
+    return rows.map((row) => row.id as string)
+  })
+}
+
+/** Repeats the packed hour for the hours before it. */
+async function repeatChunks(hours: number): Promise<void> {
+  await service.database.query({
+    text: `INSERT INTO vm_sample_chunks (vm_id, hour, step, data)
+           SELECT vm_id, hour - k * interval '1 hour', step, json_build_object('t',
+             (SELECT json_agg(e::float8 - k * 3600) FROM json_array_elements_text(data -> 't') e), 'h', data -> 'h', 'g', data -> 'g')
+           FROM vm_sample_chunks, generate_series(1, $1) k`,
+    values: [hours],
+  })
+  await service.database.query({ text: 'ANALYZE vm_sample_chunks' })
+}
+
+async function setClock(seconds: number): Promise<void> {
+  await service.database.query({
+    text: 'UPDATE clock SET frozen_at = to_timestamp($1)',
+    values: [seconds],
+  })
+}
+
+async function sizeOf(table: string): Promise<number> {
+  const { rows } = await service.database.query({
+    text: 'SELECT pg_total_relation_size($1)::float8 AS bytes',
+    values: [table],
+  })
+  return rows[0].bytes
+}
+
+/** CPU milliseconds of this process and of PostgreSQL during the work. */
+async function cpuOf(work: () => Promise<unknown>): Promise<number> {
+  const [ownBefore, postgresBefore] = [process.cpuUsage(), familyCpuMs(service.postmaster)]
+  await work()
+  const own = process.cpuUsage(ownBefore)
+  return (own.user + own.system) / 1000 + familyCpuMs(service.postmaster) - postgresBefore
+}
+
+/** The response times in rising order, one VM after another. */
+async function timesOf(token: string, pathOf: (id: string) => string, ids: string[]): Promise<number[]> {
+  const times: number[] = []
+  for (let count = 0; count < requests; count++) {
+    const id = ids[(count * 7919) % ids.length]!
+    const begun = performance.now()
+    const response = await fetch(`${service.main.url}${pathOf(id)}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    await response.arrayBuffer()
+    if (!response.ok) throw new Error(`status ${response.status}`)
+    times.push(performance.now() - begun)
+  }
+  return times.toSorted((one, other) => one - other)
+}

@@ -1,0 +1,51 @@
+import { hostMetricNames } from '@slipway/contract'
+import { chunksOfSamples, sampleOf } from '../domain/guest/samples.ts'
+import { chunksOf, groupBy } from '../domain/lists.ts'
+import type { VmSample } from '../engines/engine.ts'
+import type { Services } from '../services.ts'
+import { insertChunks, insertSamples, type NewSample, takeOldSamples } from '../store/metrics/samples.ts'
+
+const samplesPerStatement = 1_000
+/** Few enough that packing their samples does not keep the process from other work. */
+const vmsPerChunking = 50
+
+/** Stores one sample of each running VM of a location. */
+export async function sampleLocation(
+  { database, engines }: Services,
+  location: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const samples: VmSample[] = []
+  for await (const sample of engines.get(location)!.sample(signal)) samples.push(sample)
+  for (const some of chunksOf(samples, samplesPerStatement))
+    await insertSamples(database, location, some.map(newSample))
+}
+
+function newSample({ vmId, host, guest }: VmSample): NewSample {
+  const values = { ...host, slipway_vm_ssh_sessions: guest?.sshSessions ?? null }
+  return {
+    vm_id: vmId,
+    data: {
+      h: hostMetricNames.map((name) => values[name] ?? null),
+      g: guest?.gpus.map((gpu) => gpu.values) ?? [],
+    },
+    gpus: guest?.gpus.map(({ uuid, name }) => ({ uuid, name })) ?? null,
+  }
+}
+
+/** Packs the samples of complete hours. Each transaction packs those of a few VMs, so any process can continue it. */
+export async function packSamples({ database }: Services, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const count = await database.transaction(async (tx) => {
+      const rows = await takeOldSamples(tx, vmsPerChunking)
+      const byVm = groupBy(rows, ({ vm_id }) => vm_id)
+      const chunks = [...byVm].flatMap(([vm_id, some]) => {
+        const samples = some.map(sampleOf).toSorted((a, b) => a.at - b.at)
+        return chunksOfSamples(samples).map((chunk) => ({ vm_id, ...chunk }))
+      })
+      if (chunks.length > 0) await insertChunks(tx, chunks)
+      return rows.length
+    })
+    if (count === 0) return
+  }
+}
