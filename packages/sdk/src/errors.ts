@@ -15,6 +15,8 @@ export interface ApiErrorParts {
   details?: { field: string; message: string }[]
   isOutcomeUnknown?: boolean
   availableLocations?: string[]
+  fits?: number | undefined
+  queue?: ApiErrorBody['queue']
   needsTotp?: boolean
   retryAfterMs?: number | undefined
   operation?: Operation
@@ -49,6 +51,10 @@ export class ApiError extends Error {
   readonly isOutcomeUnknown: boolean
   /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
+  /** With `out_of_stock` of an instance group: how many members would fit. */
+  readonly fits: number | undefined
+  /** With `out_of_stock`: the queue that a capacity request would join. */
+  readonly queue: ApiErrorBody['queue']
   /** True if the password is correct, but the code of the second factor is missing. */
   readonly needsTotp: boolean
   /** How long to wait before a retry, if the service specified it. */
@@ -65,6 +71,8 @@ export class ApiError extends Error {
     this.details = parts.details ?? []
     this.isOutcomeUnknown = parts.isOutcomeUnknown ?? false
     this.availableLocations = parts.availableLocations ?? []
+    this.fits = parts.fits
+    this.queue = parts.queue
     this.needsTotp = parts.needsTotp ?? false
     this.retryAfterMs = parts.retryAfterMs
     this.operation = parts.operation
@@ -95,6 +103,8 @@ export async function errorOfResponse(response: Response): Promise<ApiError> {
       : { isOutcomeUnknown: body.details !== undefined }),
     needsTotp: body.error_description === 'totp_required',
     ...(body.available_locations && { availableLocations: body.available_locations }),
+    fits: body.fits,
+    queue: body.queue,
   })
 }
 

@@ -151,17 +151,21 @@ test('an invalid request is reported immediately, with its fields', async () => 
   expect(server.requests).toHaveLength(1)
 })
 
-test('an out_of_stock error lists the locations with stock', async () => {
+test('an out_of_stock error has the locations with stock, the members that fit and the queue', async () => {
   const body = {
     code: 'out_of_stock',
     message: 'out of stock',
     request_id: 'r',
     available_locations: ['eu-north1-a'],
+    fits: 3,
+    queue: { length: 2, likely_at: '' },
   }
   const { client } = await speakWith([answer(409, body)])
-  expect((await failureOf(client.vmDelete({ project_id, vm_id }))).availableLocations).toEqual([
-    'eu-north1-a',
-  ])
+  expect(await failureOf(client.vmDelete({ project_id, vm_id }))).toMatchObject({
+    availableLocations: ['eu-north1-a'],
+    fits: 3,
+    queue: { length: 2, likely_at: '' },
+  })
 })
 
 test('a response that is not from this API is reported as such', async () => {
