@@ -37,18 +37,21 @@ export function preciseDuration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
 }
 
-const minutes = { month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' } as const
+const days = { month: 'short', day: 'numeric' } as const
+const minutes = { ...days, hour: 'numeric', minute: '2-digit' } as const
 const seconds = { ...minutes, second: '2-digit' } as const
 const inThisYear = {
+  days: new Intl.DateTimeFormat(undefined, days),
   minutes: new Intl.DateTimeFormat(undefined, minutes),
   seconds: new Intl.DateTimeFormat(undefined, seconds),
 }
 const inAnyYear = {
+  days: new Intl.DateTimeFormat(undefined, { ...days, year: 'numeric' }),
   minutes: new Intl.DateTimeFormat(undefined, { ...minutes, year: 'numeric' }),
   seconds: new Intl.DateTimeFormat(undefined, { ...seconds, year: 'numeric' }),
 }
 /** Shows the year only if it is not the current one. */
-export function localDate(iso: string, precision: 'minutes' | 'seconds' = 'minutes'): string {
+export function localDate(iso: string, precision: 'days' | 'minutes' | 'seconds' = 'minutes'): string {
   if (!iso) return '–'
   const date = new Date(iso)
   const formats = date.getFullYear() === new Date().getFullYear() ? inThisYear : inAnyYear
@@ -82,8 +85,9 @@ export const quotaLabel = (name: string): string => {
     subnets: 'Subnets',
     access_keys: 'Access keys',
     ssh_keys: 'SSH keys',
-    instance_groups: 'Instance groups',
-    instance_templates: 'Instance templates',
+    instance_groups: 'Groups',
+    instance_templates: 'Templates',
+    capacity_requests: 'Capacity requests',
     members: 'Members',
     webhooks: 'Webhooks',
   }
@@ -124,12 +128,17 @@ const eventTexts: Record<string, string> = {
 /** "disk.available" becomes "Disk available", "vm.shutoff" becomes "VM stopped". */
 export const eventTypeText = (type: string): string =>
   eventTexts[type] ??
-  stepText(type)
+  stepText(shortType(type))
     .replace(/^(Vm|Ssh|Gpu)\b/, (word) => word.toUpperCase())
     .replace(' os disk', ' OS disk')
 
+/** The console says "group" and "template". */
+const shortType = (type: string): string => type.replace(/^instance_/, '')
+
 export const resourceText = (type: string): string =>
-  type.replaceAll('_', ' ').replace(/^(vm|ssh|gpu)\b/, (word) => word.toUpperCase())
+  shortType(type)
+    .replaceAll('_', ' ')
+    .replace(/^(vm|ssh|gpu)\b/, (word) => word.toUpperCase())
 
 /** What each step of an operation does. */
 const stepTexts: Record<string, string> = {
@@ -148,6 +157,9 @@ const stepTexts: Record<string, string> = {
   detach: 'Detach the disks',
   apply: 'Apply the firewall rules',
   update: 'Record the change',
+  members: 'Wait for all members',
+  place: 'Place the member on another host',
+  disks: 'Delete the disks of the members',
 }
 export const operationStepText = (name: string): string => stepTexts[name] ?? stepText(name)
 

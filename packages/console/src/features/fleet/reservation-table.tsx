@@ -1,54 +1,63 @@
 import type { Reservation } from '@slipway/sdk'
+import { localDate, utcDate } from '../../lib/format.ts'
+import { NoBreak } from '../../ui/no-break.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Timestamp } from '../../ui/time.tsx'
+import { countColumn, nameColumn, ShareBar } from './columns.tsx'
 
 /** Lists reservations with the numbers of GPUs that were sold, that are delivered and that are used. */
 export function ReservationTable({
   reservations,
   more = [],
+  actions = [],
 }: {
   reservations: Reservation[]
+  /** Columns after the location. */
   more?: Column<Reservation>[]
+  actions?: Column<Reservation>[]
 }) {
   const columns: Column<Reservation>[] = [
+    nameColumn('Type', (row) => row.type),
     {
-      key: 'type',
-      title: 'Type',
-      width: 'minmax(110px, 1fr)',
-      cell: (row) => <span className="font-medium">{row.type}</span>,
+      key: 'location',
+      title: 'Location',
+      width: 'minmax(112px, 1fr)',
+      cell: (row) => <NoBreak>{row.locations[0]}</NoBreak>,
     },
-    { key: 'location', title: 'Location', width: 'minmax(120px, 1fr)', cell: (row) => row.locations[0] },
     ...more,
-    { key: 'state', title: 'State', width: '120px', cell: (row) => <StateBadge state={row.state} /> },
-    { key: 'sold', title: 'GPUs sold', width: '100px', align: 'right', cell: (row) => row.quantity },
+    { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
     {
       key: 'delivered',
-      title: 'Delivered',
-      width: '100px',
-      align: 'right',
-      cell: (row) => row.delivered_quantity,
+      title: 'Delivered GPUs',
+      width: '160px',
+      cell: (row) => (
+        <ShareBar
+          value={row.delivered_quantity / row.quantity}
+          tone={row.state === 'late' ? 'amber' : 'green'}
+          words={`${row.delivered_quantity} of ${row.quantity}`}
+        />
+      ),
     },
-    { key: 'used', title: 'Used', width: '80px', align: 'right', cell: (row) => row.used_quantity },
+    countColumn('In use', (row) => row.used_quantity, '80px'),
     {
-      key: 'start',
-      title: 'Start',
-      width: 'minmax(140px, 1fr)',
-      cell: (row) => <Timestamp iso={row.contract_start_date} />,
-    },
-    {
-      key: 'end',
-      title: 'End',
-      width: 'minmax(140px, 1fr)',
-      cell: (row) => <Timestamp iso={row.contract_end_date} />,
+      key: 'term',
+      title: 'Term',
+      width: 'minmax(150px, 1fr)',
+      cell: ({ contract_start_date: start, contract_end_date: end }) => (
+        <span title={`${utcDate(start)} – ${utcDate(end)}`} className="figures whitespace-nowrap">
+          {localDate(start, 'days')} – {localDate(end, 'days')}
+        </span>
+      ),
     },
     {
       key: 'price',
-      title: 'USD per GPU-hour',
-      width: '140px',
+      title: 'USD/GPU-h',
+      width: '110px',
       align: 'right',
-      cell: (row) => row.price || '–',
+      isFoldable: true,
+      cell: (row) => (row.price ? Number(row.price).toFixed(2) : '–'),
     },
+    ...actions,
   ]
   return <Table label="Reservations" rows={reservations} rowKey={({ id }) => id} columns={columns} />
 }

@@ -2,6 +2,7 @@ import { familyOfModel, type Gpu, type Host, type RouteResponse } from '@slipway
 import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { countColumn, nameColumn, ShareBar } from '../../features/fleet/columns.tsx'
 import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
@@ -27,12 +28,7 @@ export function Capacity() {
         .map((gpu) => ({ host, gpu })),
     )
   const columns: Column<Row>[] = [
-    {
-      key: 'family',
-      title: 'Family',
-      width: 'minmax(100px, 1fr)',
-      cell: (row) => <span className="font-medium">{row.family}</span>,
-    },
+    nameColumn('Family', (row) => row.family),
     {
       key: 'location',
       title: 'Location',
@@ -40,24 +36,12 @@ export function Capacity() {
       isInTitle: true,
       cell: (row) => row.location,
     },
-    { key: 'free', title: 'Free', width: '80px', align: 'right', cell: (row) => row.free },
-    {
-      key: 'unavailable',
-      title: 'Unavailable',
-      width: '110px',
-      align: 'right',
-      cell: (row) => row.unavailable,
-    },
-    { key: 'claimed', title: 'Claimed', width: '80px', align: 'right', cell: (row) => row.claimed },
-    {
-      key: 'quarantined',
-      title: 'Quarantined',
-      width: '110px',
-      align: 'right',
-      cell: (row) => row.quarantined,
-    },
-    { key: 'held', title: 'Held', width: '80px', align: 'right', cell: (row) => row.held },
-    { key: 'total', title: 'Total', width: '80px', align: 'right', cell: (row) => row.total },
+    countColumn('Free', (row) => row.free),
+    countColumn('Unavailable', (row) => row.unavailable, '110px'),
+    countColumn('Claimed', (row) => row.claimed),
+    countColumn('Quarantined', (row) => row.quarantined, '110px'),
+    countColumn('Held', (row) => row.held),
+    countColumn('Total', (row) => row.total),
     {
       key: 'largest',
       title: 'Largest available type',
@@ -68,7 +52,10 @@ export function Capacity() {
       key: 'fragmentation',
       title: 'Fragmentation',
       width: 'minmax(150px, 1fr)',
-      cell: (row) => <Share value={scatteredShare(hosts.data ?? [], row)} />,
+      cell: (row) => {
+        const share = scatteredShare(hosts.data ?? [], row)
+        return <ShareBar value={share} tone="amber" words={`${Math.round(share * 100)}%`} />
+      },
     },
   ]
   return (
@@ -149,15 +136,4 @@ function scatteredShare(hosts: Host[], { location, family }: Row): number {
   )
   const free = freeOn(open)
   return free === 0 ? 0 : freeOn(open.filter((host) => !isWhole(host))) / free
-}
-
-function Share({ value }: { value: number }) {
-  return (
-    <span className="flex items-center gap-2 max-md:justify-end">
-      <span className="h-1.5 w-20 overflow-hidden rounded-full bg-sunken">
-        <span className="block h-full bg-amber" style={{ width: `${value * 100}%` }} />
-      </span>
-      <span className="figures text-sm text-ink-muted">{Math.round(value * 100)}%</span>
-    </span>
-  )
 }

@@ -68,6 +68,23 @@ interface DialogProps {
   onClose: () => void
 }
 
+/** The frame of both dialogs. */
+function HostDialog({
+  title,
+  host,
+  onClose,
+  submit,
+  ...rest
+}: DialogProps & {
+  title: string
+  action: string
+  submit: ReturnType<typeof submitProps>
+  reason?: string | undefined
+  children: ReactNode
+}) {
+  return <FormDialog isOpen title={`${title} of ${host.name}`} onClose={onClose} {...submit} {...rest} />
+}
+
 /** Returns a time as a `datetime-local` input shows it. */
 function localInput(iso: string): string {
   const date = new Date(iso)
@@ -85,12 +102,11 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
   })
   const isPast = at !== '' && Date.parse(at) <= Date.now()
   return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title={`Maintenance of ${host.name}`}
+    <HostDialog
+      title="Maintenance"
+      {...{ host, onClose }}
+      submit={submitProps(announce, undefined, onClose)}
       action="Announce maintenance"
-      {...submitProps(announce, undefined, onClose)}
       reason={at === '' ? 'Choose a time' : isPast ? 'Choose a time in the future' : undefined}
     >
       <TextField
@@ -107,7 +123,7 @@ function MaintenanceDialog({ host, onClose }: DialogProps) {
         maxLength={500}
         hint="Tenants with VMs on this host see it, for example: New power supplies."
       />
-    </FormDialog>
+    </HostDialog>
   )
 }
 
@@ -120,12 +136,11 @@ function NoteDialog({ host, onClose }: DialogProps) {
     showsErrors: true,
   })
   return (
-    <FormDialog
-      isOpen
-      onClose={onClose}
-      title={`Note of ${host.name}`}
+    <HostDialog
+      title="Note"
+      {...{ host, onClose }}
+      submit={submitProps(save, undefined, onClose)}
       action="Save note"
-      {...submitProps(save, undefined, onClose)}
     >
       <TextField
         label="Note"
@@ -135,6 +150,6 @@ function NoteDialog({ host, onClose }: DialogProps) {
         hint="Only operators see it."
         autoFocus
       />
-    </FormDialog>
+    </HostDialog>
   )
 }

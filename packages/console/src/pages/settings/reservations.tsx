@@ -6,22 +6,35 @@ import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 
+/** The events of reservations are in the organization's log, which the page does not follow. */
+const pollMs = 10_000
+
 /** The GPUs that the organization has reserved. */
 export function Reservations() {
   const { organization_id } = useProject()
-  const reservations = useQuery(readAll('reservationList', { organization_id }))
+  const reservations = useQuery({
+    ...readAll('reservationList', { organization_id }),
+    refetchInterval: pollMs,
+  })
   return (
     <Page title="Settings" isWide>
       <SettingsTabs />
       <Loaded query={reservations} rows={3}>
         {(data) =>
           data.length === 0 ? (
-            <Empty title="No reservations" cli="slipway reservation list">
-              A reservation holds GPUs for the organization at a fixed price. The operator of the service
-              sells it.
+            <Empty title="No reservations">
+              A reservation gives the organization GPUs at a fixed price for a time. Ask your operator for
+              one.
             </Empty>
           ) : (
-            <ReservationTable reservations={data} />
+            <>
+              <ReservationTable reservations={data} />
+              <p className="text-sm text-ink-muted">
+                VMs of the organization use reserved GPUs automatically and are not billed themselves.
+                Delivered GPUs are billed whether they are used or not. After the end, VMs keep running at the
+                list price.
+              </p>
+            </>
           )
         }
       </Loaded>

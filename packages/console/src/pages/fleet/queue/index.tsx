@@ -1,0 +1,155 @@
+import type { ListItem } from '@slipway/sdk'
+import { useQueries } from '@tanstack/react-query'
+import { read, readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { countColumn, nameColumn } from '../../../features/fleet/columns.tsx'
+import { fleetPollMs } from '../../../features/fleet/poll.ts'
+import { FleetPage } from '../../../features/page-tabs.tsx'
+import { shortId } from '../../../lib/format.ts'
+import { useSearchState } from '../../../lib/use-search-state.ts'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Section } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { type Column, Table } from '../../../ui/table.tsx'
+import { Age, Until } from '../../../ui/time.tsx'
+import { ageColumn } from '../../../ui/time-column.tsx'
+import { type Lane, lanesOf } from './lanes.ts'
+
+type Request = ListItem<'adminCapacityRequestList'>
+
+/** The queues by GPU family and location, and the requests in them. */
+export function FleetQueue() {
+  const [search, setSearch] = useSearchState()
+  const requests = useQuery({ ...readAll('adminCapacityRequestList', {}), refetchInterval: fleetPollMs })
+  const organizations = useQuery(readAll('adminOrganizationList', {}))
+  const lanes = useLanes()
+  const nameOf = ({ organization_id }: Request) =>
+    organizations.data?.find(({ id }) => id === organization_id)?.name ?? `…${shortId(organization_id)}`
+  const lane = lanes.find(({ family, location }) => family === search.family && location === search.location)
+  const shown = (data: Request[]) =>
+    (lane ? data.filter(({ id }) => lane.requestIds.has(id)) : data).toSorted(
+      (a, b) => a.family.localeCompare(b.family) || (a.position ?? 101) - (b.position ?? 101),
+    )
+  return (
+    <FleetPage>
+      <Section
+        title="Queues"
+        about="Each GPU family and location has a queue of its own. A request can wait in several of them."
+      >
+        {lanes.length === 0 ? (
+          <p className="card px-4 py-3 text-ink-muted">No request waits for GPUs.</p>
+        ) : (
+          <Table
+            label="Queues"
+            rows={lanes}
+            rowKey={({ family, location }) => `${family} ${location}`}
+            columns={laneColumns((chosen) => setSearch(chosen))}
+          />
+        )}
+      </Section>
+      <Section
+        title={lane ? `Requests for ${lane.family} in ${lane.location}` : 'Requests'}
+        actions={
+          lane && (
+            <button type="button" className="link" onClick={() => setSearch({ family: '', location: '' })}>
+              Show all
+            </button>
+          )
+        }
+      >
+        <Loaded query={requests} rows={6}>
+          {(data) => (
+            <Table
+              label="Requests"
+              rows={shown(data)}
+              rowKey={({ id }) => id}
+              columns={requestColumns(nameOf)}
+              empty={<p className="card px-4 py-3 text-ink-muted">No open requests.</p>}
+            />
+          )}
+        </Loaded>
+      </Section>
+    </FleetPage>
+  )
+}
+
+/** Reads the requests of each location, because a request can wait in several. */
+function useLanes(): Lane[] {
+  const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
+  const locations = [...new Set((capacity.data?.items ?? []).map(({ location }) => location))]
+  const waiting = useQueries({
+    queries: locations.map((location) => ({
+      ...readAll('adminCapacityRequestList', { location }),
+      refetchInterval: fleetPollMs,
+    })),
+  })
+  return locations.flatMap((location, index) =>
+    lanesOf(location, waiting[index]?.data ?? [], capacity.data?.items ?? []),
+  )
+}
+
+const laneColumns = (onShow: (lane: { family: string; location: string }) => void): Column<Lane>[] => [
+  nameColumn('Family', ({ family, location }) => (
+    <button
+      type="button"
+      className="hover:text-accent-text hover:underline"
+      title={`Show requests for ${family} in ${location}`}
+      onClick={() => onShow({ family, location })}
+    >
+      {family}
+    </button>
+  )),
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(112px, 1fr)',
+    isInTitle: true,
+    cell: ({ location }) => location,
+  },
+  countColumn('Waiting', ({ requestIds }) => requestIds.size),
+  countColumn('GPUs wanted', ({ gpus }) => gpus, '120px'),
+  countColumn('Free GPUs', ({ free }) => free, '100px'),
+  countColumn('Held GPUs', ({ held }) => held, '100px'),
+  {
+    key: 'next',
+    title: 'Next grant',
+    width: 'minmax(110px, 1fr)',
+    cell: ({ nextAt }) =>
+      nextAt ? <Until iso={nextAt} /> : <span className="text-ink-muted">no estimate</span>,
+  },
+  {
+    key: 'longest',
+    title: 'Longest wait',
+    width: '120px',
+    align: 'right',
+    cell: ({ oldestAt }) => <Age iso={oldestAt} />,
+  },
+]
+
+const requestColumns = (organizationOf: (row: Request) => string): Column<Request>[] => [
+  nameColumn('Organization', organizationOf),
+  { key: 'what', title: 'Waits for', width: 'minmax(124px, 1fr)', cell: wantedOf },
+  { key: 'state', title: 'State', width: '112px', cell: (row) => <StateBadge state={row.state} /> },
+  countColumn('Position', (row) => row.position ?? '–'),
+  countColumn('GPUs', (row) => row.gpus_wanted, '70px'),
+  countColumn('Held', (row) => row.gpus_held, '70px'),
+  {
+    key: 'likely',
+    title: 'Likely',
+    width: 'minmax(110px, 1fr)',
+    cell: ({ estimate }) =>
+      estimate.likely_at ? (
+        <Until iso={estimate.likely_at} />
+      ) : (
+        <span className="text-ink-muted">no estimate</span>
+      ),
+  },
+  { key: 'blocked', title: 'Blocked by', width: '110px', cell: (row) => row.blocked_by || '–' },
+  ageColumn,
+]
+
+/** Returns the VM type that a request waits for. The type of a stopped VM is not in the request. */
+function wantedOf({ family, request }: Request): string {
+  const { type } = (request.vm ?? {}) as { type?: string }
+  return type ?? `a stopped ${family} VM`
+}

@@ -1,0 +1,112 @@
+import { vmType, vmTypes } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { read, readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { type AdminProject, ProjectPicker } from '../../../features/fleet/project-picker.tsx'
+import { plural, usd } from '../../../lib/format.ts'
+import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../../ui/field.tsx'
+
+/** Sells GPUs of a type to an organization. */
+export function SellReservation({ onClose }: { onClose: () => void }) {
+  const projects = useQuery(readAll('adminProjectList', {}))
+  const locations = useQuery(read('adminLocationList', {}))
+  const [project, setProject] = useState<AdminProject | null>(null)
+  const [type, setType] = useState(vmTypes[0]!.name)
+  const [location, setLocation] = useState('')
+  const [count, setCount] = useState('1')
+  const [start, setStart] = useState('')
+  const [end, setEnd] = useState('')
+  const [price, setPrice] = useState('')
+  const places = locations.data?.items ?? []
+  const place = location || places[0]?.name || ''
+  const sell = useAction({
+    run: () =>
+      client.adminReservationCreate({
+        organization_id: project!.organization_id,
+        billing_project_id: project!.id,
+        type,
+        location: place,
+        count: Number(count),
+        contract_start_date: new Date(start).toISOString(),
+        contract_end_date: new Date(end).toISOString(),
+        usd_per_gpu_hour: Number(price),
+      }),
+    done: () => `Sold ${count} × ${type} to ${project?.organization_name}`,
+    invalidates: ['adminReservationList', 'adminCapacityList'],
+    showsErrors: true,
+  })
+  const gpus = Number(count) * (vmType(type)?.gpuCount ?? 0)
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Sell reservation"
+      action="Sell reservation"
+      isWide
+      {...submitProps(sell, undefined, onClose)}
+      reason={problemOf({ project, place, count, start, end, price })}
+    >
+      <div className="flex flex-col gap-1">
+        <span className="text-sm font-medium">Project that pays</span>
+        <ProjectPicker projects={projects.data ?? []} value={project} onChange={setProject} />
+      </div>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <SelectField
+          label="Type"
+          value={type}
+          onChange={(name) => setType(name as typeof type)}
+          choices={vmTypes.map(({ name }) => ({ value: name, label: name }))}
+        />
+        <SelectField
+          label="Location"
+          value={place}
+          onChange={setLocation}
+          choices={places.map(({ name }) => ({ value: name, label: name }))}
+        />
+        <TextField label="Number of VMs" type="number" min={1} value={count} onChange={setCount} />
+        <TextField
+          label="USD per GPU-hour"
+          type="number"
+          min={0}
+          step="0.01"
+          value={price}
+          onChange={setPrice}
+        />
+        <TextField label="Start (your local time)" type="datetime-local" value={start} onChange={setStart} />
+        <TextField label="End (your local time)" type="datetime-local" value={end} onChange={setEnd} />
+      </div>
+      <p className="text-ink-muted">
+        {gpus > 0 && price !== '' && (
+          <>
+            {plural(gpus, 'GPU')}:{' '}
+            <b className="figures font-medium text-ink">{usd(gpus * Number(price))}/h</b> when all are
+            delivered.{' '}
+          </>
+        )}
+        GPUs are collected as they become free, from 24 hours before the start. No VM is stopped for it. Only
+        delivered GPUs are billed.
+      </p>
+    </FormDialog>
+  )
+}
+
+interface Filled {
+  project: AdminProject | null
+  place: string
+  count: string
+  start: string
+  end: string
+  price: string
+}
+
+function problemOf({ project, place, count, start, end, price }: Filled): string | undefined {
+  if (!project) return 'Choose the project that pays'
+  if (!place) return 'Choose a location'
+  if (!Number.isInteger(Number(count)) || Number(count) < 1) return 'Enter the number of VMs'
+  if (!start || !end) return 'Choose the start and the end'
+  if (Date.parse(end) <= Math.max(Date.parse(start), Date.now())) return 'The end must be after the start'
+  return price === '' || Number(price) < 0 ? 'Enter the price' : undefined
+}
