@@ -25,6 +25,9 @@ const counted = {
 }
 const single = {
   vm: '/vms/VM',
+  groups: '/groups',
+  templates: '/templates',
+  queue: '/queue',
   disks: '/disks',
   firewall: '/network/firewall',
   networks: '/network/networks',
@@ -37,12 +40,15 @@ const single = {
   billing: '/settings/billing',
   project: '/settings/project',
   organization: '/settings/organization',
+  reservations: '/settings/reservations',
 }
 const fleet = {
   map: '',
   host: '/hosts/HOST',
   vms: '/vms',
   capacity: '/capacity',
+  queue: '/queue',
+  reservations: '/reservations',
   operations: '/operations?show=all',
   organizations: '/organizations',
   users: '/users',

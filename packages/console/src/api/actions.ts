@@ -46,7 +46,7 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
   })
 }
 
-type Started = { operation: Operation }
+export type Started = { operation: Operation }
 
 /** A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the result. */
 export function useOperation<Input>(
@@ -54,6 +54,8 @@ export function useOperation<Input>(
     projectId: string
     done: (input: Input) => string
     failed: (input: Input) => string
+    /** Returns whether the page shows this error itself, so that there is no error toast. */
+    showsError?: (error: Error) => boolean
   },
 ) {
   /** Waits for the end. A failure is reported by a toast even if a form shows errors: the form is closed by then. */
@@ -76,7 +78,7 @@ export function useOperation<Input>(
       await invalidate(options.invalidates)
     },
     onError: (error, input) => {
-      if (!options.showsErrors) void report(Promise.reject(error), input)
+      if (!options.showsErrors && !options.showsError?.(error)) void report(Promise.reject(error), input)
     },
   })
 }

@@ -3,10 +3,11 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { client, onReadError, queryClient, refetchRoutes } from './client.ts'
 import { isOffline, onConnectionChange } from './connection.ts'
 
+const groups: RouteId[] = ['instanceGroupList', 'instanceGroupGet']
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
 /** The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row instead. */
 const routesByResourceType: Record<string, RouteId[]> = {
-  vm: ['vmGet', ...quotas, 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList'],
+  vm: ['vmGet', ...quotas, 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList', ...groups],
   disk: ['diskGet', 'vmGet', ...quotas, 'projectCosts'],
   firewall_rule: ['firewallRuleList', ...quotas],
   network: ['networkList', 'subnetList'],
@@ -17,6 +18,10 @@ const routesByResourceType: Record<string, RouteId[]> = {
   budget: ['budgetGet'],
   project: ['projectList', ...quotas],
   image: ['imageList'],
+  instance_group: [...groups, ...quotas],
+  instance_template: ['instanceTemplateList'],
+  capacity_request: ['capacityRequestList', 'capacityList'],
+  ssh_key: ['sshKeyList'],
 }
 const routesOfEveryEvent: RouteId[] = [
   'organizationAlertList',

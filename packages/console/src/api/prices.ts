@@ -1,4 +1,5 @@
-import { useMemo } from 'react'
+import { type Vm, vmStateTable } from '@slipway/sdk'
+import { useCallback, useMemo } from 'react'
 import { read } from './read.ts'
 import { useQuery } from './use-query.ts'
 
@@ -15,4 +16,15 @@ export function usePriceOf(projectId: string): (productName: string) => number |
     const byName = new Map(data?.items.map(({ product_name, usd }) => [product_name, usd]))
     return (productName) => byName.get(productName)
   }, [data])
+}
+
+export type UsdPerHour = (vm: Vm) => number | null
+
+/** Returns a function that returns the current price of a VM; 0 in states that are not billed. */
+export function useUsdPerHour(projectId: string): UsdPerHour {
+  const priceOf = usePriceOf(projectId)
+  return useCallback(
+    (vm) => (vmStateTable[vm.state].isBilled ? (priceOf(vm.type) ?? vm.usd_per_hour) : 0),
+    [priceOf],
+  )
 }

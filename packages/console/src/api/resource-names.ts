@@ -15,13 +15,14 @@ function useNames(projectId: string): { names: Map<string, string>; areAllRead: 
   const rules = useQuery({ ...readAll('firewallRuleList', target), enabled })
   const subnets = useQuery({ ...readAll('subnetList', target), enabled })
   const networks = useQuery({ ...readAll('networkList', target), enabled })
+  const groups = useQuery({ ...readAll('instanceGroupList', target), enabled })
   return useMemo(() => {
-    const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data]
+    const lists = [vms.data, disks.data, rules.data, subnets.data, networks.data, groups.data]
     return {
       names: new Map(lists.flatMap((list) => (list ?? []).map(({ id, name }) => [id, name]))),
       areAllRead: lists.every((list) => list !== undefined),
     }
-  }, [vms.data, disks.data, rules.data, subnets.data, networks.data])
+  }, [vms.data, disks.data, rules.data, subnets.data, networks.data, groups.data])
 }
 
 /** Returns the names of a project's resources, by id. */

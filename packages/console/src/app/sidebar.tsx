@@ -8,8 +8,8 @@ interface Entry {
   to: string
   icon: IconName
   isExact?: boolean
-  /** The entry is also current on pages under this path. */
-  under?: string
+  /** The entry is also current on pages under these paths. */
+  under?: string[]
 }
 
 export function Sidebar() {
@@ -21,12 +21,17 @@ export function Sidebar() {
   const entries: Entry[] = project
     ? [
         { label: 'Overview', to: base, icon: 'gauge', isExact: true },
-        { label: 'VMs', to: `${base}/vms`, icon: 'server' },
+        {
+          label: 'VMs',
+          to: `${base}/vms`,
+          under: [`${base}/groups`, `${base}/templates`, `${base}/queue`],
+          icon: 'server',
+        },
         { label: 'Disks', to: `${base}/disks`, icon: 'hard-drive' },
-        { label: 'Network', to: `${base}/network/firewall`, under: `${base}/network`, icon: 'network' },
+        { label: 'Network', to: `${base}/network/firewall`, under: [`${base}/network`], icon: 'network' },
         { label: 'Usage', to: `${base}/usage`, icon: 'chart-column' },
-        { label: 'Events', to: `${base}/events`, under: `${base}/operations`, icon: 'activity' },
-        { label: 'Settings', to: `${base}/settings/keys`, under: `${base}/settings`, icon: 'settings' },
+        { label: 'Events', to: `${base}/events`, under: [`${base}/operations`], icon: 'activity' },
+        { label: 'Settings', to: `${base}/settings/keys`, under: [`${base}/settings`], icon: 'settings' },
       ]
     : []
   return (
@@ -48,8 +53,8 @@ export function Sidebar() {
   )
 }
 
-function SidebarLink({ label, to, icon, isExact = false, under = '' }: Entry) {
-  const isUnder = under !== '' && location.pathname.startsWith(under)
+function SidebarLink({ label, to, icon, isExact = false, under = [] }: Entry) {
+  const isUnder = under.some((path) => location.pathname.startsWith(path))
   return (
     <Link
       {...({ to } as LinkProps)}

@@ -1,6 +1,6 @@
 import { isApiError, type Vm } from '@slipway/sdk'
 import { useState } from 'react'
-import { useOperation } from '../api/actions.ts'
+import { type Started, useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { labelsText, parseLabels } from '../lib/labels.ts'
 import { nameProblem } from '../lib/names.ts'
@@ -28,15 +28,15 @@ export function ProtectedMark({ of }: { of: Pick<Annotated, 'deletion_protection
   )
 }
 
-/** Shows the description, labels and protection of a VM, if it has any. */
-export function VmAnnotations({ vm }: { vm: Vm }) {
-  const hasLabels = Object.keys(vm.labels).length > 0
-  if (!vm.description && !hasLabels && !vm.deletion_protection) return null
+/** Shows the description, labels and protection of a resource, if it has any. */
+export function Annotations({ of }: { of: Annotated }) {
+  const hasLabels = Object.keys(of.labels).length > 0
+  if (!of.description && !hasLabels && !of.deletion_protection) return null
   return (
     <div className="-mt-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-ink-muted">
-      {vm.description && <span className="break-words text-ink">{vm.description}</span>}
-      {hasLabels && <Labels labels={vm.labels} />}
-      {vm.deletion_protection && (
+      {of.description && <span className="break-words text-ink">{of.description}</span>}
+      {hasLabels && <Labels labels={of.labels} />}
+      {of.deletion_protection && (
         <span className="inline-flex items-center gap-1.5 text-sm">
           <Icon name="lock" size={13} aria-hidden="true" /> Deletion protection
         </span>
@@ -45,14 +45,22 @@ export function VmAnnotations({ vm }: { vm: Vm }) {
   )
 }
 
-export function EditVm({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
+export function EditButton({
+  of,
+  kind,
+  whyNot,
+}: {
+  of: Annotated & { project_id: string }
+  kind: Kind
+  whyNot: string | undefined
+}) {
   const [isEditing, setEditing] = useState(false)
   return (
     <>
       <Button
         size="small"
         kind="quiet"
-        aria-label="Edit name, labels and protection"
+        aria-label={kind === 'group' ? 'Edit labels and protection' : 'Edit name, labels and protection'}
         icon={<Icon name="pencil" size={13} />}
         reason={whyNot}
         onClick={() => setEditing(true)}
@@ -60,10 +68,21 @@ export function EditVm({ vm, whyNot }: { vm: Vm; whyNot: string | undefined }) {
         Edit
       </Button>
       {isEditing && (
-        <AnnotationDialog of={vm} kind="vm" projectId={vm.project_id} onClose={() => setEditing(false)} />
+        <AnnotationDialog of={of} kind={kind} projectId={of.project_id} onClose={() => setEditing(false)} />
       )}
     </>
   )
+}
+
+/** The name of a group never changes, because the names of its members begin with it. */
+type Kind = 'vm' | 'disk' | 'group'
+type Changes = Partial<Omit<Annotated, 'id'>>
+
+const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<Started>> = {
+  vm: (project_id, vm_id, changes) => client.vmUpdate({ project_id, vm_id }, changes),
+  disk: (project_id, disk_id, changes) => client.diskUpdate({ project_id, disk_id }, changes),
+  group: (project_id, instance_group_id, { name: _, ...changes }) =>
+    client.instanceGroupUpdate({ project_id, instance_group_id }, changes),
 }
 
 export function AnnotationDialog({
@@ -73,7 +92,7 @@ export function AnnotationDialog({
   onClose,
 }: {
   of: Annotated
-  kind: 'vm' | 'disk'
+  kind: Kind
   projectId: string
   onClose: () => void
 }) {
@@ -90,13 +109,10 @@ export function AnnotationDialog({
   }
   const save = useOperation({
     projectId,
-    run: () =>
-      kind === 'vm'
-        ? client.vmUpdate({ project_id: projectId, vm_id: of.id }, changes)
-        : client.diskUpdate({ project_id: projectId, disk_id: of.id }, changes),
+    run: () => updates[kind](projectId, of.id, changes),
     done: () => `Saved ${name}`,
     failed: () => `Not changed: ${of.name}`,
-    invalidates: ['vmGet', 'vmList', 'diskList'],
+    invalidates: ['vmGet', 'vmList', 'diskList', 'instanceGroupGet', 'instanceGroupList'],
     showsErrors: true,
   })
   return (
@@ -112,17 +128,19 @@ export function AnnotationDialog({
         (name && Object.keys(changes).length > 0 ? undefined : 'No changes yet')
       }
     >
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setName}
-        problem={
-          isApiError(save.error) && save.error.code === 'already_exists'
-            ? 'This name is already in use.'
-            : nameProblem(name)
-        }
-        autoComplete="off"
-      />
+      {kind !== 'group' && (
+        <TextField
+          label="Name"
+          value={name}
+          onChange={setName}
+          problem={
+            isApiError(save.error) && save.error.code === 'already_exists'
+              ? 'This name is already in use.'
+              : nameProblem(name)
+          }
+          autoComplete="off"
+        />
+      )}
       <TextField label="Description" value={description} onChange={setDescription} maxLength={500} />
       <LabelsField value={text} onChange={setText} problem={problem} />
       <CheckField

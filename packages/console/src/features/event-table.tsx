@@ -1,6 +1,6 @@
 import type { Event } from '@slipway/sdk'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, type LinkProps } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
@@ -233,14 +233,17 @@ interface SubjectProps {
   known: string | undefined
 }
 
+/** The paths of resources that have a page of their own. */
+const folders: Record<string, string> = { vm: 'vms', instance_group: 'groups' }
+
 function Subject({ event, projectId, known }: SubjectProps) {
   const { resource_type, resource_id } = event
   const words = `${resourceText(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
-  if (event.resource_type !== 'vm' || !projectId) return <span title={event.resource_id}>{words}</span>
+  const folder = folders[resource_type]
+  if (!folder || !projectId) return <span title={resource_id}>{words}</span>
   return (
     <Link
-      to="/projects/$projectId/vms/$vmId"
-      params={{ projectId, vmId: event.resource_id }}
+      {...({ to: `/projects/${projectId}/${folder}/${resource_id}` } as LinkProps)}
       className="hover:text-accent-text hover:underline"
     >
       {words}

@@ -1,9 +1,17 @@
 import type { ReactNode } from 'react'
 import { useProjectId } from '../api/me.ts'
-import { eventPages, fleetPages, networkPages, type PageName, settingsPages } from '../lib/destinations.ts'
+import {
+  eventPages,
+  fleetPages,
+  networkPages,
+  type PageName,
+  settingsPages,
+  vmPages,
+} from '../lib/destinations.ts'
 import { Page } from '../ui/page.tsx'
 import { TabLinks } from '../ui/tabs.tsx'
 
+export const VmTabs = () => <ProjectTabs label="VMs" pages={vmPages} />
 export const NetworkTabs = () => <ProjectTabs label="Network" pages={networkPages} />
 export const EventTabs = () => <ProjectTabs label="Events" pages={eventPages} />
 export const SettingsTabs = () => <ProjectTabs label="Settings" pages={settingsPages} />

@@ -13,9 +13,10 @@ import {
   networkPages,
   type PageName,
   settingsPages,
+  vmPages,
 } from '../lib/destinations.ts'
-import { resourceText, sizeText } from '../lib/format.ts'
-import { stateWord } from '../lib/states.ts'
+import { plural, resourceText, sizeText } from '../lib/format.ts'
+import { groupState, stateWord } from '../lib/states.ts'
 import { Finder } from '../ui/finder.tsx'
 
 interface Hit {
@@ -190,7 +191,14 @@ const pageHit =
   })
 
 const createVm: PageName = { name: 'Create VM', path: '/vms/new' }
-const allPages = [...Object.values(destinations), createVm, ...networkPages, ...eventPages, ...settingsPages]
+const allPages = [
+  ...Object.values(destinations),
+  createVm,
+  ...vmPages,
+  ...networkPages,
+  ...eventPages,
+  ...settingsPages,
+]
 /** Some pages are both in the sidebar and in tabs; each appears once. */
 const projectPages = [...new Map(allPages.map((page) => [page.name, page])).values()]
 
@@ -200,6 +208,7 @@ function useCandidates(): Hit[] {
   const isIn = projectId !== ''
   const vms = useQuery({ ...readAll('vmList', { project_id: projectId }), enabled: isIn })
   const disks = useQuery({ ...readAll('diskList', { project_id: projectId }), enabled: isIn })
+  const groups = useQuery({ ...readAll('instanceGroupList', { project_id: projectId }), enabled: isIn })
   return useMemo(() => {
     const base = `/projects/${projectId}`
     return [
@@ -212,6 +221,13 @@ function useCandidates(): Hit[] {
           .join(' · '),
         to: `${base}/vms/${vm.id}`,
       })),
+      ...(groups.data ?? []).map((group) => ({
+        key: group.id,
+        name: group.name,
+        kind: 'group',
+        note: `${plural(group.desired_count, 'VM')} · ${stateWord(groupState(group))} · ${group.location}`,
+        to: `${base}/groups/${group.id}`,
+      })),
       ...(disks.data ?? []).map((disk) => ({
         key: disk.id,
         name: disk.name,
@@ -223,5 +239,5 @@ function useCandidates(): Hit[] {
       ...[{ name: 'All projects', path: '/projects' }].map(pageHit('', '')),
       ...(caller.is_operator ? fleetPages : []).map(pageHit('', 'fleet')),
     ]
-  }, [projectId, isIn, vms.data, disks.data, caller.is_operator])
+  }, [projectId, isIn, vms.data, groups.data, disks.data, caller.is_operator])
 }

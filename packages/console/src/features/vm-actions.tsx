@@ -1,4 +1,4 @@
-import { type Vm, type VmAction, vmActions, vmStateTable } from '@slipway/sdk'
+import { type ApiError, isApiError, type Vm, type VmAction, vmActions, vmStateTable } from '@slipway/sdk'
 import { useOperation } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
@@ -9,6 +9,7 @@ import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
+import { WaitToStart } from './capacity/wait-to-start.tsx'
 
 const words: Record<VmAction, { verb: string; past: string; icon: IconName }> = {
   START: { verb: 'Start', past: 'Started', icon: 'play' },
@@ -85,6 +86,8 @@ export function StopLink({ vm, reason }: { vm: Vm; reason: string | undefined })
   )
 }
 
+const isOutOfStock = (error: unknown): error is ApiError => isApiError(error) && error.code === 'out_of_stock'
+
 /** Shows every action. An action that the state does not allow is disabled and says why. */
 export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
@@ -99,6 +102,7 @@ export function VmActions({ vm }: { vm: Vm }) {
     done: (action) => `${words[action].past} ${vm.name}`,
     failed: (action) => `Not ${words[action].past.toLowerCase()}: ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
+    showsError: isOutOfStock,
   })
   const reasonFor = (action: VmAction) => {
     if (whyNot) return whyNot
@@ -123,6 +127,7 @@ export function VmActions({ vm }: { vm: Vm }) {
           </Button>
         )
       })}
+      {isOutOfStock(act.error) && <WaitToStart vm={vm} error={act.error} onClose={() => act.reset()} />}
       <Confirm
         isOpen={asked !== null && !reasonFor(asked)}
         onClose={() => setAsked(null)}

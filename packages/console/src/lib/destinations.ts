@@ -15,6 +15,12 @@ export const destinations: Record<string, PageName> = {
 }
 
 /** Project pages that are tabs of one page. */
+export const vmPages: PageName[] = [
+  { name: 'VMs', path: '/vms' },
+  { name: 'Groups', path: '/groups' },
+  { name: 'Templates', path: '/templates' },
+  { name: 'Queue', path: '/queue' },
+]
 export const networkPages: PageName[] = [
   { name: 'Firewall', path: '/network/firewall' },
   { name: 'Networks', path: '/network/networks' },
@@ -22,7 +28,6 @@ export const networkPages: PageName[] = [
 export const eventPages: PageName[] = [
   { name: 'Events', path: '/events' },
   { name: 'Operations', path: '/operations' },
-  { name: 'Queue', path: '/queue' },
 ]
 export const settingsPages: PageName[] = [
   { name: 'Access keys', path: '/settings/keys' },

@@ -13,6 +13,8 @@ const kinds = {
   ssh_key: 'SSH keys',
   webhook: 'Webhooks',
   budget: 'Budget',
+  instance_group: 'Groups',
+  instance_template: 'Templates',
   capacity_request: 'Capacity requests',
 }
 

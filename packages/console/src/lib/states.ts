@@ -11,6 +11,10 @@ export const stateStyles: Record<string, [Tone, string]> = {
   STATE_SHUTOFF: ['idle', 'stopped'],
   STATE_UNREACHABLE: ['warn', 'unreachable'],
   STATE_CRASHED: ['bad', 'crashed'],
+  HEALTHY: ['good', 'healthy'],
+  UPDATING: ['busy', 'updating'],
+  UNHEALTHY: ['bad', 'unhealthy'],
+  DELETING: ['busy', 'deleting'],
   IN_PROGRESS: ['busy', 'in progress'],
   SUCCEEDED: ['good', 'succeeded'],
   FAILED: ['bad', 'failed'],
@@ -66,5 +70,11 @@ export const hostState = ({ state, schedulable }: { state: string; schedulable: 
 
 /** Returns whether a host accepts new VMs. */
 export const isOpen = (host: { state: string; schedulable: boolean }): boolean => hostState(host) === 'up'
+
+/** The API shows a group whose members are all stopped as healthy. */
+export const groupState = ({ state, members }: { state: string; members: { state: string }[] }): string =>
+  state === 'HEALTHY' && members.length > 0 && members.every((member) => member.state === 'STATE_SHUTOFF')
+    ? 'STATE_SHUTOFF'
+    : state
 
 export const stateWord = (state: string): string => stateStyles[state]?.[1] ?? state

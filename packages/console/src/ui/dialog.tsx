@@ -71,6 +71,8 @@ export function FormDialog({
   const cancel = useRef<HTMLButtonElement>(null)
   const submit = (event: FormEvent) => {
     event.preventDefault()
+    // In React, the event would also reach the form of the page that contains the dialog.
+    event.stopPropagation()
     if (!reason && !isBusy) onSubmit()
   }
   return (

@@ -41,12 +41,12 @@ export function Ago({ iso }: { iso: string }) {
 }
 
 /** The time until a point in time, with local time and UTC on hover. */
-export function Until({ iso }: { iso: string }) {
+export function Until({ iso, hasPreposition = true }: { iso: string; hasPreposition?: boolean }) {
   const now = useNow()
   const leftMs = Date.parse(iso) - now
   return (
     <time dateTime={iso} title={`${localDate(iso)} · ${utcDate(iso)}`} className="figures whitespace-nowrap">
-      {leftMs > 0 ? `in ${duration(leftMs)}` : 'now'}
+      {leftMs > 0 ? `${hasPreposition ? 'in ' : ''}${duration(leftMs)}` : 'now'}
     </time>
   )
 }

@@ -11,6 +11,8 @@ interface DiskPickerProps {
   disks: Disk[]
   location: string
   type: VmType
+  /** The disks are for several VMs. */
+  isForGroup: boolean
   chosen: Draft['disks']
   onChange: (chosen: Draft['disks']) => void
 }
@@ -39,7 +41,7 @@ export function DiskPicker(props: DiskPickerProps) {
   )
 }
 
-function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps) {
+function FreeDisks({ disks, location, type, isForGroup, chosen, onChange }: DiskPickerProps) {
   const usable = disks.filter(
     (disk) =>
       disk.location === location &&
@@ -54,13 +56,13 @@ function FreeDisks({ disks, location, type, chosen, onChange }: DiskPickerProps)
     <div className="card divide-y divide-line">
       {usable.map((disk) => {
         const entry = chosen.find((each) => each.disk.id === disk.id)
-        const mustBeReadOnly = disk.type === 'persistent-ssd' && disk.attached_to.length > 0
+        const mustBeReadOnly = disk.type === 'persistent-ssd' && (isForGroup || disk.attached_to.length > 0)
         const rest = chosen.filter((each) => each.disk.id !== disk.id)
         return (
           <div key={disk.id} className="flex min-h-11 items-center justify-between gap-4 px-3 py-1.5">
             <CheckField
               label={disk.name}
-              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? ', read-only because it is attached to another VM' : ''}`}
+              hint={`${sizeText(disk.size)} ${disk.type}${mustBeReadOnly ? `, read-only because it is attached to ${isForGroup ? 'several VMs' : 'another VM'}` : ''}`}
               isChecked={entry !== undefined}
               onChange={(isChecked) =>
                 onChange(

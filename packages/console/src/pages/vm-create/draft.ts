@@ -1,14 +1,29 @@
-import type { ExpiryAction } from '@slipway/contract/states'
-import type { Disk, VmCreate } from '@slipway/sdk'
+import {
+  type Disk,
+  type ExpiryAction,
+  type InstanceTemplate,
+  maxGroupMembers,
+  maxGroupNameLength,
+  type PlacementPolicyName,
+  type RouteBody,
+  type VmCreate,
+} from '@slipway/sdk'
 import { keyProblem, trimKey } from '../../features/ssh-key-field.tsx'
 import { labelsText, parseLabels } from '../../lib/labels.ts'
 import { nameProblem, suggestName } from '../../lib/names.ts'
 import type { Problem } from './problem.tsx'
 import { rememberedKey } from './remembered-key.ts'
 
+export type GroupCreate = RouteBody<'instanceGroupCreate'>
+
 /** The values of the form. The type and the location are in the URL. */
 export interface Draft {
   name: string
+  /** More than one VM is a group. */
+  count: string
+  placement: PlacementPolicyName
+  /** Members of a group that are lost with their host are replaced. */
+  replacesLost: boolean
   /** A pasted key, in addition to saved keys. */
   key: string
   /** The chosen saved keys; null until the user chooses. */
@@ -26,9 +41,16 @@ export interface Draft {
   disks: { disk: Disk; mode: 'read-write' | 'read-only' }[]
 }
 
-/** Returns the values of a new form, or of an earlier request that is repeated. */
-export const newDraft = (earlier: Partial<VmCreate> | null, disks: Disk[]): Draft => ({
+export const countOf = ({ count }: Draft): number => Number(count)
+
+export type Earlier = Partial<VmCreate> & Pick<InstanceTemplate, 'placement_policy'>
+
+/** Returns the values of a new form, or those of a template or of an earlier request that is repeated. */
+export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string): Draft => ({
   name: earlier?.name ?? suggestName(),
+  count,
+  placement: earlier?.placement_policy ?? 'unspecified',
+  replacesLost: false,
   key: earlier ? (earlier.ssh_public_key ?? '') : rememberedKey(),
   keyIds: earlier?.ssh_key_ids ?? null,
   image: earlier?.image ?? '',
@@ -46,15 +68,20 @@ export const newDraft = (earlier: Partial<VmCreate> | null, disks: Disk[]): Draf
   }),
 })
 
-type Settled = Pick<VmCreate, 'type' | 'location' | 'image'> &
+type Settled = Required<Pick<VmCreate, 'type' | 'location' | 'image'>> &
   Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
 
 /** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
-export function requestOf(draft: Draft, { disks, keyIds, subnetId, ...place }: Settled): VmCreate {
+export function requestOf(
+  draft: Draft,
+  { type, location, image, disks, keyIds, subnetId }: Settled,
+): VmCreate {
   const { labels } = parseLabels(draft.labels)
   return {
     name: draft.name,
-    ...place,
+    type,
+    location,
+    image,
     ...(trimKey(draft.key) && { ssh_public_key: trimKey(draft.key) }),
     ...(keyIds.length > 0 && { ssh_key_ids: keyIds }),
     ...(draft.startupScript && { startup_script: draft.startupScript }),
@@ -68,14 +95,44 @@ export function requestOf(draft: Draft, { disks, keyIds, subnetId, ...place }: S
   }
 }
 
+/** Returns the request that creates a group of such VMs. */
+export function groupRequestOf(
+  { name, instance_template_id, deletion_protection, ...vm }: VmCreate,
+  draft: Draft,
+  template: InstanceTemplate | undefined,
+): GroupCreate {
+  return {
+    name,
+    desired_count: countOf(draft),
+    ...(instance_template_id && { template_id: instance_template_id }),
+    // The protection of the group is enough: single members can then still be replaced.
+    vm: { ...vm, ...(template?.deletion_protection && { deletion_protection: false }) },
+    ...(vm.labels && { labels: vm.labels }),
+    ...(draft.isProtected && { deletion_protection: true }),
+    placement_policy: draft.placement,
+    ...(draft.replacesLost && { on_member_loss: 'replace' as const }),
+  }
+}
+
 /** Returns the first problem; null if there is none. */
 export function draftProblem(draft: Draft, keyIds: string[]): Problem | null {
   const name = draft.name === '' ? 'Enter a name' : nameProblem(draft.name)
   if (name) return { words: name, part: 'name' }
+  const count = countProblem(draft)
+  if (count) return { words: count, part: 'count' }
+  if (countOf(draft) > 1 && draft.name.length > maxGroupNameLength)
+    return { words: `The name of a group has at most ${maxGroupNameLength} characters`, part: 'name' }
   const labels = parseLabels(draft.labels).problem
   if (labels) return { words: labels, part: 'labels' }
   // The field itself shows the details.
   if (keyProblem(draft.key)) return { words: 'Correct the SSH public key', part: 'key' }
   const hasKey = trimKey(draft.key) !== '' || keyIds.length > 0
   return hasKey ? null : { words: 'Choose or paste an SSH public key', part: 'key' }
+}
+
+export const countProblem = (draft: Draft): string => {
+  const count = countOf(draft)
+  return Number.isInteger(count) && count >= 1 && count <= maxGroupMembers
+    ? ''
+    : `Enter a number from 1 to ${maxGroupMembers}`
 }

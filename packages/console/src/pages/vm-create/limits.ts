@@ -4,11 +4,12 @@ import type { Limit } from '../../lib/limits.ts'
 
 type Capacity = RouteResponse<'capacityList'>['items'][number]
 
-/** Returns the quota that does not allow another VM of the type, as text; empty if there is none. */
-export function limitProblem(type: VmType, limits: Limit[]): string {
+/** Returns the quota that does not allow `count` more VMs of the type, as text; empty if there is none. */
+export function limitProblem(type: VmType, limits: Limit[], count = 1): string {
   const exceeded = limits.find(
     ({ name, used, max }) =>
-      (name === 'vms' && used + 1 > max) || (name === gpuQuota(type.family) && used + type.gpuCount > max),
+      (name === 'vms' && used + count > max) ||
+      (name === gpuQuota(type.family) && used + count * type.gpuCount > max),
   )
   if (!exceeded) return ''
   const { name, used, max } = exceeded

@@ -6,9 +6,18 @@ interface LocationPickerProps {
   locations: Location[]
   stockOf: (location: string) => number | undefined
   typeName: string
+  /** How many VMs must fit. */
+  count: number
 }
 
-export function LocationPicker({ value, onChange, locations, stockOf, typeName }: LocationPickerProps) {
+export function LocationPicker({
+  value,
+  onChange,
+  locations,
+  stockOf,
+  typeName,
+  count,
+}: LocationPickerProps) {
   return (
     <fieldset>
       <legend className="mb-3 text-lg font-semibold">Location</legend>
@@ -30,7 +39,7 @@ export function LocationPicker({ value, onChange, locations, stockOf, typeName }
               />
               <span className="leading-5 font-medium">{location.name}</span>
               <span
-                className={`figures text-sm leading-4 ${stock > 0 ? 'text-green-text' : 'text-amber-text'}`}
+                className={`figures text-sm leading-4 ${stock >= count ? 'text-green-text' : 'text-amber-text'}`}
               >
                 {stock > 0 ? `${stock} × ${typeName}` : 'out of stock'}
               </span>

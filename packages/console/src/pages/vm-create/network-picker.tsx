@@ -12,11 +12,20 @@ interface NetworkPickerProps {
   onChange: (subnetId: string) => void
 }
 
-/** Chooses the subnet of the VM. The default is the subnet of the project's first network, or the oldest one. */
+const networkOf = (subnet: Subnet, networks: Network[]) =>
+  networks.find(({ id }) => id === subnet.vpc_network_id)?.name ?? ''
+
+const oldestFirst = (subnets: Subnet[]) => subnets.toSorted((a, b) => a.id.localeCompare(b.id))
+
+/** Returns the subnet that the service uses by default: that of the project's first network, or the oldest one. */
+export function usualSubnet(subnets: Subnet[], networks: Network[]): Subnet | undefined {
+  const inOrder = oldestFirst(subnets)
+  return inOrder.find((subnet) => networkOf(subnet, networks) === defaultNetwork) ?? inOrder[0]
+}
+
+/** Chooses the subnet of the VM. */
 export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPickerProps) {
-  const networkOf = (subnet: Subnet) => networks.find(({ id }) => id === subnet.vpc_network_id)?.name ?? ''
-  const oldestFirst = subnets.toSorted((a, b) => a.id.localeCompare(b.id))
-  const usual = oldestFirst.find((subnet) => networkOf(subnet) === defaultNetwork) ?? oldestFirst[0]
+  const usual = usualSubnet(subnets, networks)
   return (
     <SelectField
       label="Network"
@@ -24,9 +33,9 @@ export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPic
       onChange={(id) => onChange(id === usual?.id ? '' : id)}
       choices={[
         ...(usual ? [] : [{ value: '', label: 'No subnet in this location' }]),
-        ...oldestFirst.map((subnet) => ({
+        ...oldestFirst(subnets).map((subnet) => ({
           value: subnet.id,
-          label: `${networkOf(subnet)} / ${subnet.name} (${subnet.cidr})`,
+          label: `${networkOf(subnet, networks)} / ${subnet.name} (${subnet.cidr})`,
         })),
       ]}
       hint="VMs in one network reach each other by their private addresses. It cannot be changed later."

@@ -1,5 +1,5 @@
 /** The parts of the form that can have a problem. */
-type Part = 'type' | 'name' | 'key' | 'labels'
+type Part = 'type' | 'name' | 'count' | 'key' | 'ttl' | 'labels'
 
 /** A problem that must be fixed before the request can be sent, and its field in the form. */
 export interface Problem {
@@ -15,7 +15,8 @@ export function ProblemLink({ problem: { words, part } }: { problem: Problem }) 
   const go = () => {
     const place = document.getElementById(partId(part))
     place?.scrollIntoView({ block: 'center' })
-    const control = place?.querySelector<HTMLElement>(':checked') ?? place?.querySelector('input, textarea')
+    const control =
+      place?.querySelector<HTMLElement>(':checked') ?? place?.querySelector('input, select, textarea')
     if (control instanceof HTMLElement) control.focus({ preventScroll: true })
   }
   return (

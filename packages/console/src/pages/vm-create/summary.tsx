@@ -1,58 +1,48 @@
 import { hoursPerMonth } from '@slipway/contract/vm-types'
 import { isApiError, type VmCreate, type VmType } from '@slipway/sdk'
+import type { ReactNode } from 'react'
 import { useProjectId } from '../../api/me.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
-import { labelText } from '../../lib/labels.ts'
 import type { Limit } from '../../lib/limits.ts'
-import { curlCommand, shellQuote } from '../../lib/shell.ts'
+import { curlCommand } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { Sentence } from '../../ui/no-break.tsx'
 import { UsageBar } from '../../ui/page.tsx'
+import { groupCommand, vmCommand } from './commands.ts'
+import type { GroupCreate } from './draft.ts'
 import { type Problem, ProblemLink } from './problem.tsx'
 
 interface SummaryProps {
   request: VmCreate
-  /** The names of the chosen saved keys, for the CLI command. */
-  keyNames: string[]
+  /** The request for several VMs; null for one. */
+  group: GroupCreate | null
+  names: Parameters<typeof vmCommand>[1]
   type: VmType
-  /** Null if the price is not loaded or not set. */
+  location: string
+  count: number
+  /** The price of one VM. Null if it is not loaded or not set. */
   usdPerHour: number | null
   problem: Problem | null
   isBusy: boolean
   error: Error | null
   gpuLimit: Limit | undefined
   vmLimit: Limit | undefined
-  stock: number | undefined
+  stock: number
   otherLocations: string[]
   onMove: (location: string) => void
+  onCount: (count: number) => void
+  /** The button that saves the form as a template. */
+  save: ReactNode
+  isTemplate: boolean
 }
 
 /** The summary that stays visible: cost, quota usage, the CLI and curl commands, and the create button. */
 export function Summary(props: SummaryProps) {
-  const {
-    request,
-    keyNames,
-    type,
-    usdPerHour,
-    problem,
-    isBusy,
-    error,
-    gpuLimit,
-    vmLimit,
-    stock,
-    otherLocations,
-    onMove,
-  } = props
-  const projectId = useProjectId()
-  const { type: typeName, location } = request
-  const moves = <OtherLocations places={otherLocations} onMove={onMove} />
-  const button = (more: string) => (
-    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={more}>
-      {isBusy ? 'Creating…' : 'Create VM'}
-    </Button>
-  )
+  const { type, location, count, problem, gpuLimit, vmLimit, stock, error, save, isTemplate } = props
+  const usdPerHour = props.usdPerHour === null ? null : count * props.usdPerHour
+  const what = `${count === 1 ? '' : `${count} × `}${type.name} in ${location || '–'}`
   return (
     <>
       <aside aria-label="Summary" className="card sticky top-6 flex flex-col gap-4 p-4 max-lg:static">
@@ -66,48 +56,69 @@ export function Summary(props: SummaryProps) {
           </p>
           <p className="mt-1 text-sm text-ink-muted">
             <Sentence
-              text={`${typeName} in ${location || '–'}. Billed while it runs. Attached disks are billed separately.`}
+              text={`${what}. ${
+                count === 1 ? 'Billed while it runs.' : 'Billed from the moment when all of them run.'
+              } Attached disks are billed separately.`}
             />
           </p>
         </div>
-        {gpuLimit && (
-          <section aria-label="Quota usage after creation" className="flex flex-col gap-2">
-            <h2 className="text-sm text-ink-muted">Quota usage after creation</h2>
-            <LimitBar limit={gpuLimit} more={type.gpuCount} />
-            {vmLimit && <LimitBar limit={vmLimit} more={1} />}
-          </section>
+        {isTemplate ? (
+          save
+        ) : (
+          <>
+            {gpuLimit && (
+              <section aria-label="Quota usage after creation" className="flex flex-col gap-2">
+                <h2 className="text-sm text-ink-muted">Quota usage after creation</h2>
+                <LimitBar limit={gpuLimit} more={count * type.gpuCount} />
+                {vmLimit && <LimitBar limit={vmLimit} more={count} />}
+              </section>
+            )}
+            {stock < count && !error && <OutOfStock {...props} />}
+            {error && (
+              <ErrorNote error={error} action={isOutOfStock(error) ? <WaysOut {...props} /> : undefined} />
+            )}
+            <CreateButton {...props} className="w-full max-lg:hidden" />
+            {problem && stock >= count && (
+              <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">
+                <ProblemLink problem={problem} />
+              </p>
+            )}
+            <Commands {...props} />
+            {save}
+          </>
         )}
-        {stock === 0 && !error && (
-          <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
-            <p className="text-amber-text">
-              <Sentence text={`${typeName} is out of stock in ${location}.`} />
-            </p>
-            <div className="mt-2">{moves}</div>
-          </div>
-        )}
-        {error && <ErrorNote error={error} action={isOutOfStock(error) ? moves : undefined} />}
-        {button('w-full max-lg:hidden')}
-        {problem && stock !== 0 && (
-          <p className="-mt-2 text-sm text-ink-muted max-lg:hidden">
-            <ProblemLink problem={problem} />
-          </p>
-        )}
-        <CommandLines
-          cli={cliCommand(request, keyNames)}
-          curl={curlCommand('POST', `/v0.1/projects/${projectId}/vms`, request)}
-        />
       </aside>
       {/* On narrow screens the summary is below the form, so the price and the button stay at the bottom edge. */}
       <div className="sticky bottom-[var(--toast-space,0px)] -mx-6 flex items-center justify-between gap-4 border-t border-line bg-surface px-6 py-3 max-md:-mx-4 max-md:px-4 lg:hidden">
         <div className="min-w-0">
           <p className="figures font-semibold">{usd(usdPerHour)}/h</p>
           <p className="line-clamp-2 text-sm text-ink-muted">
-            {problem ? <ProblemLink problem={problem} /> : <Sentence text={`${typeName} in ${location}`} />}
+            {problem && !isTemplate ? <ProblemLink problem={problem} /> : <Sentence text={what} />}
           </p>
         </div>
-        {button('')}
+        {!isTemplate && <CreateButton {...props} className="" />}
       </div>
     </>
+  )
+}
+
+function CreateButton({ problem, isBusy, count, className }: SummaryProps & { className: string }) {
+  return (
+    <Button type="submit" kind="primary" isBusy={isBusy} reason={problem?.words} className={className}>
+      {isBusy ? 'Creating…' : count === 1 ? 'Create VM' : `Create ${count} VMs`}
+    </Button>
+  )
+}
+
+function Commands({ request, group, names }: SummaryProps) {
+  const path = `/v0.1/projects/${useProjectId()}`
+  return group ? (
+    <CommandLines
+      cli={groupCommand(group, names)}
+      curl={curlCommand('POST', `${path}/instance-groups`, group)}
+    />
+  ) : (
+    <CommandLines cli={vmCommand(request, names)} curl={curlCommand('POST', `${path}/vms`, request)} />
   )
 }
 
@@ -118,39 +129,48 @@ function LimitBar({ limit: { name, of, used, max }, more }: { limit: Limit; more
 
 const isOutOfStock = (error: Error): boolean => isApiError(error) && error.code === 'out_of_stock'
 
-function OtherLocations({ places, onMove }: { places: string[]; onMove: (location: string) => void }) {
-  if (places.length === 0)
-    return <p className="text-ink-muted">This type is out of stock in every location. Choose another type.</p>
+function OutOfStock(props: SummaryProps) {
+  const { type, location, stock } = props
+  const words =
+    stock === 0
+      ? `${type.name} is out of stock in ${location}.`
+      : `Only ${stock} × ${type.name} fit in ${location} now.`
   return (
-    <div className="flex flex-wrap gap-2">
-      {places.map((place) => (
-        <Button key={place} size="small" onClick={() => onMove(place)}>
-          Use {place}
-        </Button>
-      ))}
+    <div className="rounded-md border border-amber/50 bg-amber-soft p-3 text-sm">
+      <p className="text-amber-text">
+        <Sentence text={words} />
+      </p>
+      <div className="mt-2">
+        <WaysOut {...props} />
+      </div>
     </div>
   )
 }
 
-function cliCommand(request: VmCreate, keyNames: string[]): string {
-  const name = shellQuote(request.name || 'NAME')
-  const parts = [
-    `slipway vm create ${name}`,
-    `--type ${request.type}`,
-    `--location ${request.location}`,
-    `--image ${request.image}`,
-    ...keyNames.map((name) => `--ssh-key ${shellQuote(name)}`),
-    ...(request.ssh_public_key || keyNames.length === 0 ? ['--ssh-key ~/.ssh/id_ed25519.pub'] : []),
-    ...(request.startup_script ? ['--startup-script start.sh'] : []),
-    ...(request.shutdown_script ? ['--shutdown-script stop.sh'] : []),
-    ...(request.disks ?? []).map(
-      ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
-    ),
-    ...Object.entries(request.labels ?? {}).map(([key, value]) => `--label ${labelText(key, value)}`),
-    ...(request.subnet_id ? [`--subnet ${request.subnet_id}`] : []),
-    ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
-    ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
-  ]
-  const line = parts.join(' \\\n  ')
-  return request.deletion_protection ? `${line} &&\nslipway vm protect ${name}` : line
+/** Offers the locations where all VMs fit, and the number of VMs that fit in this one. */
+function WaysOut({ otherLocations, onMove, onCount, count, stock, error }: SummaryProps) {
+  const fits = (isApiError(error) ? error.fits : undefined) ?? stock
+  const canBeFewer = count > 1 && fits > 0 && fits < count
+  if (otherLocations.length === 0 && !canBeFewer)
+    return (
+      <p className="text-ink-muted">
+        {count === 1
+          ? 'This type is out of stock in every location. Wait for it, or choose another type.'
+          : `No location has room for ${count} VMs of this type. Choose fewer VMs or another type.`}
+      </p>
+    )
+  return (
+    <div className="flex flex-wrap gap-2">
+      {otherLocations.map((place) => (
+        <Button key={place} size="small" onClick={() => onMove(place)}>
+          Use {place}
+        </Button>
+      ))}
+      {canBeFewer && (
+        <Button size="small" onClick={() => onCount(fits)}>
+          Use {fits === 1 ? '1 VM' : `${fits} VMs`}
+        </Button>
+      )}
+    </div>
+  )
 }

@@ -1,6 +1,7 @@
 import { expiryChoices, ttlChoicesWith } from '../../lib/ttl.ts'
 import { SelectField } from '../../ui/field.tsx'
 import type { Draft } from './draft.ts'
+import { partId } from './problem.tsx'
 
 interface TtlFieldsProps {
   draft: Draft
@@ -9,7 +10,7 @@ interface TtlFieldsProps {
 
 export function TtlFields({ draft, onChange }: TtlFieldsProps) {
   return (
-    <div className="grid gap-4 sm:grid-cols-2">
+    <div id={partId('ttl')} className="grid gap-4 sm:grid-cols-2">
       <SelectField
         label="Expires after"
         value={draft.ttlHours}

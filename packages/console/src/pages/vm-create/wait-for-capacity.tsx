@@ -1,39 +1,115 @@
-import type { VmCreate } from '@slipway/sdk'
+import { type CapacityRequestCreate, isApiError, type VmCreate } from '@slipway/sdk'
 import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useProjectId } from '../../api/me.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { QueueEstimate } from '../../features/capacity/queue-estimate.tsx'
+import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { ErrorState } from '../../ui/error.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
+import { CheckField, SelectField } from '../../ui/field.tsx'
+import { Sentence } from '../../ui/no-break.tsx'
 
-/** Shown if the type is out of stock: the VM is created when its turn comes. */
-export function WaitForCapacity({ request, reason }: { request: VmCreate; reason: string | undefined }) {
+const dayMs = 86_400_000
+const daysOfWaiting = ['1', '7', '30']
+const estimatePollMs = 60_000
+
+interface WaitForCapacityProps {
+  request: VmCreate
+  typeName: string
+  location: string
+  /** The other locations where the VM could run. */
+  otherLocations: string[]
+  /** Why the request cannot be sent yet. */
+  reason: string | undefined
+}
+
+/** Shown when the type is out of stock: the VM is created when it is its turn. */
+export function WaitForCapacity(props: WaitForCapacityProps) {
+  const { request, typeName, location, otherLocations, reason } = props
   const projectId = useProjectId()
   const navigate = useNavigate()
+  const [days, setDays] = useState('7')
+  const [isHeld, setHeld] = useState(false)
+  const [isAnywhere, setAnywhere] = useState(false)
   const wait = useAction({
-    run: (vm: VmCreate) => client.capacityRequestCreate({ project_id: projectId }, { vm }),
-    done: (vm) => `${vm.name} waits for ${vm.type}`,
+    run: (wanted: CapacityRequestCreate) => client.capacityRequestCreate({ project_id: projectId }, wanted),
+    done: () => `${request.name} waits for ${typeName}`,
     invalidates: ['capacityRequestList'],
     showsErrors: true,
   })
+  const send = () =>
+    wait.mutate(
+      {
+        // With `any`, locations that cannot run the VM are left out.
+        vm: isAnywhere ? { ...request, location: 'any' } : request,
+        until: new Date(Date.now() + Number(days) * dayMs).toISOString(),
+        ...(isHeld && { on_available: 'hold' }),
+      },
+      { onSuccess: () => void navigate({ to: '/projects/$projectId/queue', params: { projectId } }) },
+    )
   return (
-    <div className="card flex flex-col items-start gap-3 p-4">
-      <p className="text-ink-muted">
-        {request.type} is out of stock in {request.location}. Wait in turn for free GPUs: the VM is created by
-        itself. Waiting costs nothing. The queue shows your position and an estimate.
-      </p>
-      {wait.error && <ErrorState error={wait.error} onRetry={() => wait.mutate(request)} />}
-      <Button
-        reason={reason || undefined}
-        isBusy={wait.isPending}
-        onClick={() =>
-          wait.mutate(request, {
-            onSuccess: () => void navigate({ to: '/projects/$projectId/queue', params: { projectId } }),
-          })
-        }
-      >
-        Wait for capacity
-      </Button>
-    </div>
+    <section aria-label="Wait for capacity" className="card flex flex-col gap-4 p-4">
+      <div>
+        <h2 className="font-semibold">
+          <Sentence text={`${typeName} is out of stock in ${location}`} />
+        </h2>
+        <p className="text-ink-muted">
+          Wait in the queue: the VM is created when it is its turn. Waiting is free.{' '}
+          {!reason && <Queue request={request} />}
+        </p>
+      </div>
+      <div className="grid items-start gap-4 sm:grid-cols-2">
+        <SelectField
+          label="Wait for at most"
+          value={days}
+          onChange={setDays}
+          choices={daysOfWaiting.map((value) => ({ value, label: plural(Number(value), 'day') }))}
+        />
+        <div className="flex flex-col gap-2 sm:pt-5">
+          <CheckField
+            label="Hold the GPUs, do not create the VM yet"
+            hint="You have 15 minutes to claim them in the queue."
+            isChecked={isHeld}
+            onChange={setHeld}
+          />
+          {otherLocations.length > 0 && (
+            <CheckField
+              label="Any location"
+              hint={`Also wait in ${otherLocations.join(', ')}.`}
+              isChecked={isAnywhere}
+              onChange={setAnywhere}
+            />
+          )}
+        </div>
+      </div>
+      {wait.error && <ErrorNote error={wait.error} />}
+      <div>
+        <Button reason={reason} isBusy={wait.isPending} onClick={send}>
+          Wait for capacity
+        </Button>
+      </div>
+    </section>
   )
+}
+
+/** Reads the queue: while the type is out of stock, an estimate of the cost is refused with it. */
+function Queue({ request }: { request: VmCreate }) {
+  const projectId = useProjectId()
+  const { data: queue } = useQuery({
+    queryKey: ['estimateCreate', { project_id: projectId, request }],
+    queryFn: async ({ signal }) => {
+      try {
+        await client.estimateCreate({ project_id: projectId }, { vm: request }, { signal })
+        return null
+      } catch (error) {
+        if (isApiError(error) && error.code === 'out_of_stock') return error.queue ?? null
+        throw error
+      }
+    },
+    refetchInterval: estimatePollMs,
+  })
+  return queue ? <QueueEstimate queue={queue} /> : null
 }

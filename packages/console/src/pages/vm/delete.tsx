@@ -56,6 +56,9 @@ export function DeleteVm({ vm }: { vm: Vm }) {
               ? 'nothing (no data disks).'
               : `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}.`}
           </p>
+          {vm.instance_group_id && (
+            <p className="mt-1">The VM is a member of a group, which will have one VM less.</p>
+          )}
         </Confirm>
       )}
     </>

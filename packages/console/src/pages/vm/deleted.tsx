@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { EventTable } from '../../features/event-table.tsx'
+import { LatestOperation } from '../../features/latest-operation.tsx'
 import { money } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { ButtonLink } from '../../ui/button.tsx'
@@ -11,7 +12,6 @@ import { Icon } from '../../ui/icon.tsx'
 import { Empty, Facts, Page, Section, Skeleton } from '../../ui/page.tsx'
 import { Mark, StateBadge } from '../../ui/state.tsx'
 import { Timestamp } from '../../ui/time.tsx'
-import { LatestOperation } from './latest-operation.tsx'
 
 interface DeletedVmProps {
   projectId: string

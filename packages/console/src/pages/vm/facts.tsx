@@ -1,5 +1,10 @@
 import { type Vm, type VmType, vmStateTable, vmType } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { usePriceOf } from '../../api/prices.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { TemplateLink } from '../../features/capacity/template-link.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { count, money, usd } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
@@ -18,6 +23,7 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['Location', vm.location],
         ['Image', vm.image],
         ['Public address', publicAddressOf(vm) ? <Copyable key="ip" text={publicAddressOf(vm)} /> : 'none'],
+        ...membershipOf(vm),
         ['ID', <Copyable key="id" text={vm.id} />],
         ['Price', <VmPrice key="price" vm={vm} />],
         ['Cost so far', <VmCost key="cost" vm={vm} />],
@@ -30,6 +36,48 @@ export function VmFacts({ vm }: { vm: Vm }) {
         ['Updated', <Timestamp key="changed" iso={vm.updated_at} />],
       ]}
     />
+  )
+}
+
+/** The group, template and reservation of the VM, if it has any. */
+function membershipOf(vm: Vm): [string, ReactNode][] {
+  const { project_id: projectId, instance_group_id, instance_template_id, reservation_id } = vm
+  return [
+    ...(instance_group_id
+      ? [['Group', <GroupLink key="group" projectId={projectId} groupId={instance_group_id} />] as Fact]
+      : []),
+    ...(instance_template_id
+      ? [['Template', <TemplateLink key="template" id={instance_template_id} />] as Fact]
+      : []),
+    ...(reservation_id ? [['Reservation', <ReservedUntil key="reservation" vm={vm} />] as Fact] : []),
+  ]
+}
+
+type Fact = [string, ReactNode]
+
+function GroupLink({ projectId, groupId }: { projectId: string; groupId: string }) {
+  const group = useQuery(
+    read('instanceGroupGet', { params: { project_id: projectId, instance_group_id: groupId } }),
+  )
+  return (
+    <Link to="/projects/$projectId/groups/$groupId" params={{ projectId, groupId }} className="link">
+      {group.data?.name ?? '…'}
+    </Link>
+  )
+}
+
+function ReservedUntil({ vm }: { vm: Vm }) {
+  return (
+    <span>
+      <Link
+        to="/projects/$projectId/settings/reservations"
+        params={{ projectId: vm.project_id }}
+        className="link"
+      >
+        reserved GPUs
+      </Link>{' '}
+      until <Timestamp iso={vm.commitment_end} />
+    </span>
   )
 }
 

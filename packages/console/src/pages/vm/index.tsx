@@ -4,8 +4,9 @@ import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { ResourceAlerts } from '../../features/alerts.tsx'
-import { EditVm, VmAnnotations } from '../../features/annotations.tsx'
+import { Annotations, EditButton } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
+import { LatestOperation } from '../../features/latest-operation.tsx'
 import { disabledActionReasons, StopLink, VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
@@ -18,7 +19,6 @@ import { DeletedVmPage } from './deleted.tsx'
 import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
 import { Interfaces } from './interfaces.tsx'
-import { LatestOperation } from './latest-operation.tsx'
 import { SerialLog } from './serial-log.tsx'
 
 export function VmPage() {
@@ -47,7 +47,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       aside={
         <>
           <StateBadge state={vm.state} since={vm.updated_at} />
-          <EditVm vm={vm} whyNot={whyNot} />
+          <EditButton of={vm} kind="vm" whyNot={whyNot} />
         </>
       }
       actions={
@@ -57,7 +57,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
         </>
       }
     >
-      <VmAnnotations vm={vm} />
+      <Annotations of={vm} />
       <Connect vm={vm} />
       <ResourceAlerts
         resourceId={vm.id}

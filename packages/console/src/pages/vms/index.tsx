@@ -1,13 +1,14 @@
-import { type Vm, vmStateTable } from '@slipway/sdk'
+import type { Vm } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { useCallback, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
-import { usePriceOf } from '../../api/prices.ts'
+import { type UsdPerHour, useUsdPerHour } from '../../api/prices.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { CreateVmButton } from '../../features/create-vm-button.tsx'
+import { VmTabs } from '../../features/page-tabs.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { count, plural, usd } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
@@ -52,6 +53,7 @@ export function Vms() {
   const create = <CreateVmButton />
   return (
     <Page title="VMs" actions={create} isWide>
+      <VmTabs />
       <FailedCreations projectId={projectId} vms={vms.data ?? []} />
       <Loaded query={vms}>
         {(data) =>
@@ -222,15 +224,4 @@ const labelsColumn: Column<Vm> = {
 function PickableLabels({ labels }: Pick<Vm, 'labels'>) {
   const [, setSearch] = useSearchState()
   return <Labels labels={labels} onPick={(label) => setSearch({ labels: label })} />
-}
-
-type UsdPerHour = (vm: Vm) => number | null
-
-/** Returns the current price of a VM; 0 in states that are not billed. */
-function useUsdPerHour(projectId: string): UsdPerHour {
-  const priceOf = usePriceOf(projectId)
-  return useCallback(
-    (vm) => (vmStateTable[vm.state].isBilled ? (priceOf(vm.type) ?? vm.usd_per_hour) : 0),
-    [priceOf],
-  )
 }

@@ -1,7 +1,7 @@
 import type { Operation } from '@slipway/sdk'
-import { read } from '../../api/read.ts'
-import { useQuery } from '../../api/use-query.ts'
-import { Steps } from '../../features/steps.tsx'
+import { read } from '../api/read.ts'
+import { useQuery } from '../api/use-query.ts'
+import { Steps } from './steps.tsx'
 
 /** Shows the steps of the running operation. A failed operation stays visible until the next one. */
 export function LatestOperation({

@@ -1,0 +1,44 @@
+import type { ApiError, Vm } from '@slipway/sdk'
+import { useNavigate } from '@tanstack/react-router'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { QueueEstimate } from './queue-estimate.tsx'
+
+interface WaitToStartProps {
+  vm: Vm
+  /** The refusal of the start. */
+  error: ApiError
+  onClose: () => void
+}
+
+/** Shown when a stopped VM cannot start because its type is out of stock. */
+export function WaitToStart({ vm, error, onClose }: WaitToStartProps) {
+  const navigate = useNavigate()
+  const params = { projectId: vm.project_id }
+  const wait = useAction({
+    run: () => client.capacityRequestCreate({ project_id: vm.project_id }, { start_vm_id: vm.id }),
+    done: () => `${vm.name} waits for ${vm.type}`,
+    invalidates: ['capacityRequestList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`${vm.type} is out of stock`}
+      action="Wait for capacity"
+      {...submitProps(wait, undefined, () => void navigate({ to: '/projects/$projectId/queue', params }))}
+    >
+      <p className="text-ink-muted">
+        {vm.name} cannot start in {vm.location} now. Wait in the queue: the VM is started when it is its turn.
+        Waiting is free, for at most 7 days.
+      </p>
+      {error.queue && (
+        <p>
+          <QueueEstimate queue={error.queue} />
+        </p>
+      )}
+    </FormDialog>
+  )
+}

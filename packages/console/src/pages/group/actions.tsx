@@ -1,0 +1,238 @@
+import { type InstanceGroup, isApiError, maxGroupMembers, type Vm, vmType } from '@slipway/sdk'
+import { useState } from 'react'
+import { useOperation } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useWhyNot } from '../../api/me.ts'
+import { usePriceOf } from '../../api/prices.ts'
+import { protectionReason } from '../../features/annotations.tsx'
+import { ActionEffects } from '../../features/vm-actions.tsx'
+import { plural, usd } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { CheckField, TextField } from '../../ui/field.tsx'
+import { Icon } from '../../ui/icon.tsx'
+
+interface GroupProps {
+  group: InstanceGroup
+  /** The members. */
+  vms: Vm[]
+}
+
+const refreshed = ['instanceGroupGet', 'instanceGroupList', 'vmList', 'quotaList'] as const
+const targetOf = ({ project_id, id }: InstanceGroup) => ({ project_id, instance_group_id: id })
+
+/** Returns why an action on all members is not possible; undefined if it is. */
+export function whyNotNow({ state, members }: InstanceGroup, action: 'start' | 'stop' | 'resize') {
+  if (state === 'UPDATING' || state === 'DELETING') return 'Another operation is in progress.'
+  const isIn = (wanted: string) => members.some((member) => member.state === wanted)
+  if (action === 'start' && !isIn('STATE_SHUTOFF')) return 'To start the group, a VM must be stopped.'
+  if (action === 'stop' && !isIn('STATE_RUNNING') && !isIn('STATE_CRASHED'))
+    return 'To stop the group, a VM must be running.'
+  return undefined
+}
+
+/** Starts, stops, resizes and deletes the group as a whole. */
+export function GroupActions({ group, vms }: GroupProps) {
+  const [open, setOpen] = useState<'stop' | 'resize' | 'delete' | ''>('')
+  const whyNot = useWhyNot('member')
+  const start = useOperation({
+    projectId: group.project_id,
+    run: () => client.instanceGroupStart(targetOf(group)),
+    done: () => `Started ${group.name}`,
+    failed: () => `Not started: ${group.name}`,
+    invalidates: [...refreshed],
+  })
+  const close = () => setOpen('')
+  return (
+    <>
+      <Button
+        icon={<Icon name="play" size={14} />}
+        reason={whyNot ?? whyNotNow(group, 'start')}
+        isBusy={start.isPending}
+        onClick={() => start.mutate(undefined)}
+      >
+        Start
+      </Button>
+      <Button
+        icon={<Icon name="square" size={14} />}
+        reason={whyNot ?? whyNotNow(group, 'stop')}
+        onClick={() => setOpen('stop')}
+      >
+        Stop
+      </Button>
+      <Button reason={whyNot ?? whyNotNow(group, 'resize')} onClick={() => setOpen('resize')}>
+        Resize
+      </Button>
+      <Button
+        kind="danger"
+        icon={<Icon name="trash" size={14} />}
+        aria-label="Delete group"
+        reason={
+          whyNot ??
+          (group.state === 'DELETING' ? 'The group is being deleted.' : undefined) ??
+          protectionReason(group)
+        }
+        onClick={() => setOpen('delete')}
+      >
+        Delete
+      </Button>
+      {open === 'stop' && <StopDialog group={group} vms={vms} onClose={close} />}
+      {open === 'resize' && <ResizeDialog group={group} vms={vms} onClose={close} />}
+      {open === 'delete' && <DeleteDialog group={group} vms={vms} onClose={close} />}
+    </>
+  )
+}
+
+type DialogProps = GroupProps & { onClose: () => void }
+
+function StopDialog({ group, vms, onClose }: DialogProps) {
+  const stop = useOperation({
+    projectId: group.project_id,
+    run: () => client.instanceGroupStop(targetOf(group)),
+    done: () => `Stopped ${group.name}`,
+    failed: () => `Not stopped: ${group.name}`,
+    invalidates: [...refreshed],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Stop ${group.name}`}
+      action={`Stop ${plural(vms.length, 'VM')}`}
+      {...submitProps(stop, undefined, onClose)}
+    >
+      <ActionEffects action="STOP" vms={vms} />
+    </Confirm>
+  )
+}
+
+function ResizeDialog({ group, vms, onClose }: DialogProps) {
+  const [text, setText] = useState(String(group.desired_count))
+  const count = Number(text)
+  const resize = useOperation({
+    projectId: group.project_id,
+    run: () => client.instanceGroupUpdate(targetOf(group), { desired_count: count }),
+    done: () => `${group.name} has ${plural(count, 'VM')}`,
+    failed: () => `Not resized: ${group.name}`,
+    invalidates: [...refreshed],
+    showsErrors: true,
+  })
+  const isValid = text !== '' && Number.isInteger(count) && count >= 0 && count <= maxGroupMembers
+  const problem = isValid ? '' : `Enter a number from 0 to ${maxGroupMembers}.`
+  const fits = isApiError(resize.error) ? resize.error.fits : undefined
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Resize ${group.name}`}
+      action="Resize group"
+      kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
+      {...submitProps(resize, undefined, onClose)}
+      reason={problem || (count === group.desired_count ? 'Enter another number' : undefined)}
+    >
+      <TextField
+        label="Number of VMs"
+        type="number"
+        min={0}
+        max={maxGroupMembers}
+        value={text}
+        onChange={(value) => {
+          resize.reset()
+          setText(value)
+        }}
+        problem={problem}
+      />
+      {isValid && <ResizeEffects group={group} vms={vms} count={count} />}
+      {fits !== undefined && fits > 0 && (
+        <div>
+          <Button
+            size="small"
+            onClick={() => {
+              resize.reset()
+              setText(String(group.desired_count + fits))
+            }}
+          >
+            Use {group.desired_count + fits}
+          </Button>
+        </div>
+      )}
+    </FormDialog>
+  )
+}
+
+/** Says which members are deleted, or what the new ones cost. */
+function ResizeEffects({ group, vms, count }: GroupProps & { count: number }) {
+  const usdPerHour = usePriceOf(group.project_id)
+  const difference = count - group.desired_count
+  if (difference === 0) return null
+  if (difference < 0) {
+    const names = group.members.slice(difference).map(({ name }) => name)
+    return (
+      <p className="text-ink-muted">
+        <b className="font-medium text-ink">Will be deleted:</b> {names.join(', ')}, with their OS disks. Data
+        disks will be kept.
+      </p>
+    )
+  }
+  const type = vmType(vms[0]?.type ?? '')
+  const price = type && usdPerHour(type.name)
+  return (
+    <p className="text-ink-muted">
+      {plural(difference, 'VM')} will be added, all or none
+      {price !== undefined && (
+        <>
+          : <b className="figures font-medium text-ink">{usd(difference * price)}/h</b> more
+        </>
+      )}
+      .
+    </p>
+  )
+}
+
+function DeleteDialog({ group, vms, onClose }: DialogProps) {
+  const [deletesDisks, setDeletesDisks] = useState(false)
+  const remove = useOperation({
+    projectId: group.project_id,
+    run: () => client.instanceGroupDelete({ ...targetOf(group), delete_disks: deletesDisks }),
+    done: () => `Deleted ${group.name}`,
+    failed: () => `Not deleted: ${group.name}`,
+    invalidates: [...refreshed],
+    showsErrors: true,
+  })
+  const hasDataDisks = vms.some(({ disks }) =>
+    disks.some(({ attachment_type }) => attachment_type === 'data'),
+  )
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete ${group.name}`}
+      action="Delete group"
+      {...submitProps(remove, undefined, onClose)}
+      nameToType={group.name}
+    >
+      <p>
+        <b className="font-medium text-ink">Will be deleted:</b> the group and its{' '}
+        {plural(group.members.length, 'VM')}, with their OS disks and addresses.
+      </p>
+      <p className="mt-1">
+        <b className="font-medium text-ink">Will be kept:</b>{' '}
+        {!hasDataDisks
+          ? 'nothing (no data disks).'
+          : deletesDisks
+            ? 'data disks that were attached later.'
+            : 'all data disks.'}
+      </p>
+      {hasDataDisks && (
+        <div className="mt-3 text-ink">
+          <CheckField
+            label="Also delete the disks that were created with the VMs"
+            isChecked={deletesDisks}
+            onChange={setDeletesDisks}
+          />
+        </div>
+      )}
+    </Confirm>
+  )
+}

@@ -1,0 +1,136 @@
+import type { CapacityRequest } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { plural } from '../../lib/format.ts'
+import { StateBadge } from '../../ui/state.tsx'
+import type { Column } from '../../ui/table.tsx'
+import { Timestamp, Until } from '../../ui/time.tsx'
+import { timestampColumn } from '../../ui/time-column.tsx'
+
+/** The VM or group that a request waits for. */
+export interface Wanted {
+  name: string
+  type?: string
+  location?: string
+}
+
+export const openColumns = (wantedOf: (request: CapacityRequest) => Wanted): Column<CapacityRequest>[] => [
+  {
+    key: 'name',
+    title: 'Waits for',
+    width: 'minmax(130px, 1.4fr)',
+    cell: (request) => <span className="font-medium">{wantedOf(request).name}</span>,
+  },
+  {
+    key: 'type',
+    title: 'Type',
+    width: 'minmax(120px, 1fr)',
+    isFoldable: true,
+    cell: (request) => wantedOf(request).type ?? plural(request.gpus_wanted, 'GPU'),
+  },
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(112px, 1fr)',
+    isFoldable: true,
+    cell: (request) => placeText(request, wantedOf(request)),
+  },
+  {
+    key: 'state',
+    title: 'State',
+    width: '104px',
+    cell: ({ state }) => <StateBadge state={state} />,
+  },
+  {
+    key: 'position',
+    title: 'Position',
+    width: '84px',
+    align: 'right',
+    cell: ({ state, position }) => position ?? (state === 'waiting' ? 'over 100' : '–'),
+  },
+  {
+    key: 'estimate',
+    title: 'Estimate',
+    width: 'minmax(200px, 1.6fr)',
+    cell: (request) => <Estimate request={request} />,
+  },
+  {
+    key: 'until',
+    title: 'Waits until',
+    width: 'minmax(132px, 1fr)',
+    isFoldable: true,
+    cell: ({ until }) => <Timestamp iso={until} />,
+  },
+]
+
+/** The location of the GPUs or, until they are held, where the request waits. */
+function placeText({ location, request }: CapacityRequest, wanted: Wanted): string {
+  const places = request.locations as string[] | undefined
+  return location || places?.join(', ') || (wanted.location === 'any' ? 'any' : (wanted.location ?? '–'))
+}
+
+const blockedText: Record<string, string> = {
+  quota: 'The quota is too low',
+  budget: 'The budget is used up',
+  payment: 'There is no valid payment method',
+  suspended: 'The organization is suspended',
+}
+
+/** When the request is likely granted, or what it needs first. */
+function Estimate({ request }: { request: CapacityRequest }) {
+  const { state, blocked_by, held_until, estimate } = request
+  if (state === 'held')
+    return held_until ? (
+      <span>
+        Claim within <Until iso={held_until} hasPreposition={false} />
+      </span>
+    ) : (
+      'now'
+    )
+  if (blocked_by)
+    return (
+      <span className="text-amber-text" title="The request keeps its turn, and other requests pass.">
+        {blockedText[blocked_by] ?? blocked_by}
+      </span>
+    )
+  if (!estimate.likely_at) return <span className="text-ink-muted">no estimate yet</span>
+  if (estimate.basis === 'expiries') return <Until iso={estimate.likely_at} />
+  return (
+    <span>
+      likely <Until iso={estimate.likely_at} />
+      <span className="text-ink-muted">
+        , at the latest <Until iso={estimate.latest_at} />
+      </span>
+    </span>
+  )
+}
+
+export const endedColumns = (
+  projectId: string,
+  nameOf: (request: CapacityRequest) => string,
+): Column<CapacityRequest>[] => [
+  {
+    key: 'name',
+    title: 'Waited for',
+    width: 'minmax(130px, 1fr)',
+    cell: (request) =>
+      request.resource_id && !request.request.instance_group ? (
+        <Link
+          to="/projects/$projectId/vms/$vmId"
+          params={{ projectId, vmId: request.resource_id }}
+          className="font-medium hover:text-accent-text hover:underline"
+        >
+          {nameOf(request)}
+        </Link>
+      ) : (
+        <span className="font-medium">{nameOf(request)}</span>
+      ),
+  },
+  { key: 'state', title: 'State', width: '120px', cell: ({ state }) => <StateBadge state={state} /> },
+  {
+    key: 'reason',
+    title: 'Reason',
+    width: 'minmax(160px, 2fr)',
+    cell: ({ error }) => error?.message ?? <span className="text-ink-muted">–</span>,
+  },
+  timestampColumn('Ended', 'updated_at'),
+]

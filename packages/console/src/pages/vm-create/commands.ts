@@ -1,0 +1,51 @@
+import type { VmCreate } from '@slipway/sdk'
+import { labelText } from '../../lib/labels.ts'
+import { shellQuote } from '../../lib/shell.ts'
+import type { GroupCreate } from './draft.ts'
+
+interface Names {
+  /** The names of the chosen saved keys. */
+  keyNames: string[]
+  /** The name of the template, or the id of an earlier version; empty without a template. */
+  template: string
+}
+
+/** Returns the CLI command that creates the VM. */
+export function vmCommand(request: VmCreate, names: Names): string {
+  const name = shellQuote(request.name || 'NAME')
+  const line = [`slipway vm create ${name}`, ...optionsOf(request, names)].join(' \\\n  ')
+  return request.deletion_protection ? `${line} &&\nslipway vm protect ${name}` : line
+}
+
+/** Returns the CLI command that creates the group. */
+export function groupCommand(request: GroupCreate, names: Names): string {
+  const name = shellQuote(request.name || 'NAME')
+  const line = [
+    `slipway group create ${name}`,
+    `--count ${request.desired_count}`,
+    ...optionsOf(request.vm ?? {}, names),
+    ...(request.placement_policy === 'unspecified' ? [] : [`--placement ${request.placement_policy}`]),
+    ...(request.on_member_loss ? [`--on-member-loss ${request.on_member_loss}`] : []),
+  ].join(' \\\n  ')
+  return request.deletion_protection ? `${line} &&\nslipway group protect ${name}` : line
+}
+
+const optionsOf = (request: Omit<VmCreate, 'name'>, { keyNames, template }: Names): string[] => [
+  ...(template ? [`--template ${shellQuote(template)}`] : []),
+  ...(request.type ? [`--type ${request.type}`] : []),
+  ...(request.location ? [`--location ${request.location}`] : []),
+  ...(request.image ? [`--image ${request.image}`] : []),
+  ...(request.ssh_key_ids || !template ? keyNames.map((name) => `--ssh-key ${shellQuote(name)}`) : []),
+  ...(request.ssh_public_key || (keyNames.length === 0 && !template)
+    ? ['--ssh-key ~/.ssh/id_ed25519.pub']
+    : []),
+  ...(request.startup_script ? ['--startup-script start.sh'] : []),
+  ...(request.shutdown_script ? ['--shutdown-script stop.sh'] : []),
+  ...(request.disks ?? []).map(
+    ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
+  ),
+  ...Object.entries(request.labels ?? {}).map(([key, value]) => `--label ${labelText(key, value)}`),
+  ...(request.subnet_id ? [`--subnet ${request.subnet_id}`] : []),
+  ...(request.public_ip ? [`--public-ip ${request.public_ip}`] : []),
+  ...(request.ttl_seconds ? [`--ttl ${request.ttl_seconds / 3600}h --on-expiry ${request.on_expiry}`] : []),
+]

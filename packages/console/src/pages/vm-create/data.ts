@@ -1,0 +1,93 @@
+import { defaultImage } from '@slipway/contract/default-image'
+import type { InstanceTemplate, VmCreate } from '@slipway/sdk'
+import { vmType } from '@slipway/sdk'
+import { useProject } from '../../api/me.ts'
+import { usePrices } from '../../api/prices.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { limitsOf } from '../../lib/limits.ts'
+import { countOf, type Draft } from './draft.ts'
+import { defaultType } from './limits.ts'
+import { usualSubnet } from './network-picker.tsx'
+import { usualKeys } from './remembered-key.ts'
+
+/** Reads what the form offers: types, locations, prices, images, quotas, networks and keys. */
+export function useFormData() {
+  const { id: project_id, organization_id } = useProject()
+  const params = { project_id }
+  const capacities = useQuery({ ...read('capacityList', { params }), refetchInterval: 10_000 })
+  const locations = useQuery(read('locationList', { params }))
+  const prices = usePrices(project_id)
+  const images = useQuery(read('imageList', { params }))
+  const quotas = useQuery(read('quotaList', { params }))
+  const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
+  const networks = useQuery(readAll('networkList', params))
+  const subnets = useQuery(readAll('subnetList', params))
+  const keys = useQuery(readAll('sshKeyList', params))
+  return {
+    isReady: [capacities, locations, quotas, wholeQuotas, networks, subnets].every(
+      ({ data, isPending }) => data !== undefined || !isPending,
+    ),
+    error: [capacities, locations].find(({ data, error }) => error && !data)?.error ?? null,
+    retry: () => void Promise.all([capacities.refetch(), locations.refetch()]),
+    capacities: capacities.data?.items ?? [],
+    locations: locations.data?.items ?? [],
+    prices: prices.data?.items ?? [],
+    images: images.data?.items ?? [],
+    limits: limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? []),
+    networks: networks.data ?? [],
+    subnets: subnets.data ?? [],
+    keys: keys.data ?? [],
+  }
+}
+
+export type FormData = ReturnType<typeof useFormData>
+
+/** The type and the location that the user wants; both are in the URL. */
+type Wanted = Pick<Partial<VmCreate>, 'type' | 'location'>
+
+/** Returns the values that the form shows: those that the user wants, where they are available. */
+export function settle(data: FormData, draft: Draft, wanted: Wanted, template: InstanceTemplate | undefined) {
+  const type = vmType(wanted.type ?? '') ?? defaultType(data.capacities, data.limits)
+  const count = countOf(draft)
+  const stockOf = (location: string) =>
+    data.capacities.find((item) => item.type === type.name && item.location === location)?.quantity
+  const fitsIn = (location: string) => (stockOf(location) ?? 0) >= count
+  const offered = data.locations.filter(({ name }) => stockOf(name) !== undefined)
+  const location =
+    offered.find(({ name }) => name === wanted.location)?.name ??
+    offered.find(({ name }) => fitsIn(name))?.name ??
+    offered[0]?.name ??
+    ''
+  const images = data.images.filter((image) => image.locations.includes(location))
+  const image =
+    images.find(({ name }) => name === draft.image || name === `${draft.image}:latest`)?.name ??
+    defaultImage(images.map(({ name }) => name)) ??
+    images[0]?.name ??
+    ''
+  const subnets = data.subnets.filter((subnet) => subnet.location === location)
+  const subnetId =
+    subnets.find(({ id }) => id === draft.subnetId)?.id ??
+    (template?.subnet_id ? (usualSubnet(subnets, data.networks)?.id ?? '') : '')
+  // A disk that can be written belongs to one VM.
+  const disks = draft.disks
+    .filter(({ disk }) => disk.location === location)
+    .map(({ disk, mode }) => ({
+      disk,
+      mode: count > 1 && disk.type === 'persistent-ssd' ? ('read-only' as const) : mode,
+    }))
+  return {
+    type,
+    location,
+    offered,
+    stock: stockOf(location),
+    stockOf,
+    fitsIn,
+    images,
+    image,
+    subnets,
+    subnetId,
+    disks,
+    keyIds: draft.keyIds ?? usualKeys(data.keys),
+  }
+}

@@ -1,0 +1,136 @@
+import type { Disk, InstanceTemplate, VmCreate } from '@slipway/sdk'
+import { useProjectId } from '../../api/me.ts'
+import { CheckField, SelectField } from '../../ui/field.tsx'
+import { CountFields } from './count-fields.tsx'
+import type { FormData, settle } from './data.ts'
+import { DiskPicker } from './disk-picker.tsx'
+import type { Draft } from './draft.ts'
+import { Fieldset } from './fieldset.tsx'
+import { KeyPicker } from './key-picker.tsx'
+import { LocationPicker } from './location-picker.tsx'
+import { NetworkPicker } from './network-picker.tsx'
+import { Options } from './options.tsx'
+import { partId } from './problem.tsx'
+import { TemplatePicker } from './template-picker.tsx'
+import { TypePicker } from './type-picker.tsx'
+import { WaitForCapacity } from './wait-for-capacity.tsx'
+
+interface FormFieldsProps {
+  data: FormData
+  draft: Draft
+  settled: ReturnType<typeof settle>
+  count: number
+  request: VmCreate
+  template: InstanceTemplate | undefined
+  templates: InstanceTemplate[]
+  disks: Disk[]
+  isTemplate: boolean
+  onChange: (changes: Partial<Draft>) => void
+  /** Changes the type, location or template, which are in the URL. */
+  onChoose: (changes: Record<string, string>) => void
+  /** Why the request cannot wait for capacity yet. */
+  whyNotWait: string | undefined
+}
+
+/** The fields of the form, in reading order: what, where, and then the details. */
+export function FormFields(props: FormFieldsProps) {
+  const { data, draft, settled, count, template, templates, onChange, onChoose } = props
+  const { type, location } = settled
+  return (
+    <div className="flex min-w-0 flex-col gap-8">
+      {templates.length > 0 && (
+        <TemplatePicker
+          templates={templates}
+          value={template}
+          // The type and location of the template apply, not those chosen before.
+          onChange={(id) => onChoose({ template: id, type: '', location: '' })}
+        />
+      )}
+      <TypePicker
+        value={type.name}
+        onChange={(name) => onChoose({ type: name })}
+        prices={data.prices}
+        capacities={data.capacities}
+      />
+      <LocationPicker
+        value={location}
+        onChange={(name) => onChoose({ location: name })}
+        locations={settled.offered}
+        stockOf={settled.stockOf}
+        typeName={type.name}
+        count={count}
+      />
+      {settled.stock === 0 && count === 1 && !props.isTemplate && <Wait {...props} />}
+      <Fieldset title="System">
+        <SelectField
+          label="Image"
+          value={settled.image}
+          onChange={(image) => onChange({ image })}
+          choices={settled.images.map(({ name }) => ({ value: name, label: name }))}
+          hint={settled.images.find(({ name }) => name === settled.image)?.description}
+        />
+        {!props.isTemplate && <CountFields draft={draft} onChange={onChange} />}
+        <div id={partId('key')} className="flex flex-col gap-4">
+          <KeyPicker
+            registered={data.keys}
+            chosen={settled.keyIds}
+            onChoose={(keyIds) => onChange({ keyIds })}
+            pasted={draft.key}
+            onPaste={(key) => onChange({ key })}
+          />
+        </div>
+      </Fieldset>
+      <Disks {...props} />
+      <Fieldset title="Network">
+        <NetworkPicker
+          networks={data.networks}
+          subnets={settled.subnets}
+          value={settled.subnetId}
+          onChange={(subnetId) => onChange({ subnetId })}
+        />
+        <CheckField
+          label="Public address"
+          hint="Without one, the VM is reachable only from its own network."
+          isChecked={draft.hasPublicIp}
+          onChange={(hasPublicIp) => onChange({ hasPublicIp })}
+        />
+      </Fieldset>
+      <Fieldset title="Options">
+        <Options draft={draft} onChange={onChange} />
+      </Fieldset>
+    </div>
+  )
+}
+
+function Disks({ disks, settled, count, onChange }: FormFieldsProps) {
+  const projectId = useProjectId()
+  return (
+    <Fieldset title="Disks">
+      <DiskPicker
+        disks={disks}
+        location={settled.location}
+        type={settled.type}
+        isForGroup={count > 1}
+        chosen={settled.disks}
+        onChange={(chosen) => onChange({ disks: chosen })}
+        projectId={projectId}
+      />
+    </Fieldset>
+  )
+}
+
+function Wait({ settled, request, whyNotWait }: FormFieldsProps) {
+  // Disks and subnets are in one location.
+  const canMove = settled.disks.length === 0 && settled.subnetId === ''
+  return (
+    <WaitForCapacity
+      request={request}
+      typeName={settled.type.name}
+      location={settled.location}
+      otherLocations={
+        canMove ? settled.offered.map(({ name }) => name).filter((name) => name !== settled.location) : []
+      }
+      reason={whyNotWait}
+    />
+  )
+}

@@ -1,0 +1,180 @@
+import { type Disk, gpuQuota, type InstanceTemplate, isApiError, type VmCreate } from '@slipway/sdk'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { useOperation } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useProject, useWhyNot } from '../../api/me.ts'
+import { PaymentMethodAlert, useLacksPaymentMethod } from '../../features/alerts.tsx'
+import { BillingButton } from '../../features/billing-button.tsx'
+import { useSearchState } from '../../lib/use-search-state.ts'
+import { ErrorState } from '../../ui/error.tsx'
+import { Skeleton } from '../../ui/page.tsx'
+import { settle, useFormData } from './data.ts'
+import {
+  countOf,
+  countProblem,
+  type Draft,
+  draftProblem,
+  type Earlier,
+  type GroupCreate,
+  groupRequestOf,
+  newDraft,
+  requestOf,
+} from './draft.ts'
+import { FormFields } from './fields.tsx'
+import { limitProblem } from './limits.ts'
+import type { Problem } from './problem.tsx'
+import { rememberKeys } from './remembered-key.ts'
+import { SaveTemplate } from './save-template.tsx'
+import { Summary } from './summary.tsx'
+import { requestFromTemplate, templateProblem } from './template.ts'
+
+export interface VmCreateFormProps {
+  earlier: Earlier | null
+  /** The template that the form starts with. */
+  template: InstanceTemplate | undefined
+  /** All versions of all templates. */
+  templates: InstanceTemplate[]
+  disks: Disk[]
+  /** The form saves a template instead of creating a VM. */
+  isTemplate: boolean
+}
+
+/** The form for a new VM or group on one page, with the price always visible. */
+export function VmCreateForm({ earlier, template, templates, disks, isTemplate }: VmCreateFormProps) {
+  const { id: projectId } = useProject()
+  const navigate = useNavigate()
+  const whyNot = useWhyNot('member')
+  const whyNoBilling = useWhyNot('owner')
+  const lacksPaymentMethod = useLacksPaymentMethod()
+  const [search, setSearch] = useSearchState()
+  const data = useFormData()
+  const [draft, setDraft] = useState(() => newDraft(earlier, disks, search.count ?? '1'))
+  const create = useCreation(projectId)
+  const change = (changes: Partial<Draft>) => {
+    create.reset()
+    setDraft((before) => ({ ...before, ...changes }))
+  }
+  /** Changes the type, location or template, and clears the error of the previous attempt. */
+  const choose = (changes: Record<string, string>) => {
+    create.reset()
+    setSearch(changes)
+  }
+  const wanted = {
+    type: search.type ?? earlier?.type,
+    location: search.location ?? earlier?.location,
+  } as Parameters<typeof settle>[2]
+  const settled = settle(data, draft, wanted, template)
+  const { type, location, stock = 0, keyIds } = settled
+  const count = countProblem(draft) ? 1 : countOf(draft)
+  const whole = requestOf(draft, { ...settled, type: type.name })
+  const request = template ? requestFromTemplate(whole, template) : whole
+  const group = count > 1 ? groupRequestOf(request, draft, template) : null
+  const ownProblem = firstProblem(
+    { words: whyNot ?? '' },
+    draftProblem(draft, keyIds),
+    templateProblem(whole, template),
+  )
+  const problem = firstProblem(
+    { words: whyNot ?? '' },
+    { words: lacksPaymentMethod ? 'Add a payment method first' : '' },
+    { words: limitProblem(type, data.limits, count), part: 'type' },
+    { words: stockProblem(type.name, location, stock, count), part: count > 1 ? 'count' : 'type' },
+    ownProblem,
+    { words: settled.image === '' ? 'No image is available in this location' : '' },
+  )
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (problem || create.isPending || isTemplate) return
+    create.mutate(group ?? request, {
+      onSuccess: ({ operation }) => {
+        rememberKeys(draft.key, keyIds)
+        const folder = group ? 'groups' : 'vms'
+        void navigate({ to: `/projects/${projectId}/${folder}/${operation.metadata.id}` })
+      },
+    })
+  }
+  if (data.error) return <ErrorState error={data.error} onRetry={data.retry} />
+  if (!data.isReady) return <Skeleton rows={12} />
+  const places = isApiError(create.error) ? create.error.availableLocations : []
+  const isLatest = !templates.some(
+    ({ name, version }) => name === template?.name && version > template.version,
+  )
+  const save = (
+    <SaveTemplate
+      isPrimary={isTemplate}
+      className="max-lg:flex-1"
+      request={whole}
+      template={template}
+      templates={templates}
+      reason={whyNot}
+      onSaved={({ id }) =>
+        isTemplate &&
+        void navigate({ to: '/projects/$projectId/templates', params: { projectId }, search: { open: id } })
+      }
+    />
+  )
+  return (
+    <>
+      <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
+      <form
+        onSubmit={submit}
+        noValidate
+        className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+      >
+        <FormFields
+          {...{ data, draft, settled, count, request, template, templates, disks, isTemplate }}
+          onChange={change}
+          onChoose={choose}
+          whyNotWait={ownProblem?.words}
+        />
+        <Summary
+          {...{ request, group, type, location, count, problem, save, isTemplate }}
+          names={{
+            keyNames: data.keys.flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : [])),
+            template: template ? (isLatest ? template.name : template.id) : '',
+          }}
+          usdPerHour={data.prices.find((item) => item.product_name === type.name)?.usd ?? null}
+          isBusy={create.isPending}
+          error={create.error}
+          gpuLimit={data.limits.find(({ name }) => name === gpuQuota(type.family))}
+          vmLimit={data.limits.find(({ name }) => name === 'vms')}
+          stock={stock}
+          otherLocations={
+            places.length > 0
+              ? places
+              : settled.offered
+                  .filter(({ name }) => name !== location && settled.fitsIn(name))
+                  .map(({ name }) => name)
+          }
+          onMove={(name) => choose({ location: name })}
+          onCount={(fewer) => change({ count: String(fewer) })}
+        />
+      </form>
+    </>
+  )
+}
+
+/** Creates a VM or a group. */
+const useCreation = (projectId: string) =>
+  useOperation({
+    projectId,
+    run: (body: VmCreate | GroupCreate) =>
+      'desired_count' in body
+        ? client.instanceGroupCreate({ project_id: projectId }, body)
+        : client.vmCreate({ project_id: projectId }, body),
+    done: (body) => `${body.name} is running`,
+    failed: (body) => `Not created: ${body.name}`,
+    invalidates: ['vmList', 'instanceGroupList', 'quotaList', 'capacityList'],
+    showsErrors: true,
+  })
+
+const firstProblem = (...problems: (Problem | null)[]): Problem | null =>
+  problems.find((problem) => problem?.words) ?? null
+
+export function stockProblem(typeName: string, location: string, stock: number, count: number): string {
+  if (stock >= count) return ''
+  return stock === 0
+    ? `${typeName} is out of stock in ${location}`
+    : `Only ${stock} × ${typeName} fit in ${location}`
+}

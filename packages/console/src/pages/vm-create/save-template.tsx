@@ -1,0 +1,95 @@
+import { type InstanceTemplate, isApiError, type VmCreate } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useProjectId } from '../../api/me.ts'
+import { nameProblem } from '../../lib/names.ts'
+import { Button } from '../../ui/button.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { membersToSave } from './template.ts'
+
+interface SaveTemplateProps {
+  request: VmCreate
+  /** The template that the form started with. */
+  template: InstanceTemplate | undefined
+  templates: InstanceTemplate[]
+  reason: string | undefined
+  onSaved: (template: InstanceTemplate) => void
+}
+
+/** Saves the values of the form as a template, or as a new version of one. */
+export function SaveTemplate({
+  isPrimary = false,
+  className,
+  ...props
+}: SaveTemplateProps & { isPrimary?: boolean; className?: string }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button
+        kind={isPrimary ? 'primary' : 'plain'}
+        {...(className && { className })}
+        reason={props.reason}
+        onClick={() => setOpen(true)}
+      >
+        Save as template
+      </Button>
+      {isOpen && <SaveDialog {...props} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+function SaveDialog({
+  request,
+  template,
+  templates,
+  onSaved,
+  onClose,
+}: SaveTemplateProps & { onClose: () => void }) {
+  const projectId = useProjectId()
+  const [name, setName] = useState(template?.name ?? '')
+  const latest = Math.max(0, ...templates.filter((each) => each.name === name).map(({ version }) => version))
+  const save = useAction({
+    run: () =>
+      client.instanceTemplateCreate(
+        { project_id: projectId },
+        { name, ...(latest > 0 && { new_version: true }), ...membersToSave(request, template) },
+      ),
+    done: (_, saved) => `Saved template ${saved.name}, version ${saved.version}`,
+    invalidates: ['instanceTemplateList', 'organizationQuotaList'],
+    showsErrors: true,
+  })
+  const isTaken = isApiError(save.error) && save.error.code === 'already_exists'
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Save as template"
+      action={latest > 0 ? 'Save new version' : 'Save template'}
+      {...submitProps(save, undefined, (saved) => {
+        onSaved(saved)
+        onClose()
+      })}
+      reason={nameProblem(name) || (name === '' ? 'Enter a name' : undefined)}
+    >
+      <TextField
+        label="Template name"
+        value={name}
+        onChange={setName}
+        problem={isTaken ? 'This name is already in use.' : nameProblem(name)}
+        hint={
+          latest > 0
+            ? `This name exists. The values become version ${latest + 1}; earlier versions are kept.`
+            : 'The name of the template, not of its VMs.'
+        }
+        autoComplete="off"
+        autoFocus
+      />
+      <p className="text-ink-muted">
+        The template keeps all values of the form except the name and the number of VMs. Viewers do not see
+        its scripts.
+      </p>
+    </FormDialog>
+  )
+}

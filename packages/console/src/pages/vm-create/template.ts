@@ -1,0 +1,64 @@
+import type { InstanceTemplate, VmCreate } from '@slipway/sdk'
+import { plural, sizeText } from '../../lib/format.ts'
+import type { Problem } from './problem.tsx'
+
+/** These values replace those of a template with nothing. */
+const empty: Partial<VmCreate> = {
+  ssh_key_ids: [],
+  startup_script: '',
+  shutdown_script: '',
+  disks: [],
+  public_ip: 'dynamic',
+  labels: {},
+  deletion_protection: false,
+}
+
+/** The members of a template that the form does not show. New VMs take them from the template. */
+const withoutField = ['new_disks', 'os_disk_size', 'description', 'reservation_specification'] as const
+
+/** Returns the request that creates the VM of the form from a template: only what differs is sent. */
+export function requestFromTemplate(request: VmCreate, template: InstanceTemplate): VmCreate {
+  const isSame = (member: keyof VmCreate) =>
+    JSON.stringify(request[member]) === JSON.stringify(template[member as keyof InstanceTemplate])
+  const removed = Object.entries(empty).filter(
+    ([member]) => template[member as keyof InstanceTemplate] !== undefined && !(member in request),
+  )
+  const changed = Object.entries(request).filter(
+    ([member]) => member === 'name' || !isSame(member as keyof VmCreate),
+  )
+  return {
+    ...(Object.fromEntries([...removed, ...changed]) as VmCreate),
+    instance_template_id: template.id,
+  }
+}
+
+/** Returns what a request cannot remove from a template; null if that is not attempted. */
+export function templateProblem(request: VmCreate, template: InstanceTemplate | undefined): Problem | null {
+  if (template?.ssh_public_key && !request.ssh_public_key)
+    return { words: 'The template has an SSH public key, which you can replace but not remove', part: 'key' }
+  if (template?.ttl_seconds && !request.ttl_seconds)
+    return { words: 'VMs from this template expire. You can change when, but not remove it', part: 'ttl' }
+  return null
+}
+
+/** Returns the members of a new version that has the values of the form. */
+export const membersToSave = (
+  { name: _, ...request }: VmCreate,
+  template: InstanceTemplate | undefined,
+): Omit<VmCreate, 'name'> => ({
+  ...Object.fromEntries(
+    withoutField.flatMap((member) => (template?.[member] === undefined ? [] : [[member, template[member]]])),
+  ),
+  ...request,
+})
+
+/** Returns what new VMs take from the template besides the fields of the form, as text. */
+export function hiddenText({ new_disks, os_disk_size, description }: InstanceTemplate): string {
+  const parts = [
+    new_disks?.length &&
+      `${plural(new_disks.length, 'new disk')} (${new_disks.map(({ size }) => sizeText(size)).join(', ')})`,
+    os_disk_size && `an OS disk of ${sizeText(os_disk_size)}`,
+    description && `the description “${description}”`,
+  ].filter(Boolean)
+  return parts.length === 0 ? '' : `Also from the template: ${parts.join(', ')}.`
+}
