@@ -166,12 +166,12 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
   })
 
   test('out of stock says where there is stock', async () => {
-    await service.sql(
-      `UPDATE gpus SET state = 'quarantined' WHERE state = 'free' AND host_id IN (SELECT id FROM hosts WHERE location = 'us-east1-a')`,
-    )
+    const open = (isOpen: boolean) =>
+      service.sql(`UPDATE hosts SET is_schedulable = $1 WHERE location = 'us-east1-a'`, [isOpen])
+    await open(false)
     workspace.write(vm())
     const { code, text } = await workspace.run('apply', '-auto-approve')
-    await service.sql(`UPDATE gpus SET state = 'free' WHERE state = 'quarantined'`)
+    await open(true)
     expect(code).toBe(1)
     expect(text).toContain('out of stock')
     expect(text).toMatch(/There is stock in: .*eu-north1-a/)

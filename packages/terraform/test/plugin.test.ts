@@ -23,7 +23,8 @@ async function started() {
   onTestFinished(() => provider.kill())
   const [core, plugin, network, address, kind, certificate] = (await provider.until(/\n/)).trim().split('|')
   expect([core, plugin, network, kind]).toEqual(['1', '6', 'tcp', 'grpc'])
-  const ca = `-----BEGIN CERTIFICATE-----\n${certificate}\n-----END CERTIFICATE-----\n`
+  const base64 = Buffer.from(certificate!, 'base64').toString('base64')
+  const ca = `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`
   return { port: Number(address!.split(':')[1]), ca }
 }
 

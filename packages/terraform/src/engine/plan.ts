@@ -59,7 +59,7 @@ export function planChange(
     ...changed.filter((name) => needsReplacement(resource, name, prior, store)),
     ...(checked?.replace ?? []),
   ]
-  if (changed.length > 0 || store.needsStart) forgetOutputs(resource, planned, changed)
+  if (changed.length > 0 || store.needsStart) forgetOutputs(resource, planned, changed, store)
   const problems = replace.length > 0 ? protectionProblems(resource, prior) : (checked?.problems ?? [])
   return { planned, replace, problems, store: withKey }
 }
@@ -107,14 +107,18 @@ export function needsReplacement(resource: Resource, name: string, prior: Values
 const annotations = ['name', 'labels', 'description', 'deletion_protection', 'timeouts']
 
 /** Outputs can change with a change of the resource; the plan then says "known after apply". */
-function forgetOutputs({ row, attributes }: Resource, planned: Values, changed: string[]): void {
+function forgetOutputs(
+  { row, attributes }: Resource,
+  planned: Values,
+  changed: string[],
+  { needsStart }: Private,
+): void {
   const fixed = ['id', 'created_at', 'project_id', ...(row.fixed ?? [])]
-  const isAnnotation = changed.every((name) => annotations.includes(name) || row.local?.[name])
+  const isAnnotation = !needsStart && changed.every((name) => annotations.includes(name) || row.local?.[name])
   for (const { name, use } of attributes) {
-    const mayChange =
-      isAnnotation && changed.length > 0
-        ? name === 'updated_at' || row.related?.includes(name)
-        : !fixed.includes(name)
+    const mayChange = isAnnotation
+      ? name === 'updated_at' || row.related?.includes(name)
+      : !fixed.includes(name)
     if (use === 'output' && mayChange) planned[name] = unknown
   }
 }

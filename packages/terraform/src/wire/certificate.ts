@@ -23,7 +23,7 @@ export function createCertificate(): { keyPem: string; certificateDer: Buffer; c
       sequence(
         extension('551d13', sequence(element(0x01, Buffer.from([0xff])))), // basic constraints: it is its own authority
         extension('551d0f', element(0x03, Buffer.from([2, 0x84]))), // key usage: sign data and certificates
-        extension('551d25', sequence(oid('2b06010505070301'))), // for TLS servers
+        extension('551d25', sequence(oid('2b06010505070301'), oid('2b06010505070302'))), // for both ends of TLS
         extension('551d11', sequence(element(0x82, Buffer.from('localhost')))), // alternative name
       ),
     ),

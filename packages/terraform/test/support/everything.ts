@@ -3,11 +3,26 @@ export const everything = `
 variable "organization_id" {}
 variable "suffix" { default = "" }
 variable "size" { default = "10GiB" }
-variable "ports" { default = ["8888"] }
-variable "count_of_members" { default = 2 }
-variable "attached" { default = true }
-variable "monthly_usd" { default = 500.25 }
-variable "paused" { default = false }
+variable "ports" {
+  type    = list(string)
+  default = ["8888"]
+}
+variable "count_of_members" {
+  type    = number
+  default = 2
+}
+variable "attached" {
+  type    = bool
+  default = true
+}
+variable "monthly_usd" {
+  type    = number
+  default = 500.25
+}
+variable "paused" {
+  type    = bool
+  default = false
+}
 
 resource "slipway_project" "it" {
   name            = "research\${var.suffix}"

@@ -61,7 +61,7 @@ export class Workspace {
   /** Runs a command that must succeed, and returns its output. */
   async ok(...args: string[]): Promise<string> {
     const { code, text } = await this.run(...args)
-    if (code !== 0) throw new Error(`terraform ${args.join(' ')}: ${text}`)
+    if (code !== 0) throw new Error(`terraform ${args.join(' ')}: ${text.slice(text.indexOf('Error:'))}`)
     return text
   }
 
