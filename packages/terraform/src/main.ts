@@ -1,7 +1,7 @@
-import { createProvider } from './provider.ts'
+import { Provider } from './provider.ts'
 import { servePlugin } from './wire/plugin.ts'
 
-servePlugin(createProvider(process.env), process.env).catch((error) => {
+servePlugin(new Provider(process.env), process.env).catch((error) => {
   process.stderr.write(`The provider did not start: ${error instanceof Error ? error.message : error}\n`)
   process.exitCode = 1
 })

@@ -25,168 +25,161 @@ interface TypedRequest {
 }
 
 /** Answers Terraform's calls. Each is: decode, one call of the engine, encode; errors become diagnostics. */
-export function createProvider(env: NodeJS.ProcessEnv): Handlers {
-  const stop = new AbortController()
-  let session: Session | Problem[] = [
+export class Provider implements Handlers {
+  readonly #env: NodeJS.ProcessEnv
+  readonly #stop = new AbortController()
+  #session: Session | Problem[] = [
     { summary: 'The provider is not configured', detail: 'Terraform sent no configuration.' },
   ]
-  const open = (): Session => {
-    if (Array.isArray(session)) throw new ProblemError(...session)
-    return session
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#env = env
   }
 
-  return {
-    GetProviderSchema: async () => ({
-      provider: wireSchema(providerAttributes, 'Manages resources of a Slipway service.'),
-      resource_schemas: Object.fromEntries(
-        resources.map(({ row, attributes }) => [
-          `slipway_${row.name}`,
-          wireSchema(attributes, row.description),
-        ]),
-      ),
-      data_source_schemas: Object.fromEntries(
-        dataSources.map(({ name, attributes, description }) => [
-          `slipway_${name}`,
-          wireSchema(attributes, description),
-        ]),
-      ),
-      server_capabilities: { plan_destroy: true },
-    }),
+  #open(): Session {
+    if (Array.isArray(this.#session)) throw new ProblemError(...this.#session)
+    return this.#session
+  }
 
-    ValidateProviderConfig: async () => ({ diagnostics: [] }),
+  GetProviderSchema = async () => ({
+    provider: wireSchema(providerAttributes, 'Manages resources of a Slipway service.'),
+    resource_schemas: Object.fromEntries(
+      resources.map(({ row, attributes }) => [
+        `slipway_${row.name}`,
+        wireSchema(attributes, row.description),
+      ]),
+    ),
+    data_source_schemas: Object.fromEntries(
+      dataSources.map(({ name, attributes, description }) => [
+        `slipway_${name}`,
+        wireSchema(attributes, description),
+      ]),
+    ),
+    server_capabilities: { plan_destroy: true },
+  })
 
-    async ConfigureProvider({ config }: TypedRequest) {
-      const settings = settingsFrom(decodeState(config, providerAttributes) ?? {}, env)
-      session = Array.isArray(settings) ? settings : openSession(settings, stop.signal)
-      // Values that are known only after the apply of another resource: errors are reported when the provider is used.
-      const isComplete = Object.values(decodeState(config, providerAttributes) ?? {}).every(isKnown)
-      return { diagnostics: wireDiagnostics(Array.isArray(session) && isComplete ? session : []) }
-    },
+  ValidateProviderConfig = async () => ({ diagnostics: [] })
 
-    async ValidateResourceConfig({ type_name, config }: TypedRequest) {
-      const resource = resourceOf(type_name)
-      return {
-        diagnostics: wireDiagnostics(checkConfig(resource, decodeState(config, resource.attributes) ?? {})),
-      }
-    },
+  ConfigureProvider = async ({ config }: TypedRequest) => {
+    const given = decodeState(config, providerAttributes) ?? {}
+    const settings = settingsFrom(given, this.#env)
+    this.#session = Array.isArray(settings) ? settings : openSession(settings, this.#stop.signal)
+    // Values may be known only after the apply of another resource: then errors are reported when the provider is used.
+    const isComplete = Object.values(given).every(isKnown)
+    return { diagnostics: wireDiagnostics(Array.isArray(settings) && isComplete ? settings : []) }
+  }
 
-    ValidateDataResourceConfig: async () => ({ diagnostics: [] }),
+  ValidateResourceConfig = async ({ type_name, config }: TypedRequest) => {
+    const resource = resourceOf(type_name)
+    const problems = checkConfig(resource, decodeState(config, resource.attributes) ?? {})
+    return { diagnostics: wireDiagnostics(problems) }
+  }
 
-    async UpgradeResourceState({
+  ValidateDataResourceConfig = async () => ({ diagnostics: [] })
+
+  UpgradeResourceState = async (request: { type_name: string; raw_state: { json: Uint8Array } }) => {
+    const { attributes } = resourceOf(request.type_name)
+    return { upgraded_state: encodeState(decodeJsonState(request.raw_state.json, attributes), attributes) }
+  }
+
+  ReadResource = (request: { type_name: string; current_state: DynamicValue; private: Uint8Array }) => {
+    const resource = resourceOf(request.type_name)
+    const prior = decodeState(request.current_state, resource.attributes)!
+    return answer(
+      async () => {
+        const { state, store } = await refresh(this.#open(), resource, prior, readPrivate(request.private))
+        return { new_state: encodeState(state, resource.attributes), private: writePrivate(store) }
+      },
+      // The state stays as it was: an error never removes a resource from it.
+      { new_state: request.current_state, private: request.private },
+      `read the ${resource.row.noun} ${String(prior.name ?? prior.id)}`,
+    )
+  }
+
+  PlanResourceChange = async (request: {
+    type_name: string
+    prior_state: DynamicValue
+    config: DynamicValue
+    proposed_new_state: DynamicValue
+    prior_private: Uint8Array
+  }) => {
+    const resource = resourceOf(request.type_name)
+    const { attributes } = resource
+    const isDeletion = decodeState(request.proposed_new_state, attributes) === null
+    const config = isDeletion ? null : decodeState(request.config, attributes)
+    const prior = decodeState(request.prior_state, attributes)
+    const plan = planChange(resource, prior, config, readPrivate(request.prior_private))
+    return {
+      planned_state: encodeState(plan.planned, attributes),
+      requires_replace: plan.replace.map(attributePath),
+      planned_private: writePrivate(plan.store),
+      diagnostics: wireDiagnostics(plan.problems),
+    }
+  }
+
+  ApplyResourceChange = (request: {
+    type_name: string
+    prior_state: DynamicValue
+    planned_state: DynamicValue
+    planned_private: Uint8Array
+  }) => {
+    const resource = resourceOf(request.type_name)
+    const { attributes } = resource
+    const prior = decodeState(request.prior_state, attributes)
+    const planned = decodeState(request.planned_state, attributes)
+    const store = readPrivate(request.planned_private)
+    return answer(
+      async () => {
+        const done = await applyChange(this.#open(), resource, prior, planned, store)
+        return {
+          new_state: encodeState(done.state, attributes),
+          private: writePrivate(done.store),
+          diagnostics: wireDiagnostics(done.problems),
+        }
+      },
+      { new_state: request.prior_state },
+      `apply the ${resource.row.noun}`,
+    )
+  }
+
+  ImportResourceState = async ({ type_name, id }: { type_name: string; id: string }) => {
+    const resource = resourceOf(type_name)
+    const [ownId = '', projectId] = id.split('/').toReversed()
+    // A budget has no id of its own: it is that of its project.
+    const project = resource.idParam === 'project_id' ? ownId : (projectId ?? null)
+    const state: Values = { id: ownId, ...(resource.isInProject && { project_id: project }) }
+    const imported = {
       type_name,
-      raw_state,
-    }: {
-      type_name: string
-      raw_state: { json: Uint8Array }
-    }) {
-      const { attributes } = resourceOf(type_name)
-      return { upgraded_state: encodeState(decodeJsonState(raw_state.json, attributes), attributes) }
-    },
+      state: encodeState(state, resource.attributes),
+      private: writePrivate({ isImported: true }),
+    }
+    return { imported_resources: [imported] }
+  }
 
-    ReadResource: (request: { type_name: string; current_state: DynamicValue; private: Uint8Array }) => {
-      const resource = resourceOf(request.type_name)
-      const prior = decodeState(request.current_state, resource.attributes)!
-      const doing = `read the ${resource.row.noun} ${String(prior.name ?? prior.id)}`
-      return answer(
-        async () => {
-          const { state, store } = await refresh(open(), resource, prior, readPrivate(request.private))
-          return { new_state: encodeState(state, resource.attributes), private: writePrivate(store) }
-        },
-        // The state stays as it was: an error never removes a resource from it.
-        (problems) => ({ new_state: request.current_state, private: request.private, problems }),
-        doing,
-      )
-    },
+  ReadDataSource = ({ type_name, config }: TypedRequest) => {
+    const { attributes, read, name } = dataSourceOf(type_name)
+    return answer(
+      async () => {
+        const given = decodeState(config, attributes) ?? {}
+        return { state: encodeState(await read(this.#open(), given), attributes) }
+      },
+      {},
+      `read the data source slipway_${name}`,
+    )
+  }
 
-    async PlanResourceChange(request: {
-      type_name: string
-      prior_state: DynamicValue
-      config: DynamicValue
-      proposed_new_state: DynamicValue
-      prior_private: Uint8Array
-    }) {
-      const { attributes, ...rest } = resourceOf(request.type_name)
-      const resource = { attributes, ...rest }
-      const isDeletion = decodeState(request.proposed_new_state, attributes) === null
-      const config = isDeletion ? null : decodeState(request.config, attributes)
-      const prior = decodeState(request.prior_state, attributes)
-      const plan = planChange(resource, prior, config, readPrivate(request.prior_private))
-      return {
-        planned_state: encodeState(plan.planned, attributes),
-        requires_replace: plan.replace.map(attributePath),
-        planned_private: writePrivate(plan.store),
-        diagnostics: wireDiagnostics(plan.problems),
-      }
-    },
-
-    ApplyResourceChange: (request: {
-      type_name: string
-      prior_state: DynamicValue
-      planned_state: DynamicValue
-      planned_private: Uint8Array
-    }) => {
-      const resource = resourceOf(request.type_name)
-      const prior = decodeState(request.prior_state, resource.attributes)
-      const planned = decodeState(request.planned_state, resource.attributes)
-      return answer(
-        async () => {
-          const store = readPrivate(request.planned_private)
-          const done = await applyChange(open(), resource, prior, planned, store)
-          return {
-            new_state: encodeState(done.state, resource.attributes),
-            private: writePrivate(done.store),
-            diagnostics: wireDiagnostics(done.problems),
-          }
-        },
-        (problems) => ({ new_state: request.prior_state, problems }),
-        `apply the ${resource.row.noun}`,
-      )
-    },
-
-    async ImportResourceState({ type_name, id }: { type_name: string; id: string }) {
-      const resource = resourceOf(type_name)
-      const [ownId = '', projectId] = id.split('/').toReversed()
-      // A budget has no id of its own: it is that of its project.
-      const project = resource.idParam === 'project_id' ? ownId : (projectId ?? null)
-      const state: Values = { id: ownId, ...(resource.isInProject && { project_id: project }) }
-      const imported = {
-        type_name,
-        state: encodeState(state, resource.attributes),
-        private: writePrivate({ isImported: true }),
-      }
-      return { imported_resources: [imported] }
-    },
-
-    ReadDataSource: ({ type_name, config }: TypedRequest) => {
-      const { attributes, read, name } = dataSourceOf(type_name)
-      return answer(
-        async () => {
-          const given = decodeState(config, attributes) ?? {}
-          return { state: encodeState(await read(open(), given), attributes) }
-        },
-        (problems) => ({ problems }),
-        `read the data source slipway_${name}`,
-      )
-    },
-
-    async StopProvider() {
-      stop.abort()
-      return {}
-    },
+  StopProvider = async () => {
+    this.#stop.abort()
+    return {}
   }
 }
 
-/** Runs a call of the engine. An error becomes diagnostics beside what `otherwise` keeps. */
-async function answer(
-  run: () => Promise<object>,
-  otherwise: (problems: Problem[]) => { problems: Problem[] },
-  doing: string,
-): Promise<object> {
+/** Runs a call of the engine. An error becomes diagnostics, beside what stays as it was. */
+async function answer(run: () => Promise<object>, unchanged: object, doing: string): Promise<object> {
   try {
     return await run()
   } catch (error) {
-    const { problems, ...kept } = otherwise(problemsOf(error, doing))
-    return { ...kept, diagnostics: wireDiagnostics(problems) }
+    return { ...unchanged, diagnostics: wireDiagnostics(problemsOf(error, doing)) }
   }
 }
 
@@ -196,7 +189,7 @@ async function refresh(session: Session, resource: Resource, prior: Values, give
   if (!record) return { state: null, store: given }
   const isNew = given.isImported && prior[resource.attributes[0]!.name] === null
   const creation = isNew ? await readCreation(session, resource, prior) : null
-  const store = creation ? {} : given
+  const store = creation ? (resource.row.remember?.(record, creation) ?? {}) : given
   const refreshed = Object.fromEntries(
     (resource.row.refreshed ?? []).map((name): [string, Value] => [name, null]),
   )

@@ -36,7 +36,7 @@ test('npm start installs no test runner, linter, browser, compiler or other runt
     path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
   )
   const tools =
-    /^(vitest|fast-check|typescript|bun|deno|@deno\/.*|@biomejs\/.*|@redocly\/.*|postject|playwright-core|axe-core|@modelcontextprotocol\/.*|oidc-provider|smtp-server|lucide-react)$/
+    /^(vitest|fast-check|typescript|bun|deno|@deno\/.*|@biomejs\/.*|@redocly\/.*|postject|playwright-core|axe-core|@modelcontextprotocol\/.*|@grpc\/.*|oidc-provider|smtp-server|lucide-react)$/
   expect(names).toContain('fastify')
   expect(names.filter((name) => tools.test(name))).toEqual([])
 })

@@ -22,7 +22,10 @@ export async function readRecord(
 ): Promise<Values | null> {
   const params = paramsOf(session, resource, state)
   try {
-    if (resource.routes.get) return (await session.call(resource.routes.get, { params })) as Values
+    if (resource.routes.get) {
+      const record = (await session.call(resource.routes.get, { params })) as Values
+      return { ...record, ...(await resource.row.extend?.(session, params.project_id!, record)) }
+    }
   } catch (error) {
     if (!isApiError(error) || error.code !== 'not_found') throw error
     if (resource.isInProject) await insistOnProject(session, params.project_id!)

@@ -66,6 +66,8 @@ export interface ResourceRow {
   equivalent?: Record<string, (wanted: Value, actual: Value) => boolean>
   /** Inputs for which a refresh shows the actual value, even if the configured one means the same. */
   refreshed?: string[]
+  /** Values that another route shows, such as a price. They are read with every record. */
+  extend?(session: Session, projectId: string, record: Values): Promise<Values>
   /** Values that are not members of the record, derived from it. */
   derive?(record: Values, known: Values, store: Private): Values
   /** Finds mistakes in a configuration that the schemas cannot express. Values may be unknown. */
@@ -74,8 +76,8 @@ export interface ResourceRow {
   checkChange?(prior: Values, planned: Values, config: Values): { problems?: Problem[]; replace?: string[] }
   /** Makes changes that need more than the update route. It runs before the update. */
   change?(change: Change): Promise<void>
-  /** Computes what to remember of a creation. */
-  remember?(record: Values, planned: Values): Private
+  /** Computes what to remember of a creation, from the record and the request. */
+  remember?(record: Values, request: Values): Private
   /** The query of the deletion. */
   deleteQuery?(state: Values): Record<string, unknown>
   /** The body that resets a resource whose route has no deletion. */

@@ -1,7 +1,11 @@
+import { listRecords } from '../engine/records.ts'
 import type { ResourceRow } from '../engine/row.ts'
 import { gibOf, sameSize } from './equivalents.ts'
 
 const annotations = { labels: {}, description: '', deletion_protection: false }
+
+/** Without the last digits that a product of decimals has by chance. */
+const roundUsd = (usd: number) => Number(usd.toFixed(8))
 
 export const storageRows: ResourceRow[] = [
   {
@@ -16,6 +20,18 @@ export const storageRows: ResourceRow[] = [
 }`,
     fixed: ['serial_number'],
     related: ['attached_to'],
+    local: {
+      usd_per_hour: {
+        type: 'number',
+        description: 'The price of the disk per hour. Null if no price is set.',
+        isComputed: true,
+      },
+    },
+    async extend(session, project_id, { type, size }) {
+      const prices = await listRecords(session, 'priceList', { project_id })
+      const price = prices.find(({ product_name }) => product_name === type)?.usd
+      return { usd_per_hour: typeof price === 'number' ? roundUsd(price * gibOf(String(size))) : null }
+    },
     defaults: { ...annotations, type: 'persistent-ssd' },
     equivalent: { size: sameSize },
     checkChange(prior, planned) {
@@ -42,7 +58,8 @@ resource "slipway_snapshot" "example" {
   name    = "datasets-monday"
   disk_id = slipway_disk.source.id
 }`,
-    fixed: ['created_from', 'size', 'block_size', 'location', 'consistency'],
+    fixed: ['created_from', 'size', 'block_size', 'location', 'consistency', 'stored_bytes'],
+    inPlace: ['require_frozen'],
     defaults: annotations,
   },
   {
@@ -60,7 +77,8 @@ resource "slipway_custom_image" "example" {
   name    = "golden:v1"
   disk_id = slipway_disk.source.id
 }`,
-    fixed: ['source_id', 'size', 'locations', 'consistency'],
+    fixed: ['source_id', 'size', 'locations', 'consistency', 'stored_bytes'],
+    inPlace: ['allow_crash_consistent'],
     defaults: annotations,
   },
 ]

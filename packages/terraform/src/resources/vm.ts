@@ -49,7 +49,7 @@ output "usd_per_hour" {
   kept: ['ttl_seconds'],
   derived: ['public_ip', 'os_disk_size', 'subnet_id'],
   sensitive: ['startup_script', 'shutdown_script'],
-  defaults: { labels: {}, description: '', deletion_protection: false, public_ip: 'dynamic' },
+  defaults: { labels: {}, description: '', deletion_protection: false },
   defaultsUnless: 'instance_template_id',
   local: {
     allow_stopping: {
@@ -85,7 +85,7 @@ output "usd_per_hour" {
         .map(({ id, mode }) => diskEntry(id, mode, known)),
     }
   },
-  remember: (record, planned) => ({ newDiskIds: newDiskIds(record, planned) }),
+  remember: (record, request) => ({ newDiskIds: newDiskIds(record, request) }),
   checkConfig,
   checkChange,
   change,
@@ -98,25 +98,25 @@ function diskEntry(disk_id: string, mode: string, known: Values): Value {
   return same ?? { disk_id, mode, attachment_type: null }
 }
 
-/** Disks that were created with the VM are named after it and numbered. */
-function newDiskIds(record: Values, known: Values): string[] {
-  const count = Array.isArray(known.new_disks) ? known.new_disks.length : 0
-  const names = Array.from({ length: count }, (_, at) => `${String(known.name)}-disk-${at + 1}`)
+/** Disks that were created with the VM are named after it and numbered, and the request does not list them. */
+function newDiskIds(record: Values, request: Values): string[] {
+  const listed = Array.isArray(request.disks) ? (request.disks as Values[]).map(({ disk_id }) => disk_id) : []
+  const prefix = `${String(request.name)}-disk-`
   return dataDisks(record)
-    .filter(({ name }) => names.includes(name))
+    .filter(({ id, name }) => name.startsWith(prefix) && !listed.includes(id))
     .map(({ id }) => id)
 }
 
 function checkConfig(config: Values): Problem[] {
   if ((config.instance_template_id ?? null) !== null) return []
-  const missing = ['type', 'location', 'image'].filter((name) => (config[name] ?? null) === null)
+  const isMissing = (name: string) => (config[name] ?? null) === null
+  const missing = ['type', 'location', ...(isMissing('custom_image') ? ['image'] : [])].filter(isMissing)
   const problems = missing.map((attribute) => ({
     summary: 'Invalid VM',
     detail: `${attribute} is missing. It is required unless instance_template_id is set.`,
     attribute,
   }))
-  const hasKey = ['ssh_public_key', 'ssh_key_ids'].some((name) => (config[name] ?? null) !== null)
-  if (hasKey) return problems
+  if (!isMissing('ssh_public_key') || !isMissing('ssh_key_ids')) return problems
   const detail = 'No SSH key. Set ssh_public_key, ssh_key_ids, or an instance template that has one of them.'
   return [...problems, { summary: 'Invalid VM', detail, attribute: 'ssh_public_key' }]
 }

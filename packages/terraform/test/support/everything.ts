@@ -1,5 +1,6 @@
-/** One configuration with every resource. The variables are what the tests change. */
-export const everything = `
+import { resources } from '../../src/resources/index.ts'
+
+const base = `
 variable "organization_id" {}
 variable "suffix" { default = "" }
 variable "size" { default = "10GiB" }
@@ -105,6 +106,29 @@ resource "slipway_instance_group" "it" {
   delete_disks  = true
 }
 `
+
+/** Resources that count as soon as the contract has their routes. */
+const later: Record<string, string> = {
+  snapshot: `
+resource "slipway_snapshot" "it" {
+  name    = "monday\${var.suffix}"
+  disk_id = slipway_disk.it.id
+}`,
+  custom_image: `
+resource "slipway_custom_image" "it" {
+  name        = "golden:v1"
+  description = "golden\${var.suffix}"
+  disk_id     = slipway_disk.it.id
+}`,
+  address: `
+resource "slipway_address" "it" {
+  name     = "gateway\${var.suffix}"
+  location = "us-east1-a"
+}`,
+}
+
+/** One configuration with every resource. The variables are what the tests change. */
+export const everything = base + resources.map(({ row }) => later[row.name] ?? '').join('\n')
 
 /** Values of the variables after which every resource that can be changed in place differs. */
 export const changedVariables = [
