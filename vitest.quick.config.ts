@@ -6,6 +6,7 @@ const withGuests = ['packages/server/test/engines/{qemu-conformance,qemu-bad-luc
 const withManyProcesses = [
   'packages/cli/test/{pages,terminal,mcp}.test.ts',
   'packages/sdk/test/testing.test.ts',
+  'packages/terraform/test/life-cycle.test.ts',
   'packages/server/test/{start,secrets}.test.ts',
   'packages/server/test/chaos/chaos.test.ts',
   'packages/server/test/operate/incus-doctor.test.ts',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { checkConfig, planChange } from '../src/engine/plan.ts'
 import type { Private } from '../src/engine/row.ts'
 import { resources } from '../src/resources/index.ts'
-import { unknown, type Values } from '../src/values/types.ts'
+import { unknown, type Value, type Values } from '../src/values/types.ts'
 
 const named = (name: string) => resources.find(({ row }) => row.name === name)!
 const vm = named('vm')
@@ -109,16 +109,16 @@ test('a disk cannot shrink', () => {
   const disk = named('disk')
   const prior = {
     ...Object.fromEntries(disk.attributes.map(({ name }) => [name, null])),
-    size: '20GiB',
-    name: 'data',
+    ...{ name: 'data', size: '20GiB', type: 'persistent-ssd' },
   }
-  expect(planChange(disk, prior, { ...prior, size: '10GiB' }, {}).problems).toMatchObject([
-    { attribute: 'size' },
-  ])
+  const { problems } = planChange(disk, prior, { ...prior, size: '10GiB' }, {})
+  expect(problems).toMatchObject([{ attribute: 'size' }])
 })
 
 test('unknown values pass the checks of a configuration', () => {
-  const unknowns = Object.fromEntries(Object.keys(config).map((name) => [name, unknown]))
+  const unknowns: Values = Object.fromEntries(
+    Object.keys(config).map((name): [string, Value] => [name, unknown]),
+  )
   expect(checkConfig(vm, unknowns)).toEqual([])
   expect(checkConfig(vm, { ...config, ssh_public_key: 'no key' })).toMatchObject([
     { attribute: 'ssh_public_key' },

@@ -103,7 +103,9 @@ class Run {
       const answer = await this.#send(routes.delete, { params, ...(query && { query }) })
       const isLong = hasOperation(routes.delete)
       const notes = isLong ? await this.#wait(answer.operation as unknown as Operation, 'delete') : []
-      return this.#done(notes.length > 0 ? await this.#whatExists(prior) : null, notes)
+      if (notes.length === 0) return this.#done(null, [])
+      // Terraform accepts a resource that remains only together with an error.
+      return this.#done(await this.#whatExists(prior), notes.map(asError))
     } catch (error) {
       if (isApiError(error) && error.code === 'not_found') return this.#done(null, [])
       return this.#done(prior, await this.#explain(error, 'delete', prior))
@@ -121,7 +123,7 @@ class Run {
     const answer = await this.#send(route, { params, body })
     if (!hasOperation(route)) return
     const notes = await this.#wait(answer.operation as unknown as Operation, 'update')
-    if (notes.length > 0) throw new ProblemError(...notes.map((note) => ({ ...note, isWarning: false })))
+    if (notes.length > 0) throw new ProblemError(...notes.map(asError))
   }
 
   /** Sends the changed members, as many together as the update route takes. PUT replaces the whole record. */
@@ -210,6 +212,8 @@ class Run {
     return problems.map((problem) => ({ ...problem, detail: problem.detail + hint }))
   }
 }
+
+const asError = (problem: Problem): Problem => ({ ...problem, isWarning: false })
 
 const isSet = (value: Value | undefined) => value !== null && value !== undefined && value !== unknown
 
