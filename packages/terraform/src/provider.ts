@@ -11,13 +11,21 @@ import { checkConfig, planChange } from './engine/plan.ts'
 import { readCreation, readRecord, stateOf } from './engine/records.ts'
 import type { Resource } from './engine/resource.ts'
 import type { Private } from './engine/row.ts'
-import { openSession, type Session } from './engine/session.ts'
+import { openSession, projectOf, type Session } from './engine/session.ts'
 import { providerAttributes, settingsFrom } from './engine/settings.ts'
 import { dataSources, resources } from './resources/index.ts'
 import { wireSchema } from './schema/wire.ts'
 import { type DynamicValue, decodeJsonState, decodeState, encodeState } from './values/codec.ts'
 import { isKnown, type Value, type Values } from './values/types.ts'
 import type { Handlers } from './wire/plugin.ts'
+
+interface PlanRequest {
+  type_name: string
+  prior_state: DynamicValue
+  config: DynamicValue
+  proposed_new_state: DynamicValue
+  prior_private: Uint8Array
+}
 
 interface TypedRequest {
   type_name: string
@@ -39,6 +47,11 @@ export class Provider implements Handlers {
   #open(): Session {
     if (Array.isArray(this.#session)) throw new ProblemError(...this.#session)
     return this.#session
+  }
+
+  /** The project of new resources that name none; null while the configuration of the provider is not known. */
+  #defaultProject(): string | null {
+    return Array.isArray(this.#session) ? null : projectOf(this.#session, null)
   }
 
   GetProviderSchema = async () => ({
@@ -96,18 +109,16 @@ export class Provider implements Handlers {
     )
   }
 
-  PlanResourceChange = async (request: {
-    type_name: string
-    prior_state: DynamicValue
-    config: DynamicValue
-    proposed_new_state: DynamicValue
-    prior_private: Uint8Array
-  }) => {
+  PlanResourceChange = (request: PlanRequest) =>
+    answer(async () => this.#plan(request), { planned_state: request.prior_state }, 'plan the change')
+
+  #plan(request: PlanRequest): object {
     const resource = resourceOf(request.type_name)
     const { attributes } = resource
     const isDeletion = decodeState(request.proposed_new_state, attributes) === null
-    const config = isDeletion ? null : decodeState(request.config, attributes)
     const prior = decodeState(request.prior_state, attributes)
+    const config = isDeletion ? null : decodeState(request.config, attributes)
+    if (config && !prior && resource.isInProject) config.project_id ??= this.#defaultProject()
     const plan = planChange(resource, prior, config, readPrivate(request.prior_private))
     return {
       planned_state: encodeState(plan.planned, attributes),

@@ -140,6 +140,14 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     expect((await service.ok('vmList')).items.map(({ id }) => id)).toEqual([await vmId()])
   })
 
+  test('a plan without a project fails', async () => {
+    workspace.env.SLIPWAY_PROJECT_ID = ''
+    workspace.write(vm())
+    const { code, text } = await workspace.run('plan')
+    expect(code).toBe(1)
+    expect(text).toContain('Set project_id in the provider block')
+  })
+
   test('an interrupted apply keeps the VM in the state, and the next apply changes nothing', async () => {
     workspace.write(vm({ location: '"eu-north1-a"' }))
     const apply = workspace.start('apply', '-auto-approve', '-input=false')

@@ -99,12 +99,6 @@ test('with an instance template, members that are not given are known after the 
   expect(planChange(vm, null, config, {}).planned).toMatchObject({ labels: {}, usd_per_hour: unknown })
 })
 
-test('the keys of an apply differ from plan to plan', () => {
-  const [first, second] = [plan({}), plan({})].map(({ store }) => store.key)
-  expect(first).toMatch(/^[\w-]{36}$/)
-  expect(second).not.toBe(first)
-})
-
 test('a disk cannot shrink', () => {
   const disk = named('disk')
   const prior = {

@@ -28,16 +28,12 @@ export async function applyChange(
   return prior ? run.update(prior, planned) : run.create(planned)
 }
 
-/**
- * The calls of one apply. Each write has an Idempotency-Key that follows from the plan, so that a plan file that is
- * applied again after a crash does not create a second resource.
- */
+/** The calls of one apply. The client gives each write an Idempotency-Key, so a retry does not repeat the change. */
 class Run {
   readonly #session: Session
   readonly #resource: Resource
   readonly #state: Values
   #store: Private
-  #calls = 0
 
   constructor(session: Session, resource: Resource, state: Values, store: Private) {
     this.#session = session
@@ -113,9 +109,7 @@ class Run {
   }
 
   #done(state: Values | null, problems: Problem[]): Applied {
-    // The keys belong to this plan only.
-    const { key: _, ...store } = this.#store
-    return { state, store, problems }
+    return { state, store: this.#store, problems }
   }
 
   async #callAndWait(route: RouteId, state: Values, body: unknown): Promise<void> {
@@ -151,11 +145,7 @@ class Run {
   }
 
   async #send(route: RouteId, parts: object): Promise<Values> {
-    const idempotencyKey = this.#store.key ? `terraform-${this.#store.key}-${this.#calls++}` : undefined
-    return (await this.#session.call(route, {
-      ...parts,
-      ...(idempotencyKey && { idempotencyKey }),
-    })) as Values
+    return (await this.#session.call(route, parts)) as Values
   }
 
   /** Waits for an operation. After an interruption it returns a warning: the operation continues in the service. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { problemOf } from '../schema/check.ts'
 import { type Attribute, isValues, unknown, type Value, type Values } from '../values/types.ts'
 import type { Problem } from './diagnostics.ts'
@@ -44,14 +43,12 @@ export function planChange(
   config: Values | null,
   store: Private,
 ): Plan {
-  const withKey = { ...store, key: randomUUID() }
-  if (!config)
-    return { planned: null, replace: [], problems: protectionProblems(resource, prior!), store: withKey }
+  if (!config) return { planned: null, replace: [], problems: protectionProblems(resource, prior!), store }
   const defaults = defaultsFor(resource, config)
   const planned: Values = {}
   for (const attribute of resource.attributes)
     planned[attribute.name] = plannedValue(resource, attribute, prior, config, defaults)
-  if (!prior) return { planned, replace: [], problems: [], store: withKey }
+  if (!prior) return { planned, replace: [], problems: [], store }
 
   const changed = changedNames(resource, prior, planned)
   const checked = changed.length > 0 ? resource.row.checkChange?.(prior, planned, config) : undefined
@@ -61,7 +58,7 @@ export function planChange(
   ]
   if (changed.length > 0 || store.needsStart) forgetOutputs(resource, planned, changed, store)
   const problems = replace.length > 0 ? protectionProblems(resource, prior) : (checked?.problems ?? [])
-  return { planned, replace, problems, store: withKey }
+  return { planned, replace, problems, store }
 }
 
 function plannedValue(

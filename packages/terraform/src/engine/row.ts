@@ -5,8 +5,6 @@ import type { Session } from './session.ts'
 
 /** What the provider stores beside the state of a resource. */
 export interface Private {
-  /** The beginning of the Idempotency-Keys of an apply. It is chosen by the plan. */
-  key?: string
   /** The resource was imported: what only the creation's request says is not known. */
   isImported?: boolean
   /** A VM was stopped for a change and not started again. */

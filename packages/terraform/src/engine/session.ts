@@ -17,7 +17,6 @@ export interface CallParts {
   params?: Record<string, string>
   query?: Record<string, unknown>
   body?: unknown
-  idempotencyKey?: string
 }
 
 export interface ProviderSettings {
