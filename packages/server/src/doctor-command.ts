@@ -1,42 +1,55 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from './command-setup.ts'
-import { ConfigError } from './config/index.ts'
-import { findingLines } from './domain/finding.ts'
+import { type Config, ConfigError } from './config/index.ts'
+import { type Finding, findingLines } from './domain/finding.ts'
 import { examine } from './engines/incus/operate/doctor.ts'
 import { thisHost } from './engines/incus/operate/host-findings.ts'
+import { examineService } from './setup/doctor/index.ts'
 
-const usage = `Usage: slipway-server doctor --engine incus [--config FILE] [--location NAME]
+const usage = `Usage: slipway-server doctor [--config FILE] [--data-dir DIR]
+       slipway-server doctor --engine incus [--config FILE] [--location NAME]
 
-Checks everything that a location of this engine needs, shows what is missing and how to fix it, and changes nothing.
-Run it on every host. The exit code is 1 if something is missing.`
+Shows what is missing and how to fix it, and changes nothing. The exit code is 1 if something is missing.
+
+The first form checks this installation: configuration, data directory, disk, descriptors, clock, database, secret key, TLS,
+engines, and the connections to webhooks, mail and identity providers. Run it as the user of the service.
+The second form checks everything that a location of this engine needs. Run it on every host.`
 
 const options = {
   engine: { type: 'string' },
   config: { type: 'string' },
+  'data-dir': { type: 'string' },
   location: { type: 'string' },
   help: { type: 'boolean' },
 } as const
 
 export async function runDoctorCommand(argv: string[]): Promise<void> {
-  const { engine, config, location: name, help } = parseArgs({ args: argv, options }).values
+  const { engine, location, help, ...files } = parseArgs({ args: argv, options }).values
   if (help) return console.log(usage)
+  const flags = Object.entries(files).flatMap(([name, value]) => [`--${name}`, value])
+  if (engine === undefined && location === undefined) {
+    // A service that an operator runs has no demo.
+    return show('', await examineService(readConfig([...flags, '--no-demo'])))
+  }
   if (engine !== 'incus') throw new ConfigError(usage)
   // Without a file, `--engine` makes this the demo's location on this machine.
-  const { locations } = readConfig([
-    '--engine',
-    'incus',
-    ...(config === undefined ? [] : ['--config', config]),
-  ])
+  const config = readConfig(['--engine', 'incus', ...flags])
+  for (const chosen of incusLocations(config, location))
+    show(`${chosen.name}\n\n`, await examine(chosen, thisHost))
+}
+
+function incusLocations({ locations }: Config, name: string | undefined) {
   const chosen = locations
     .filter((location) => location.engine === 'incus')
     .filter((location) => name === undefined || location.name === name)
   if (chosen.length === 0)
     throw new ConfigError(`the configuration has no location ${name ?? 'with engine = "incus"'}`)
-  for (const location of chosen) {
-    const findings = await examine(location, thisHost)
-    const missingCount = findings.filter(({ verdict }) => verdict === 'missing').length
-    console.log(`${location.name}\n\n${findingLines(findings)}\n`)
-    console.log(missingCount === 0 ? 'Nothing is missing.' : `Missing: ${missingCount}.`)
-    if (missingCount > 0) process.exitCode = 1
-  }
+  return chosen
+}
+
+function show(title: string, findings: Finding[]): void {
+  const missingCount = findings.filter(({ verdict }) => verdict === 'missing').length
+  console.log(`${title}${findingLines(findings)}\n`)
+  console.log(missingCount === 0 ? 'Nothing is missing.' : `Missing: ${missingCount}.`)
+  if (missingCount > 0) process.exitCode = 1
 }

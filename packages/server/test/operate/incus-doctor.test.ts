@@ -40,7 +40,12 @@ test('doctor reports a missing certificate before it connects to any server', as
 })
 
 test.concurrent.each([
-  ['doctor without an engine', ['doctor'], /Usage: slipway-server doctor/, 2],
+  [
+    'doctor with an engine that it cannot check',
+    ['doctor', '--engine', 'qemu'],
+    /Usage: slipway-server doctor/,
+    2,
+  ],
   ['doctor with an unknown location', ['doctor', '--engine', 'incus', '--location', 'x-y'], /x-y/, 2],
   ['incus without a subcommand', ['incus'], /Usage: slipway-server incus init/, 2],
   ['join without an address', ['incus', 'join'], /Usage: slipway-server incus init/, 2],

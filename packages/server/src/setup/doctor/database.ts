@@ -1,0 +1,135 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../../config/index.ts'
+import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
+import { openEmbedded } from '../../postgres/embedded/index.ts'
+import { type DatabaseFacts, examineDatabase } from '../../postgres/examine.ts'
+import { migrations } from '../../postgres/migrate.ts'
+
+/** The oldest version that the tests use. */
+const oldestVersion = 15
+const usedShare = 0.8
+
+interface DatabaseResult {
+  findings: Finding[]
+  /** The facts of the primary; undefined if there is none yet, or it cannot be reached. */
+  facts: DatabaseFacts | undefined
+}
+
+export async function databaseFindings(config: Config): Promise<DatabaseResult> {
+  if (config.database.urls.length > 0) return externalFindings(config)
+  const { dataDir } = config.server
+  if (!existsSync(join(dataDir, 'postgres-home')))
+    return { findings: [ok('database', 'embedded; the first start creates it')], facts: undefined }
+  try {
+    const embedded = await openEmbedded({ dataDir, log: () => {} })
+    const facts = await examineDatabase(embedded.url).finally(() => embedded.stop())
+    const findings = [ok('database', `embedded PostgreSQL ${facts.majorVersion}`), schemaFinding(facts)]
+    return { findings, facts }
+  } catch (error) {
+    const advice = 'see postgres.log in the folder that postgres-home in the data directory names'
+    return { findings: [missing('database', (error as Error).message, advice)], facts: undefined }
+  }
+}
+
+async function externalFindings(config: Config): Promise<DatabaseResult> {
+  const { urls, source } = config.database
+  const findings: Finding[] = []
+  let primary: DatabaseFacts | undefined
+  for (const url of urls) {
+    // The driver also accepts URLs without a host, which are for a socket of this machine.
+    const { host, hostname } = URL.canParse(url) ? new URL(url) : { host: '', hostname: '' }
+    const step = `database ${host}`.trim()
+    try {
+      const facts = await examineDatabase(url)
+      if (facts.isReadOnly) findings.push(ok(step, 'responds; read-only, so it is a standby'))
+      else {
+        primary ??= facts
+        findings.push(ok(step, `PostgreSQL ${facts.majorVersion}, writable`))
+        findings.push(...primaryFindings(facts, config, step, hostname))
+      }
+    } catch (error) {
+      findings.push(missing(step, `cannot be used: ${(error as Error).message}`, `check ${source}`))
+    }
+  }
+  if (!primary)
+    findings.push(missing('database', 'no server is writable', 'start the primary, or promote a standby'))
+  return { findings, facts: primary }
+}
+
+function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hostname: string): Finding[] {
+  const { settings } = facts
+  const problems: (Finding | false)[] = [
+    facts.majorVersion < oldestVersion &&
+      warning(step, `PostgreSQL ${facts.majorVersion} is not tested`, `use ${oldestVersion} or later`),
+    ...['fsync', 'full_page_writes', 'autovacuum'].map(
+      (name) =>
+        settings[name] !== 'on' &&
+        missing(
+          step,
+          `${name} is ${settings[name]}: data can be lost or grow without limit`,
+          `set ${name} = on`,
+        ),
+    ),
+    settings.synchronous_commit === 'off' &&
+      missing(
+        step,
+        'synchronous_commit is off: a crash loses requests that were answered',
+        'set synchronous_commit = on',
+      ),
+    settings.server_encoding !== 'UTF8' &&
+      missing(step, `the encoding is ${settings.server_encoding}`, 'create the database with ENCODING UTF8'),
+    settings.data_checksums !== 'on' &&
+      warning(step, 'data checksums are off: damaged pages are not noticed', 'pg_checksums --enable'),
+    facts.isSuperuser &&
+      warning(step, 'the service logs in as a superuser', 'give it a role that only owns its database'),
+    !facts.isEncrypted &&
+      !isLocal(hostname) &&
+      missing(step, 'the connection is not encrypted', 'add ?sslmode=verify-full to the URL'),
+    connectionFinding(facts, config, step),
+    facts.hasArchiveFailed
+      ? missing(
+          step,
+          'the last attempt to archive the log failed',
+          'see archive_command and the log of PostgreSQL',
+        )
+      : !facts.isArchiving &&
+        warning(
+          step,
+          'the log is not archived, so recovery to a point in time is not possible',
+          'docs/operate/backups.md describes continuous archiving',
+        ),
+  ]
+  return [...problems.filter((each) => each !== false), schemaFinding(facts)]
+}
+
+function connectionFinding(facts: DatabaseFacts, { database }: Config, step: string): Finding | false {
+  const most = Number(facts.settings.max_connections)
+  const needed = facts.connectionCount + database.poolSize + 1
+  return (
+    needed > most * usedShare &&
+    warning(
+      step,
+      `${facts.connectionCount} of ${most} connections are in use, and a process needs ${database.poolSize + 1}`,
+      'raise max_connections, or lower [database] pool_size',
+    )
+  )
+}
+
+const isLocal = (hostname: string): boolean =>
+  hostname === '' || hostname === 'localhost' || /^(%2F|127\.|\[?::1)/i.test(hostname)
+
+function schemaFinding({ schemaVersion }: DatabaseFacts): Finding {
+  const newest = migrations().at(-1)!.version
+  if (schemaVersion > newest)
+    return warning(
+      'schema',
+      `version ${schemaVersion} was written by a newer Slipway; this one knows ${newest}`,
+      'upgrade this installation',
+    )
+  const next = schemaVersion < newest ? `; the next start brings it to ${newest}` : ''
+  return ok(
+    'schema',
+    schemaVersion === 0 ? 'empty; the first start creates it' : `version ${schemaVersion}${next}`,
+  )
+}

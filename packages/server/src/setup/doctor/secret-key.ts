@@ -1,0 +1,36 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Finding, missing, ok } from '../../domain/finding.ts'
+import { readKeys, type SecretKeyLocation } from '../secret-key-file.ts'
+
+/** `neededKeyId` is the key that the secrets of the database are encrypted with; null if there are none yet. */
+export function secretKeyFinding(
+  { secretKeyFile, dataDir }: SecretKeyLocation,
+  neededKeyId: string | null,
+): Finding {
+  const step = 'secret key'
+  const path = secretKeyFile || join(dataDir, 'secret.key')
+  if (!existsSync(path)) {
+    if (neededKeyId === null && secretKeyFile === '')
+      return ok(step, 'the first start creates it; then copy it to a safe place')
+    return missing(
+      step,
+      `${path} does not exist${neededKeyId ? `, but secrets are encrypted with the key ${neededKeyId}` : ''}`,
+      'restore it from your backup, or set SLIPWAY_SECRET_KEY_FILE',
+    )
+  }
+  if ((statSync(path).mode & 0o007) !== 0)
+    return missing(step, `other users can read ${path}`, `chmod 600 ${path}`)
+  try {
+    const ids = readKeys(path).map(({ id }) => id)
+    return neededKeyId === null || ids.includes(neededKeyId)
+      ? ok(step, `${path} fits the database; keep a copy apart from backups of the database`)
+      : missing(
+          step,
+          `${path} contains ${ids.join(', ')}, but secrets are encrypted with ${neededKeyId}`,
+          'use the file of the other processes of this database',
+        )
+  } catch (error) {
+    return missing(step, (error as Error).message, 'restore the file from your backup')
+  }
+}
