@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { runBackupCommand, runRestoreCommand } from './backup-command.ts'
 import { type Config, ConfigError, help, loadConfig } from './config/index.ts'
 import { runDoctorCommand } from './doctor-command.ts'
 import { EngineError } from './engines/engine.ts'
@@ -23,6 +24,8 @@ await main()
 
 async function main(): Promise<void> {
   const begun = performance.timeOrigin
+  if (process.argv[2] === 'backup') return command(runBackupCommand)
+  if (process.argv[2] === 'restore') return command(runRestoreCommand)
   if (process.argv[2] === 'doctor') return command(runDoctorCommand)
   if (process.argv[2] === 'incus') return command(runIncusCommand)
   if (process.argv[2] === 'images') return command(runImagesCommand)

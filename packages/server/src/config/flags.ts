@@ -14,6 +14,8 @@ export interface Flags {
 }
 
 export const help = `Usage: slipway-server [flags]
+       slipway-server backup --help
+       slipway-server restore --help
        slipway-server doctor --help
        slipway-server images --help
        slipway-server incus --help

@@ -90,7 +90,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
 }
 
 /** Returns an attached session, which proves that PostgreSQL accepts queries. */
-async function ensureRunning(postmaster: Postmaster, url: string, log: Log): Promise<pg.Client> {
+export async function ensureRunning(postmaster: Postmaster, url: string, log: Log): Promise<pg.Client> {
   const { home } = postmaster
   const deadline = Date.now() + readyTimeoutMs
   if (livingPid(home) !== undefined && !socketExists(home)) await waitForSocketOrStop(postmaster, log)
