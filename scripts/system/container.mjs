@@ -1,0 +1,92 @@
+// A small Debian in a container of systemd-nspawn, for tests of installed packages. It has no network but loopback.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { root } from '../install.mjs'
+import { leave, phase } from '../phase.mjs'
+
+const release = 'bookworm'
+const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'ca-certificates']
+
+export function requirePrograms(...names) {
+  if (process.getuid() !== 0) leave('Skipped: this test needs root.')
+  const missing = names.filter((name) => spawnSync('which', [name]).status !== 0)
+  if (missing.length > 0) leave(`Skipped: this test needs the programs ${missing.join(' and ')}.`)
+}
+
+/** Returns an archive of the file system; it is downloaded once. */
+export function baseArchive(name = release, included = packages, variant = 'apt') {
+  const path = join(root, `.cache/${name}.tar`)
+  if (existsSync(path)) return path
+  mkdirSync(join(root, '.cache'), { recursive: true })
+  const args = ['--quiet', `--variant=${variant}`, `--include=${included.join(',')}`, release, `${path}.new`]
+  phase('Downloading Debian', () =>
+    execFileSync('mmdebstrap', ['--format=tar', ...args], { stdio: 'inherit' }),
+  )
+  renameSync(`${path}.new`, path)
+  return path
+}
+
+export class Container {
+  #nspawn
+  #leader
+
+  /** The root of its file system. */
+  directory = mkdtempSync(join(tmpdir(), 'slipway-container-'))
+
+  static async boot() {
+    const container = new Container()
+    execFileSync('tar', ['-xf', baseArchive(), '-C', container.directory])
+    await phase('Starting systemd', () => container.#start())
+    return container
+  }
+
+  async #start() {
+    const flags = ['--register=no', '--keep-unit', '--private-network', '--boot', '--quiet']
+    this.#nspawn = spawn('systemd-nspawn', [...flags, '-D', this.directory], { stdio: 'ignore' })
+    await until('systemd runs', () => {
+      const { pid } = this.#nspawn
+      this.#leader = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]
+      return this.#leader && /running|degraded/.test(this.try('systemctl is-system-running').stdout)
+    })
+  }
+
+  /** Runs a command of the shell inside. Returns its exit code and output. */
+  try(command, env = {}) {
+    const variables = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8', ...env }
+    const given = Object.entries(variables).map(([name, value]) => `${name}=${value}`)
+    const args = ['-t', this.#leader, '-a', 'env', '-i', ...given, 'sh', '-c', `cd /root && ${command}`]
+    return spawnSync('nsenter', args, { encoding: 'utf8' })
+  }
+
+  /** Returns the output of a command that must succeed. */
+  run(command, env) {
+    const { status, stdout, stderr } = this.try(command, env)
+    if (status === 0) return stdout
+    throw new Error(`${command}: exit code ${status}\n${stdout}${stderr}`)
+  }
+
+  async close() {
+    if (this.#nspawn && this.#nspawn.exitCode === null) {
+      const ended = new Promise((resolve) => this.#nspawn.once('close', resolve))
+      this.#nspawn.kill('SIGTERM')
+      const timer = setTimeout(() => this.#nspawn.kill('SIGKILL'), 60_000)
+      await ended
+      clearTimeout(timer)
+    }
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}
+
+/** Waits until the probe returns something. */
+export async function until(what, probe, withinMs = 120_000) {
+  const end = performance.now() + withinMs
+  for (;;) {
+    const found = await probe()
+    if (found) return found
+    if (performance.now() > end) throw new Error(`not within ${withinMs / 1000} s: ${what}`)
+    await delay(200)
+  }
+}
