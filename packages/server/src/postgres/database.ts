@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { ConnectionQueue, systemOwner } from './connection-queue.ts'
 import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
-import { isRetryable } from './errors.ts'
+import { isOutdatedPlan, isRetryable } from './errors.ts'
 import { JoinedSocket } from './joined-socket.ts'
 import { type QueryResult, queryOf } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
@@ -91,7 +91,10 @@ export class Database implements Queryable {
   }
 
   #send(config: pg.QueryConfig): Promise<QueryResult> {
-    return this.pool.query(queryOf(config)).then(this.#passResult, this.#passError)
+    return this.pool.query(queryOf(config)).then(this.#passResult, (error) =>
+      // The pool has closed the connection, so that this ends when no connection is older than the migration.
+      isOutdatedPlan(error) ? this.#send(config) : this.#passError(error),
+    )
   }
 
   readonly #passResult = (result: QueryResult): QueryResult => {
@@ -144,7 +147,9 @@ export class Database implements Queryable {
         return result
       } catch (error) {
         const reason = await tx.rollback(error)
-        if (attempt >= mostAttempts || !isRetryable(reason)) throw reason
+        // Each connection that is older than a migration may fail once.
+        const most = isOutdatedPlan(reason) ? mostAttempts + this.pool.options.max : mostAttempts
+        if (attempt >= most || !isRetryable(reason)) throw reason
       } finally {
         tx.close()
       }

@@ -17,7 +17,14 @@ const retryableStates: unknown[] = [unmet, serializationFailure, deadlockDetecte
 
 /** Returns whether a transaction that failed with this error lost a race, and may succeed if it is retried. */
 export const isRetryable = (error: unknown): boolean =>
-  error instanceof TryAgain || retryableStates.includes(sqlState(error))
+  error instanceof TryAgain || retryableStates.includes(sqlState(error)) || isOutdatedPlan(error)
+
+/**
+ * Returns whether a migration of another process has changed the columns of a statement that this connection had prepared.
+ * PostgreSQL has not run the statement then. It works again on a new connection.
+ */
+export const isOutdatedPlan = (error: unknown): boolean =>
+  sqlState(error) === '0A000' && /^cached plan must not change/.test((error as Error).message)
 
 export function sqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { packageRoot } from '../package-root.ts'
 import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connections.ts'
+import { sqlState } from './errors.ts'
 import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 
 /** A server with only older migrations than this one cannot work with the schema of this version. */
@@ -13,6 +14,10 @@ const firstVersion = 100
 /** The advisory lock that makes processes which start together migrate one after another. */
 const migrationLock = 7_102_001
 const lockRetryMs = 50
+const lockWaitMs = 400
+const lockPauseMs = 200
+const mostLockAttempts = 100
+const lockNotAvailable = '55P03'
 /** How long a statement may go without a response, except those of a migration. */
 const responseMs = 20_000
 
@@ -66,20 +71,35 @@ export async function migrate(
       )
     // A migration may take longer than any other statement. Keep-alive detects a lost peer.
     watch.remove(client)
-    for (const { version, text } of known.filter((migration) => migration.version > current.version)) {
-      await client.query('BEGIN')
+    for (const migration of known.filter(({ version }) => version > current.version))
+      await applyMigration(client, migration)
+  } finally {
+    watch.add(client)
+    await client.end()
+    watch.remove(client)
+  }
+}
+
+/**
+ * Migrations lock tables that other processes use. A migration gives up before PostgreSQL looks for deadlocks, which takes a
+ * second, and tries again: requests would fail otherwise, or wait behind it.
+ */
+async function applyMigration(client: pg.Client, { version, text }: Migration): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      await client.query(`BEGIN; SET LOCAL lock_timeout = '${lockWaitMs}ms'`)
       await client.query(text)
       await client.query('INSERT INTO schema_versions (version, min_compatible_version) VALUES ($1, $2)', [
         version,
         minCompatibleVersion,
       ])
       await client.query('COMMIT')
+      return
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {})
+      if (sqlState(error) !== lockNotAvailable || attempt >= mostLockAttempts) throw error
+      await delay(lockPauseMs)
     }
-  } finally {
-    watch.add(client)
-    await client.end()
-    watch.remove(client)
-  }
 }
 
 /** Waits while another process migrates. It polls, because a statement that waits would exceed its time limit. */

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { isDatabaseUnavailable, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
+import { isDatabaseUnavailable, isOutdatedPlan, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
 import { ask, type QueryResult } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
@@ -133,7 +133,8 @@ export class Transaction implements Tx {
     await Promise.all(this.#unawaited)
     const reason = error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
     // After a failover, for example, only a new connection reaches the server that accepts writes.
-    if (reason instanceof Error && isDatabaseUnavailable(reason)) this.#broken ??= reason
+    if (reason instanceof Error && (isDatabaseUnavailable(reason) || isOutdatedPlan(reason)))
+      this.#broken ??= reason
     return reason
   }
 

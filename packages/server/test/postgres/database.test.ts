@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { createDatabase } from '@slipway/testing/database.ts'
+import { createDatabase, query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Database, TryAgain, UnknownOutcome } from '../../src/postgres/database.ts'
@@ -121,4 +121,29 @@ test('a transaction is retried immediately, then after growing pauses, and final
   expect([first, second]).toEqual(['attempt', 'attempt'])
   expect(later).toEqual([2, 4, 8, 16, 32, 64].flatMap((ms) => [ms, 'attempt']))
   await database.close()
+})
+
+test('statements that were prepared before a migration are prepared again, alone and in transactions', async () => {
+  const store = await createDatabase()
+  const database = new Database({ url: store.url, poolSize: 4 })
+  onTestFinished(async () => {
+    await database.close()
+    await store.drop()
+  })
+  await database.query({ text: 'CREATE TABLE changed AS SELECT 1 AS first' })
+  const read = { name: 'read_changed', text: 'SELECT * FROM changed' }
+  const readAlone = () => database.query(read)
+  const readTogether = () => database.transaction((tx) => tx.query(read))
+  /** Uses all connections. */
+  const readEverywhere = (one: () => Promise<{ rows: unknown[] }>) =>
+    Promise.all(Array.from({ length: 8 }, async () => (await one()).rows))
+  for (const [column, one] of [
+    ['second', readAlone],
+    ['third', readTogether],
+  ] as const) {
+    await readEverywhere(one)
+    await query(store.url, `ALTER TABLE changed ADD COLUMN ${column} integer`)
+    for (const rows of await readEverywhere(one))
+      expect(rows).toEqual([expect.objectContaining({ [column]: null })])
+  }
 })

@@ -1,6 +1,7 @@
 import { emptyDatabase } from '@slipway/testing/database.ts'
+import { eventually } from '@slipway/testing/eventually.ts'
 import { describeSchema } from '@slipway/testing/postgres/schema.ts'
-import type pg from 'pg'
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import { migrate, migrations, NewerSchemaError, OlderSchemaError } from '../../src/postgres/migrate.ts'
 
@@ -59,6 +60,30 @@ test('a migration that fails leaves nothing behind and can be repeated', async (
   expect((await contentOf(query)).rows).toEqual([])
   await migrate(url)
   expect(await versionsOf(query)).toHaveLength(migrations().length)
+})
+
+test('a migration that waits for a lock does not block other processes, and continues when the lock is released', async () => {
+  const { url, query } = await emptyDatabase()
+  await migrate(url)
+  const [holder, reader] = [new pg.Client(url), new pg.Client(url)]
+  await holder.connect()
+  await reader.connect()
+  await holder.query('BEGIN; SELECT FROM organizations')
+  const text = 'ALTER TABLE organizations ADD COLUMN added integer'
+  const migrating = migrate(url, [...migrations(), { version: 999, text }])
+  await eventually(async () => {
+    const { rows } = await query(
+      `SELECT FROM pg_locks WHERE NOT granted AND relation = 'organizations'::regclass`,
+    )
+    return rows.length > 0
+  })
+  // Behind a migration that waits, a read would wait for the holder, which does not end before the read does.
+  await reader.query(`SET lock_timeout = '20s'; SELECT FROM organizations`)
+  await holder.query('COMMIT')
+  await migrating
+  expect((await versionsOf(query)).at(-1)).toMatchObject({ version: 999 })
+  await holder.end()
+  await reader.end()
 })
 
 test('two migrations cannot have the same number', () => {
