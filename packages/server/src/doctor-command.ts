@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { readConfig } from './command-setup.ts'
 import { type Config, ConfigError } from './config/index.ts'
-import { type Finding, findingLines } from './domain/finding.ts'
+import { examineService } from './doctor/index.ts'
 import { examine } from './engines/incus/operate/doctor.ts'
+import { type Finding, findingLines } from './engines/incus/operate/finding.ts'
 import { thisHost } from './engines/incus/operate/host-findings.ts'
-import { examineService } from './setup/doctor/index.ts'
 
 const usage = `Usage: slipway-server doctor [--config FILE] [--data-dir DIR]
        slipway-server doctor --engine incus [--config FILE] [--location NAME]

@@ -84,8 +84,12 @@ const mayUse: Record<string, string[]> = {
   [`${server}dev/`]: ['@slipway/contract', server],
   [`${server}log.ts`]: [`${server}config/`],
   [`${server}server.ts`]: [server],
+  [`${server}reload-locations.ts`]: [server],
+  // The doctor looks at everything that a service needs.
+  [`${server}doctor/`]: [server],
   [`${server}main.ts`]: [server],
   [`${server}command-setup.ts`]: [`${server}config/`, `${server}postgres/`],
+  [`${server}backup-command.ts`]: [server],
   [`${server}doctor-command.ts`]: [server],
   [`${server}images-command.ts`]: [server],
   [`${server}incus-command.ts`]: [server],

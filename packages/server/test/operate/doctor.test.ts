@@ -7,8 +7,8 @@ import { freePort } from '@slipway/testing/port.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { afterAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/index.ts'
-import { findingLines } from '../../src/domain/finding.ts'
-import { examineService } from '../../src/setup/doctor/index.ts'
+import { examineService } from '../../src/doctor/index.ts'
+import { findingLines } from '../../src/engines/incus/operate/finding.ts'
 
 const launcher = new Launcher()
 afterAll(() => launcher.clear())

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import type { IncusConfig } from '../../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../../domain/finding.ts'
+import { type Finding, missing, ok, warning } from './finding.ts'
 
 const dayMs = 86_400_000
 const soonDays = 30

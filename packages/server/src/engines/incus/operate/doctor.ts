@@ -1,10 +1,10 @@
 import type { IncusConfig, LocationConfig } from '../../../config/index.ts'
-import { type Finding, missing, ok } from '../../../domain/finding.ts'
 import { type IncusContext, withIncus } from '../context.ts'
 import { adviceOf } from '../error-texts.ts'
 import { type ServerInfo, trustCommand } from '../fleet/members.ts'
 import { findUplink } from '../networks.ts'
 import { certificateFinding } from './certificate-finding.ts'
+import { type Finding, missing, ok } from './finding.ts'
 import { type HostFiles, hostFindings } from './host-findings.ts'
 import {
   guestsFinding,

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Finding, missing, ok } from '../../../domain/finding.ts'
 import { scanGpus } from '../../qemu/gpu/sysfs.ts'
+import { type Finding, missing, ok } from './finding.ts'
 
 /** Where the state of a host's kernel is read. Tests use a recorded state. */
 export interface HostFiles {

@@ -1,12 +1,12 @@
 import { networkInterfaces } from 'node:os'
 import { cidrsOverlap, firstNetworkCidr } from '../../../domain/addresses.ts'
-import { type Finding, missing, ok, warning } from '../../../domain/finding.ts'
 import { agentReportOf } from '../agent/guest-network.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersInternal } from '../fleet/inventory.ts'
 import { listMembers, type Member, type ServerInfo } from '../fleet/members.ts'
 import { gpusOf, readResources } from '../fleet/resources.ts'
 import { agentCommand, blockOf, isOvn } from '../networks.ts'
+import { type Finding, missing, ok, warning } from './finding.ts'
 
 const oldestVersion = [6, 0] as const
 

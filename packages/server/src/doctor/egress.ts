@@ -1,10 +1,10 @@
 import { lookup } from 'node:dns/promises'
 import { connect } from 'node:net'
 import { createTransport } from 'nodemailer'
-import type { Config } from '../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
-import { addressGuard } from '../../domain/public-address.ts'
-import type { DatabaseFacts } from '../../postgres/examine.ts'
+import type { Config } from '../config/index.ts'
+import { addressGuard } from '../domain/public-address.ts'
+import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import type { DatabaseFacts } from '../postgres/examine.ts'
 
 const connectMs = 5_000
 

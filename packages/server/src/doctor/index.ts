@@ -1,5 +1,5 @@
-import type { Config } from '../../config/index.ts'
-import { type Finding, ok } from '../../domain/finding.ts'
+import type { Config } from '../config/index.ts'
+import { type Finding, ok } from '../engines/incus/operate/finding.ts'
 import { certificateFindings } from './certificates.ts'
 import { databaseFindings } from './database.ts'
 import { egressFindings } from './egress.ts'

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { Config } from '../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
-import type { DatabaseFacts } from '../../postgres/examine.ts'
+import type { Config } from '../config/index.ts'
+import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import type { DatabaseFacts } from '../postgres/examine.ts'
 
 const gib = 1024 ** 3
 const leastFreeBytes = 2 * gib

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
-import { openEmbedded } from '../../postgres/embedded/index.ts'
-import { type DatabaseFacts, examineDatabase } from '../../postgres/examine.ts'
-import { migrations } from '../../postgres/migrate.ts'
+import type { Config } from '../config/index.ts'
+import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { openEmbedded } from '../postgres/embedded/index.ts'
+import { type DatabaseFacts, examineDatabase } from '../postgres/examine.ts'
+import { migrations } from '../postgres/migrate.ts'
 
 /** The oldest version that the tests use. */
 const oldestVersion = 15

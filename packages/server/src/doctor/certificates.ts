@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import type { Config } from '../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
+import type { Config } from '../config/index.ts'
+import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
 
 const dayMs = 86_400_000
 const soonDays = 14

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Finding, missing, ok } from '../../domain/finding.ts'
-import { readKeys, type SecretKeyLocation } from '../secret-key-file.ts'
+import { type Finding, missing, ok } from '../engines/incus/operate/finding.ts'
+import { readKeys, type SecretKeyLocation } from '../setup/secret-key-file.ts'
 
 /** `neededKeyId` is the key that the secrets of the database are encrypted with; null if there are none yet. */
 export function secretKeyFinding(

@@ -1,11 +1,11 @@
 import { accessSync, constants, existsSync } from 'node:fs'
-import type { Config, LocationConfig } from '../../config/index.ts'
-import { type Finding, missing, ok, warning } from '../../domain/finding.ts'
-import { examine } from '../../engines/incus/operate/doctor.ts'
-import { thisHost } from '../../engines/incus/operate/host-findings.ts'
-import { hostArchitecture } from '../../engines/qemu/architecture.ts'
-import { requireQemu } from '../../engines/qemu/process/accelerator.ts'
-import type { DatabaseFacts } from '../../postgres/examine.ts'
+import type { Config, LocationConfig } from '../config/index.ts'
+import { examine } from '../engines/incus/operate/doctor.ts'
+import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
+import { thisHost } from '../engines/incus/operate/host-findings.ts'
+import { hostArchitecture } from '../engines/qemu/architecture.ts'
+import { requireQemu } from '../engines/qemu/process/accelerator.ts'
+import type { DatabaseFacts } from '../postgres/examine.ts'
 
 export async function engineFindings(config: Config, facts: DatabaseFacts | undefined): Promise<Finding[]> {
   if (config.locations.length === 0)

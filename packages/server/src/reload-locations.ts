@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Config, ConfigError, type LocationConfig } from '../config/index.ts'
-import { closeEngines, imagesOfEngine, type OpenEngine, openEngines } from '../engines/engines.ts'
-import type { Reconciler } from '../reconcile/reconciler.ts'
-import type { Services } from '../services.ts'
-import { listLocations } from '../store/fleet/locations.ts'
-import { applyLocations, effectiveLocations, offerImages } from './apply-config.ts'
+import { type Config, ConfigError, type LocationConfig } from './config/index.ts'
+import { closeEngines, imagesOfEngine, type OpenEngine, openEngines } from './engines/engines.ts'
+import type { Reconciler } from './reconcile/reconciler.ts'
+import type { Services } from './services.ts'
+import { applyLocations, effectiveLocations, offerImages } from './setup/apply-config.ts'
+import { listLocations } from './store/fleet/locations.ts'
 
 /** Names of locations, and of other settings that changed but apply only after a restart. */
 export interface LocationChanges {
