@@ -4,8 +4,7 @@ import { type FormEvent, useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useProject, useWhyNot } from '../../api/me.ts'
-import { PaymentMethodAlert, useLacksPaymentMethod } from '../../features/alerts.tsx'
-import { BillingButton } from '../../features/billing-button.tsx'
+import { useLacksPaymentMethod } from '../../features/alerts.tsx'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { ErrorState } from '../../ui/error.tsx'
 import { Skeleton } from '../../ui/page.tsx'
@@ -45,7 +44,6 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
   const { id: projectId } = useProject()
   const navigate = useNavigate()
   const whyNot = useWhyNot('member')
-  const whyNoBilling = useWhyNot('owner')
   const lacksPaymentMethod = useLacksPaymentMethod()
   const [search, setSearch] = useSearchState()
   const data = useFormData()
@@ -115,43 +113,40 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
     />
   )
   return (
-    <>
-      <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
-      <form
-        onSubmit={submit}
-        noValidate
-        className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
-      >
-        <FormFields
-          {...{ data, draft, settled, count, request, template, templates, disks, isTemplate }}
-          onChange={change}
-          onChoose={choose}
-          whyNotWait={ownProblem?.words}
-        />
-        <Summary
-          {...{ request, group, type, location, count, problem, save, isTemplate }}
-          names={{
-            keyNames: data.keys.flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : [])),
-            template: template ? (isLatest ? template.name : template.id) : '',
-          }}
-          usdPerHour={data.prices.find((item) => item.product_name === type.name)?.usd ?? null}
-          isBusy={create.isPending}
-          error={create.error}
-          gpuLimit={data.limits.find(({ name }) => name === gpuQuota(type.family))}
-          vmLimit={data.limits.find(({ name }) => name === 'vms')}
-          stock={stock}
-          otherLocations={
-            places.length > 0
-              ? places
-              : settled.offered
-                  .filter(({ name }) => name !== location && settled.fitsIn(name))
-                  .map(({ name }) => name)
-          }
-          onMove={(name) => choose({ location: name })}
-          onCount={(fewer) => change({ count: String(fewer) })}
-        />
-      </form>
-    </>
+    <form
+      onSubmit={submit}
+      noValidate
+      className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
+    >
+      <FormFields
+        {...{ data, draft, settled, count, request, template, templates, disks, isTemplate }}
+        onChange={change}
+        onChoose={choose}
+        whyNotWait={ownProblem?.words}
+      />
+      <Summary
+        {...{ request, group, type, location, count, problem, save, isTemplate }}
+        names={{
+          keyNames: data.keys.flatMap(({ id, name }) => (keyIds.includes(id) ? [name] : [])),
+          template: template ? (isLatest ? template.name : template.id) : '',
+        }}
+        usdPerHour={data.prices.find((item) => item.product_name === type.name)?.usd ?? null}
+        isBusy={create.isPending}
+        error={create.error}
+        gpuLimit={data.limits.find(({ name }) => name === gpuQuota(type.family))}
+        vmLimit={data.limits.find(({ name }) => name === 'vms')}
+        stock={stock}
+        otherLocations={
+          places.length > 0
+            ? places
+            : settled.offered
+                .filter(({ name }) => name !== location && settled.fitsIn(name))
+                .map(({ name }) => name)
+        }
+        onMove={(name) => choose({ location: name })}
+        onCount={(fewer) => change({ count: String(fewer) })}
+      />
+    </form>
   )
 }
 

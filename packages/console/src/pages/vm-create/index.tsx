@@ -1,7 +1,9 @@
 import type { Disk, InstanceTemplate } from '@slipway/sdk'
-import { useProjectId } from '../../api/me.ts'
+import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { PaymentMethodAlert } from '../../features/alerts.tsx'
+import { BillingButton } from '../../features/billing-button.tsx'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Page, Skeleton } from '../../ui/page.tsx'
 import type { Earlier } from './draft.ts'
@@ -13,6 +15,7 @@ import { VmCreateForm } from './form.tsx'
  */
 export function VmCreatePage() {
   const projectId = useProjectId()
+  const whyNoBilling = useWhyNot('owner')
   const [{ from = '', template: templateId = '', save = '' }] = useSearchState()
   const earlier = useQuery({
     ...read('operationGet', { params: { project_id: projectId, operation_id: from } }),
@@ -20,9 +23,11 @@ export function VmCreatePage() {
   })
   const templates = useQuery(readAll('instanceTemplateList', { project_id: projectId }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
+  const startsEmpty = from === '' && templateId === ''
   const isLoading =
-    (from !== '' && ((!earlier.data && !earlier.error) || disks.isPending)) ||
-    (templateId !== '' && (templates.isPending || disks.isPending))
+    templates.isPending ||
+    (!startsEmpty && disks.isPending) ||
+    (from !== '' && !earlier.data && !earlier.error)
   const template = templates.data?.find(({ id }) => id === templateId)
   const isTemplate = save === 'template'
   return (
@@ -34,6 +39,7 @@ export function VmCreatePage() {
           : ['VMs', `/projects/${projectId}/vms`],
       ]}
     >
+      <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
       {isLoading ? (
         <Skeleton rows={12} />
       ) : (

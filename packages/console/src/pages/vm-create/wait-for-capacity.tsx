@@ -7,6 +7,7 @@ import { useProjectId } from '../../api/me.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { QueueEstimate } from '../../features/capacity/queue-estimate.tsx'
 import { plural } from '../../lib/format.ts'
+import { suggestName } from '../../lib/names.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, SelectField } from '../../ui/field.tsx'
@@ -95,14 +96,20 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   )
 }
 
+/** The estimate has only the members that it needs, so that typing in other fields does not repeat it. */
+const estimated = ['type', 'location', 'image', 'ssh_public_key', 'ssh_key_ids', 'instance_template_id']
+
 /** Reads the queue: while the type is out of stock, an estimate of the cost is refused with it. */
 function Queue({ request }: { request: VmCreate }) {
   const projectId = useProjectId()
+  const [name] = useState(suggestName)
+  const needed = Object.entries(request).filter(([member]) => estimated.includes(member))
+  const vm = { ...Object.fromEntries(needed), name } as VmCreate
   const { data: queue } = useQuery({
-    queryKey: ['estimateCreate', { project_id: projectId, request }],
+    queryKey: ['estimateCreate', { project_id: projectId, vm }],
     queryFn: async ({ signal }) => {
       try {
-        await client.estimateCreate({ project_id: projectId }, { vm: request }, { signal })
+        await client.estimateCreate({ project_id: projectId }, { vm }, { signal })
         return null
       } catch (error) {
         if (isApiError(error) && error.code === 'out_of_stock') return error.queue ?? null
