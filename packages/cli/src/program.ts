@@ -32,6 +32,7 @@ const headings: [heading: string, nouns: string[]][] = [
       'custom-image',
       'network',
       'subnet',
+      'address',
       'firewall',
       'ssh-key',
       'image',

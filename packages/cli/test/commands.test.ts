@@ -394,6 +394,41 @@ test('networks and subnets can be created, listed, renamed and deleted', async (
   )
 })
 
+test('an address is reserved, given to a VM, taken from it and deleted', async () => {
+  await slipway('vm', 'create', 'web', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
+  const { address } = await json('address', 'create', 'gateway', ...where)
+  expect((await slipway('address', 'assign', 'gateway', 'web')).code).toBe(0)
+  expect((await json('vm', 'show', 'web')).ssh_destination).toContain(`@${address}`)
+  expect((await slipway('address', 'list')).stdout).toMatch(/gateway +\S+ +us-east1-a +web/)
+  expect((await slipway('address', 'delete', 'gateway', '--yes')).stderr).toContain('Unassign it first')
+  expect((await slipway('address', 'unassign', 'gateway')).code).toBe(0)
+  await slipway('vm', 'delete', 'web', '--yes')
+  const made = ['vm', 'create', 'web-2', '--type', 'a40.1x', ...where, '--ssh-key', publicKey]
+  await slipway(...made, '--address', 'gateway')
+  const { network_interfaces } = await json('vm', 'show', 'web-2')
+  expect(network_interfaces[0].ips[0].public_ipv4).toMatchObject({ address, type: 'static' })
+  await slipway('vm', 'delete', 'web-2', '--yes')
+  expect((await slipway('address', 'create', 'both')).code).toBe(2)
+  expect((await slipway('address', 'delete', 'gateway', '--yes')).code).toBe(0)
+})
+
+test('vm console shows the console, types into it, and leaves with ~.', async () => {
+  await slipway('vm', 'create', 'typist', '--type', 'a40.1x', ...where, '--ssh-key', publicKey)
+  const console = (input: string, ...words: string[]) =>
+    cli.runAs(['vm', 'console', 'typist', ...words], { env: cli.env, input })
+  const typed = await console('hello\r~~x\r~.never')
+  expect(typed).toMatchObject({ code: 0 })
+  expect(typed.stderr).toContain('The console was closed.')
+  const log = (await slipway('vm', 'log', 'typist', '--raw')).stdout
+  expect(log).toContain('simulated: hello')
+  expect(log).toContain('simulated: ~x')
+  expect(log).not.toContain('never')
+  expect(await console('~.', '--read')).toMatchObject({ code: 0 })
+  await slipway('vm', 'stop', 'typist')
+  expect((await slipway('vm', 'console', 'typist')).stderr).toContain('it has no console')
+  await slipway('vm', 'delete', 'typist', '--yes')
+})
+
 test('an invalid command line exits with 2 and a hint', async () => {
   await golden(
     'usage-errors.txt',

@@ -50,7 +50,7 @@ export type Image = Static<typeof Image>
 
 export const Price = record('Price', {
   product_name: Type.String({ examples: ['persistent-ssd'] }),
-  unit: Type.Enum(['vm_hour', 'gb_hour']),
+  unit: Type.Enum(['vm_hour', 'gb_hour', 'address_hour']),
   usd: Type.Number({ minimum: 0, examples: [0.00013] }),
 })
 export type Price = Static<typeof Price>
@@ -68,7 +68,7 @@ export const Estimate = record('Estimate', {
     Type.Object({
       product_name: Type.String(),
       quantity: Type.Number(),
-      unit: Type.Enum(['vm_hour', 'gb_hour']),
+      unit: Type.Enum(['vm_hour', 'gb_hour', 'address_hour']),
       usd_per_hour: Type.Union([Type.Number(), Type.Null()]),
     }),
   ),

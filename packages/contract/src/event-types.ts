@@ -2,6 +2,9 @@
 export const eventTypes = [
   'access_key.created',
   'access_key.revoked',
+  'address.created',
+  'address.deleted',
+  'address.updated',
   'billing.meter_disputed',
   'budget.set',
   'budget.threshold_reached',
@@ -133,6 +136,8 @@ export const eventTypes = [
   'user.totp_removed',
   'user.updated',
   'vm.attaching_disks',
+  'vm.console_closed',
+  'vm.console_opened',
   'vm.crashed',
   'vm.creating',
   'vm.deleted',

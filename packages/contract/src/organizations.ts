@@ -96,7 +96,7 @@ export const Invoice = record('Invoice', {
       project_id: Uuid,
       product_name: Type.String(),
       quantity: Type.Number(),
-      unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour']),
+      unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour', 'address_hour']),
       usd: Usd,
     }),
   ),
@@ -117,7 +117,7 @@ export const UsageItem = record('UsageItem', {
   resource_type: Type.Enum([...meteredTypes]),
   product_name: Type.String({ examples: ['a100.1x'] }),
   quantity: Type.Number(),
-  unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour']),
+  unit: Type.Enum(['vm_hour', 'gb_hour', 'gpu_hour', 'address_hour']),
   usd: Type.Union([Type.Number(), Type.Null()], { description: 'Null if no price is set.' }),
   resource_id: Type.Optional(
     Type.String({

@@ -106,7 +106,11 @@ export const NetworkInterface = record('NetworkInterface', {
       public_ipv4: Type.Object({
         address: Type.String({ description: 'Empty if the VM has no public address.' }),
         id: UuidOrEmpty,
-        type: Type.String({ examples: ['dynamic'] }),
+        type: Type.String({
+          description:
+            '`dynamic`, `static` for a reserved address, or empty if the VM has no public address.',
+          examples: ['dynamic'],
+        }),
       }),
     }),
   ),

@@ -58,7 +58,7 @@ export const tags = {
   Catalogue: 'Locations, VM types, images, prices, quotas and current availability.',
   VMs: 'GPU virtual machines, SSH keys, instance templates and instance groups.',
   Disks: 'Persistent disks, shared volumes, snapshots and custom images.',
-  VPC: 'Networks, subnets and firewall rules.',
+  VPC: 'Networks, subnets, reserved addresses and firewall rules.',
   Operations:
     'Asynchronous operations on VMs, disks, firewall rules, instance groups, custom images and snapshots.',
   Events: 'The audit and life-cycle log, alerts and webhooks.',

@@ -13,9 +13,11 @@ import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
 import { findingRoutes } from './finding.ts'
 import { identityRoutes } from './identity/routes.ts'
+import { consoleRoutes } from './instances/console.ts'
 import { instanceGroupRoutes } from './instances/groups.ts'
 import { metricRoutes } from './instances/metrics.ts'
 import { instanceTemplateRoutes } from './instances/templates.ts'
+import { addressRoutes } from './network/addresses.ts'
 import { operationRoutes } from './operations.ts'
 import { organizationRoutes } from './organizations.ts'
 import type { Route } from './route.ts'
@@ -32,6 +34,7 @@ export const routes = {
   ...catalogueRoutes,
   ...vmRoutes,
   ...metricRoutes,
+  ...consoleRoutes,
   ...capacityRequestRoutes,
   ...reservationRoutes,
   ...sshKeyRoutes,
@@ -41,6 +44,7 @@ export const routes = {
   ...snapshotRoutes,
   ...customImageRoutes,
   ...vpcRoutes,
+  ...addressRoutes,
   ...operationRoutes,
   ...eventRoutes,
   ...findingRoutes,

@@ -66,6 +66,26 @@ export const vmActions: Record<VmAction, { from: VmState[]; via: VmState; to: Vm
   RESET: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_RESETTING', to: 'STATE_RUNNING' },
 }
 
+/** States in which a VM has a serial console. */
+export const vmConsoleStates: VmState[] = [
+  'STATE_CREATING',
+  'STATE_RUNNING',
+  'STATE_STOPPING',
+  'STATE_STARTING',
+  'STATE_RESETTING',
+  'STATE_UNREACHABLE',
+]
+
+/** The WebSocket protocol of a serial console, and why the server closes one. */
+export const consoleProtocol = 'slipway.console.v1'
+export const consoleCloseCodes = {
+  takenOver: { code: 4001, text: 'Another session took over.' },
+  revoked: { code: 4003, text: 'You no longer have access to this console.' },
+  gone: { code: 4004, text: 'The VM was deleted.' },
+  tooSlow: { code: 4008, text: 'The client reads more slowly than the VM writes.' },
+  off: { code: 4010, text: 'The VM is off.' },
+} as const
+
 /** States in which a disk may be attached to or detached from a VM. */
 export const vmDiskChangeStates: VmState[] = ['STATE_RUNNING', 'STATE_SHUTOFF']
 
@@ -160,7 +180,7 @@ export const sorts = ['created_at', '-created_at', 'name', '-name', 'usd_per_hou
 export type Sort = (typeof sorts)[number]
 
 /** The resources that have meters. */
-export const meteredTypes = ['vm', 'disk', 'reservation', 'custom_image', 'snapshot'] as const
+export const meteredTypes = ['vm', 'disk', 'reservation', 'custom_image', 'snapshot', 'address'] as const
 export type MeteredType = (typeof meteredTypes)[number]
 
 /** States of an organization's payment method. */

@@ -133,6 +133,7 @@ export const countedQuotaNames = [
   'custom_images',
   'snapshots',
   'captured_gib',
+  'reserved_addresses',
 ] as const
 export type CountedQuotaName = (typeof countedQuotaNames)[number]
 

@@ -171,6 +171,13 @@ export const VmCreate = body(
           'A version of an instance template of the project. A member of this request replaces the same member of the template.',
       }),
     ),
+    public_address_id: Type.Optional(
+      Type.String({
+        ...Uuid,
+        description:
+          'A reserved address of the project that no VM has. It stays reserved when the VM is deleted.',
+      }),
+    ),
   },
   {
     examples: [

@@ -1,6 +1,7 @@
 /** A typed client of the Slipway API for Node and browsers. Start at {@link createClient}. */
 export type {
   AccessKey,
+  Address,
   Alert,
   ApiErrorBody,
   Budget,

@@ -62,7 +62,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   const meters = new Set(
     (
       await sql<{ resource_id: string }>(
-        `SELECT resource_id FROM usage_intervals WHERE upper_inf(period) AND resource_type <> 'reservation'`,
+        `SELECT resource_id FROM usage_intervals WHERE upper_inf(period) AND resource_type IN ('vm', 'disk')`,
       )
     ).map(({ resource_id }) => resource_id),
   )
@@ -112,6 +112,8 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
       vms.some((vm) => vm.id === id),
       `GPUs are claimed by ${id}, which is gone`,
     )
+
+  await checkAddresses(sql, check)
 
   const overlaps = await sql<{ location: string; one: string; other: string }>(
     `SELECT DISTINCT a.location, a.cidr::text AS one, b.cidr::text AS other
@@ -276,4 +278,40 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
 export async function settle(service: TestService): Promise<void> {
   await service.server.reconciler.reports()
   await service.server.reconciler.firewalls()
+}
+
+/** No address is on two VMs, at the engine either, and a reserved address is metered exactly while no metered VM has it. */
+async function checkAddresses(
+  sql: TestService['sql'],
+  check: (isTrue: boolean, what: string) => void,
+): Promise<void> {
+  const unlike = await sql<{ address: string }>(
+    `SELECT host(coalesce(v.public_address, a.address)) AS address
+     FROM (SELECT * FROM vms WHERE public_address IS NOT NULL) v
+     FULL JOIN (SELECT * FROM public_addresses WHERE vm_id IS NOT NULL) a
+       ON a.address = v.public_address AND a.vm_id = v.id AND a.id = v.public_address_id
+          AND (a.name IS NOT NULL) = v.is_address_static
+     WHERE v.id IS NULL OR a.id IS NULL`,
+  )
+  for (const { address } of unlike) check(false, `${address} and its VM do not agree`)
+  const promised = await sql<{ address: string }>(
+    'SELECT host(address) AS address FROM public_addresses WHERE next_vm_id IS NOT NULL',
+  )
+  for (const { address } of promised)
+    check(false, `${address} is promised to a VM, and no operation is in progress`)
+  const differing = await sql<{ id: string; recorded: string; shown: string }>(
+    `SELECT v.id, coalesce(host(v.public_address), '') AS recorded, e.spec #>> '{network,publicAddress}' AS shown
+     FROM vms v JOIN simulated_vms e ON e.id = v.id AND NOT e.is_removed
+     WHERE v.os_disk_lost_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_SHUTOFF', 'STATE_CRASHED')
+       AND coalesce(host(v.public_address), '') <> e.spec #>> '{network,publicAddress}'`,
+  )
+  for (const { id, recorded, shown } of differing)
+    check(false, `${id} has the address ${recorded || 'none'}, at the engine ${shown || 'none'}`)
+  const meters = await sql<{ address: string; is_metered: boolean; is_due: boolean }>(
+    `SELECT host(a.address) AS address, v.metered_since IS NULL AS is_due,
+            EXISTS (SELECT FROM usage_intervals i WHERE i.resource_id = a.id AND upper_inf(i.period)) AS is_metered
+     FROM public_addresses a LEFT JOIN vms v ON v.id = a.vm_id WHERE a.name IS NOT NULL`,
+  )
+  for (const { address, is_metered, is_due } of meters)
+    check(is_metered === is_due, `${address} is ${is_metered ? '' : 'not '}metered`)
 }

@@ -49,6 +49,14 @@ export function resourcesOf(service: TestService) {
       }),
     detach: (vm_id: string, disk_id: string) =>
       service.ok('vmDetachDisks', { params: { vm_id }, body: { detach_disks: [disk_id] } }),
+    /** Returns a reserved address that no VM has. */
+    spareAddress: async () => {
+      const spare = (await service.ok('addressList')).items.find(({ vm_id }) => vm_id === '')
+      return spare ?? service.ok('addressCreate', { body: { name: freshName('address'), location } })
+    },
+    assign: (address_id: string, vm_id: string) =>
+      service.ok('addressAssign', { params: { address_id }, body: { vm_id } }),
+    unassign: (address_id: string) => service.ok('addressUnassign', { params: { address_id } }),
     ruleBody: async (changes = {}) => {
       const id = await networkId()
       return {

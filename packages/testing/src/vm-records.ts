@@ -120,7 +120,7 @@ const networkInterface = (vm: Row<VmRow>): Vm['network_interfaces'][number] => (
       public_ipv4: {
         address: vm.public_address ?? '',
         id: vm.public_address_id ?? '',
-        type: vm.public_address === null ? '' : 'dynamic',
+        type: vm.public_address === null ? '' : vm.is_address_static ? 'static' : 'dynamic',
       },
     },
   ],

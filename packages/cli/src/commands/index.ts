@@ -17,6 +17,7 @@ export const commands: CommandTree = {
   'custom-image': async () => (await import('./custom-image/index.ts')).customImage,
   network: async () => (await import('./network/index.ts')).network,
   subnet: async () => (await import('./subnet/index.ts')).subnet,
+  address: async () => (await import('./address/index.ts')).address,
   firewall: async () => (await import('./firewall/index.ts')).firewall,
   'ssh-key': async () => (await import('./ssh-key/index.ts')).sshKey,
   image: async () => (await import('./image/index.ts')).image,

@@ -1,5 +1,6 @@
 import type { ResourceNoun } from '../core/command.ts'
 import type { Resolvable } from '../core/resource.ts'
+import { addresses } from './address/resource.ts'
 import { hosts } from './admin/host/resource.ts'
 import { users } from './admin/user/resource.ts'
 import { customImages } from './custom-image/resource.ts'
@@ -33,6 +34,7 @@ export const resources: Record<ResourceNoun, Resolvable<object>> = {
   'custom-image': customImages,
   network: networks,
   subnet: subnets,
+  address: addresses,
   firewall: firewallRules,
   key: accessKeys,
   'ssh-key': sshKeys,

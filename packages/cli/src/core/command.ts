@@ -10,6 +10,7 @@ export type ResourceNoun =
   | 'custom-image'
   | 'network'
   | 'subnet'
+  | 'address'
   | 'firewall'
   | 'key'
   | 'ssh-key'

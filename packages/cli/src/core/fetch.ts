@@ -2,7 +2,7 @@ import { request as requestHttp } from 'node:http'
 import { Readable } from 'node:stream'
 
 /** The proxy code is loaded only when a proxy is configured. */
-const namesProxy = () =>
+export const namesProxy = () =>
   ['https_proxy', 'http_proxy', 'all_proxy'].some(
     (name) => process.env[name] || process.env[name.toUpperCase()],
   )

@@ -88,6 +88,7 @@ export const quotaLabel = (name: string): string => {
     instance_groups: 'Groups',
     instance_templates: 'Templates',
     capacity_requests: 'Capacity requests',
+    reserved_addresses: 'Reserved addresses',
     members: 'Members',
     webhooks: 'Webhooks',
   }

@@ -37,6 +37,12 @@ const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', 
 const repeated = (type: string, tail: string) => of(type, id(tail), 'project', { operation_id })
 const operation = of('vm', id('b01'), 'project', { operation_id })
 const network = of('network', id('c01'), 'project', { name: 'lab', labels })
+const address = of('address', id('c04'), 'project', {
+  name: 'gateway',
+  address: '198.18.3.7',
+  location: 'us-east1-a',
+  labels,
+})
 const subnet = of('subnet', id('c02'), 'project', { name: 'lab-east' })
 const project = of('project', id('a01'), 'project')
 /** The recorded response of a creation, without its secret. */
@@ -70,6 +76,9 @@ const image = of('image', id('e03'), 'service', {
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
   'access_key.revoked': key('An access key was revoked.'),
+  'address.created': address('A public address was reserved.'),
+  'address.deleted': address('A reserved address was given up.'),
+  'address.updated': address('A reserved address’s name or labels changed.'),
   'billing.meter_disputed': organization('The payment provider reports a different amount for a day.', {
     day: '2026-11-13',
     usd_cents: 3480,
@@ -358,6 +367,16 @@ export const eventFacts: Record<EventType, EventFacts> = {
     ...began('ATTACH'),
     disk_ids: [id('b02')],
   }),
+  'vm.console_closed': foundVm('A session on the serial console of a VM ended.', {
+    session_id: id('d04'),
+    mode: 'write',
+    input_bytes: 214,
+    output_bytes: 70_112,
+  }),
+  'vm.console_opened': foundVm('A session on the serial console of a VM began.', {
+    session_id: id('d04'),
+    mode: 'write',
+  }),
   'vm.crashed': foundVm('A VM stopped running unexpectedly.', {
     detail: 'the guest ended by itself',
   }),
@@ -405,6 +424,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     type: 'a100.2x',
     ttl_seconds: 14400,
     on_expiry: 'stop',
+    address_id: id('c04'),
   }),
   'webhook.created': webhook('A webhook was created.'),
   'webhook.deleted': webhook('A webhook was deleted.'),

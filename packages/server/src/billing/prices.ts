@@ -28,4 +28,5 @@ export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promi
 const units = new Map<string, PriceRow['unit']>([
   ...vmTypeNames.map((name) => [name, 'vm_hour'] as const),
   ...diskTypes.map((name) => [name, 'gb_hour'] as const),
+  ['reserved-address', 'address_hour'],
 ])

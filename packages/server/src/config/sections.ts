@@ -96,6 +96,7 @@ export const quotasSection = {
   custom_images: field(count, 50),
   snapshots: field(count, 500),
   captured_gib: field(count, 20_480),
+  reserved_addresses: field(count, 10),
 } satisfies Record<OrganizationQuotaName, Field<number>>
 
 export const operationsSection = {

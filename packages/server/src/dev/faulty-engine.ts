@@ -12,6 +12,7 @@ const changes = [
   'detachDisk',
   'capture',
   'removeCapture',
+  'setPublicAddress',
   'applyFirewall',
 ] as const
 
@@ -61,4 +62,12 @@ const statusOf = (
   generation: number,
   firewallGeneration: number,
   power: VmStatus['power'],
-): VmStatus => ({ id, generation, power, sshDestination: '', firewallGeneration, diskIds: [] })
+): VmStatus => ({
+  id,
+  generation,
+  power,
+  sshDestination: '',
+  publicAddress: '',
+  firewallGeneration,
+  diskIds: [],
+})

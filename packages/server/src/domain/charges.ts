@@ -23,7 +23,7 @@ export interface Charge {
 export interface ChargeLine {
   project_id: string
   product_name: string
-  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour'
+  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour' | 'address_hour'
   quantity_ms: string
   usd_cents: string
 }
@@ -34,6 +34,7 @@ const units = {
   reservation: 'gpu_hour',
   custom_image: 'gb_hour',
   snapshot: 'gb_hour',
+  address: 'address_hour',
 } as const satisfies Record<MeteredType, string>
 
 export const unitOf = (resourceType: Charge['resource_type']) => units[resourceType]

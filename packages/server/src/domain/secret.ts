@@ -4,7 +4,13 @@ import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'n
 export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer')
 export const digestOf = (secret: string): string => hash('sha256', secret, 'base64')
 
-const tokenPrefixes = { access: 'slpa_', refresh: 'slpr_', code: 'slpc_', billing: 'slpb_' } as const
+const tokenPrefixes = {
+  access: 'slpa_',
+  refresh: 'slpr_',
+  code: 'slpc_',
+  billing: 'slpb_',
+  console: 'slpt_',
+} as const
 
 /** Returns 256 random bits in 43 characters, after a prefix for the kind of token. */
 export const newToken = (kind: keyof typeof tokenPrefixes): string =>

@@ -17,8 +17,10 @@ const methods: Record<keyof Engine, boolean> = {
   capture: true,
   removeCapture: true,
   inspectCapture: true,
+  setPublicAddress: true,
   applyFirewall: true,
   serialLog: true,
+  openConsole: true,
   sample: true,
   watch: false,
 }

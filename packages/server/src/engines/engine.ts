@@ -48,6 +48,12 @@ export interface Engine {
   detachDisk(vm: VmRef, disk: DiskRef, call: Call): Promise<void>
 
   /**
+   * Replaces the VM's public address, of a VM that is on or off; '' removes it. When this returns, the address before no
+   * longer reaches the VM. The generation is the VM's.
+   */
+  setPublicAddress(vm: VmRef, address: string, call: Call): Promise<void>
+
+  /**
    * Begins to copy a disk, as it is at the first call, and returns; `inspectCapture` shows when the copy is complete. The
    * copy needs its source no longer then. The file systems of a running VM are frozen for the moment in which the copy
    * begins, if its guest has an agent, and thawed whatever happens. Throws `unfrozen` if that is required and impossible. A
@@ -71,6 +77,12 @@ export interface Engine {
    * fails because of what a guest does.
    */
   sample(signal: AbortSignal): AsyncIterable<VmSample>
+  /**
+   * Connects to the guest's serial console, to write to it. The caller makes sure that there is one at a time. What the
+   * guest prints is in the serial log, with and without a connection. A VM whose console cannot be opened until it is
+   * restarted throws `EngineError('rejected')`.
+   */
+  openConsole(vm: VmRef, signal: AbortSignal): Promise<EngineConsole>
   /** Reports a VM after its state changed by itself or finished changing. This is only a hint: nothing depends on it. */
   watch(onChange: (vmId: string) => void): () => void
 }
@@ -81,6 +93,17 @@ export interface VmSample {
   host: Partial<Record<keyof typeof hostMetrics, number>>
   /** Null if the guest has reported nothing since the last sample. */
   guest: GuestReport | null
+}
+
+/** An open connection to a guest's serial console. */
+export interface EngineConsole {
+  /** Returns when more can be written. Rejects if the console has ended. */
+  write(input: Buffer): Promise<void>
+  close(): void
+  /** Resolves when the guest or the engine ends the connection. */
+  ended: Promise<void>
+  /** Only for an engine whose serial log lacks what the guest prints while the console is open. */
+  onOutput?(listener: (output: Buffer) => void): void
 }
 
 export interface Call {
@@ -202,6 +225,8 @@ export interface VmStatus {
   power: 'off' | 'booting' | 'running' | 'stopping' | 'crashed'
   /** `user@address` or `user@address:port`; '' until known, and for a VM without a public address. */
   sshDestination: string
+  /** '' if the VM has none. */
+  publicAddress: string
   /** When to inspect again, if the engine knows. */
   etaMs?: number
   /** Generation of the rules that apply; the reconciler applies newer ones again. */

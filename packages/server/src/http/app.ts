@@ -17,6 +17,7 @@ import { Access } from './access.ts'
 import { mountBilling } from './billing/mount.ts'
 import { mountStripeWebhook } from './billing/stripe-webhook.ts'
 import { parseJson } from './body.ts'
+import { consolePath, mountConsoles } from './console/mount.ts'
 import { mountConsoleSession } from './console-session.ts'
 import type { HttpServices } from './context.ts'
 import { mountDocs } from './docs/mount.ts'
@@ -172,6 +173,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
 
   dev?.watch(app)
   mountRoutes(app, services, limiter, handlers)
+  mountConsoles(app, services, limiter)
   mountOidc(app, services, limiter)
   mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
@@ -196,9 +198,9 @@ const securityHeaders = {
   'strict-transport-security': 'max-age=31536000',
 }
 
-/** Removes the query and the token of a billing link, so that no secret is logged. */
+/** Removes the query, the token of a billing link and the ticket of a console, so that no secret is logged. */
 function loggedPath(url: string, route: string): string {
-  if (route.startsWith('/billing/:token')) return route
+  if (route.startsWith('/billing/:token') || route.startsWith(consolePath)) return route
   const queryAt = url.indexOf('?')
   const path = queryAt < 0 ? url : url.slice(0, queryAt)
   return path.includes('slpb_') ? path.replace(/slpb_[\w-]+/g, ':token') : path

@@ -1,4 +1,5 @@
 import type { Definition } from '../runner/operation.ts'
+import { vmReaddress } from './address/readdress.ts'
 import { customImageCreate, snapshotCreate } from './capture/create.ts'
 import { customImageDelete, snapshotDelete } from './capture/delete.ts'
 import { diskCreate, diskRestore } from './disk/create.ts'
@@ -28,6 +29,7 @@ export const definitions: Definition[] = [
   vmStop,
   vmReset,
   vmUpdate,
+  vmReaddress,
   vmAttachDisks,
   vmDetachDisks,
   vmDelete,

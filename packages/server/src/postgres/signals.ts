@@ -6,8 +6,9 @@ import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 /**
  * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
  * access: cached rights are out of date. capacity: a capacity request is due.
+ * console: another session may write to the console of a VM.
  */
-export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | 'capacity'
+export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | 'capacity' | 'console'
 
 const channel = 'slipway'
 /**

@@ -1,7 +1,8 @@
-import type { Network, Subnet } from '@slipway/contract'
+import type { Address, Network, Subnet } from '@slipway/contract'
 import { gatewayOf } from '../domain/addresses.ts'
 import { time } from '../postgres/time.ts'
 import type { NetworkRow, SubnetRow } from '../store/network/networks.ts'
+import type { AddressRow } from '../store/network/public-addresses.ts'
 
 export const networkView = (n: NetworkRow): Network => ({
   id: n.id,
@@ -20,4 +21,15 @@ export const subnetView = (s: SubnetRow): Subnet => ({
   vpc_network_id: s.network_id,
   location: s.location,
   created_at: time(s.created_at),
+})
+
+export const addressView = (a: AddressRow): Address => ({
+  id: a.id,
+  name: a.name,
+  address: a.address,
+  location: a.location,
+  type: 'static',
+  vm_id: a.vm_id ?? '',
+  labels: a.labels,
+  created_at: time(a.created_at),
 })

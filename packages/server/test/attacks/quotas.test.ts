@@ -164,6 +164,12 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
         params: { project_id },
         body: { name: `snapshot-${++count}`, disk_id: diskIds.shift()! },
       }),
+    reserved_addresses: () =>
+      service.call('addressCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `address-${++count}`, location: 'us-east1-a' },
+      }),
     members: () =>
       service.call('memberCreate', {
         token: owner,

@@ -12,6 +12,8 @@ engineConformance('qemu', async () => {
     host,
     image: bench.image,
     publicAddress: bench.publicAddress,
+    routesAnyAddress: true,
+    consolePrompt: /conformance-1 login: /,
     sshPublicKey: bench.sshPublicKey,
     async sshCheck(destination) {
       expect(await bench.ssh(destination, 'hostname')).toBe('conformance-1')

@@ -7,6 +7,7 @@ import { credentialsOf, Launcher, readyLine } from '@slipway/testing/launcher.ts
 import { type Program, startProgram } from '@slipway/testing/program.ts'
 import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 
@@ -71,6 +72,7 @@ test(
     ])
 
     await copyFiles()
+    await logInOnConsole(operation.metadata.id)
 
     const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
     expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
@@ -207,4 +209,28 @@ async function stateOf(vmId: string): Promise<string> {
 async function qemuPids(): Promise<number[]> {
   const found = await bench.processes()
   return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
+}
+
+/** Logs in on the serial console, where no network is needed, and runs a command. */
+async function logInOnConsole(vmId: string): Promise<void> {
+  const answer = await request('POST', `/vms/${vmId}/console`, { mode: 'write' })
+  const { url } = (await answer.json()) as RouteResponse<'vmConsoleCreate'>
+  const socket = new WebSocket(url, 'slipway.console.v1')
+  let output = ''
+  socket.on('message', (data, isBinary) => {
+    if (isBinary) output += String(data)
+  })
+  await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
+  const type = (text: string) => socket.send(Buffer.from(text))
+  type('\r')
+  await eventually(() => /real-one login: $/.test(output), patienceMs)
+  type('root\r')
+  await eventually(() => /# $/.test(output), patienceMs)
+  type('echo $((6 * 7))-answer\r')
+  await eventually(() => output.includes('42-answer'), patienceMs)
+  // The log and the guest go on without a session.
+  socket.close()
+  await new Promise((resolve) => socket.once('close', resolve))
+  const log = (await (await request('GET', `/vms/${vmId}/serial-log`)).json()) as { content: string }
+  expect(log.content).toContain('42-answer')
 }

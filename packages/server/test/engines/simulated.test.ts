@@ -32,6 +32,7 @@ async function subjectAt(location: string): Promise<EngineUnderTest & { engine: 
     host: 'host-1',
     image: { name: 'ubuntu24.04-nvidia:latest', source: {} },
     publicAddress,
+    consolePrompt: /root@conformance-1:~# /,
     isOpen: (id, port) => engine.wouldPass(id, { ...stranger, destinationPort: port }),
     patienceMs: 60_000,
     close: async () => {},

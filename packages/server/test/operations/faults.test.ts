@@ -96,6 +96,13 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
       return () => resources.detach(vm, disk)
     },
   },
+  'vm-readdress': {
+    methods: ['setPublicAddress', 'inspectVm'],
+    prepare: async () => {
+      const [vm, { id }] = [await resources.newVm(), await resources.spareAddress()]
+      return () => resources.assign(id, vm)
+    },
+  },
   'vm-delete': {
     methods: ['removeVm', 'inspectVm'],
     prepare: async () => {

@@ -1,6 +1,6 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
-import { vmBody } from '@slipway/testing/resources.ts'
+import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Failure } from '../../src/domain/failure.ts'
@@ -114,6 +114,10 @@ const scenarios: Record<
   'vm-update': async () => {
     const vm = await newVm()
     return () => act(vm, { ttl_seconds: 3600 })
+  },
+  'vm-readdress': async () => {
+    const [{ id: address_id }, vm_id] = [await resourcesOf(service).spareAddress(), await newVm()]
+    return () => service.ok('addressAssign', { params: { address_id }, body: { vm_id } })
   },
   'vm-attach-disks': async () => {
     const [vm, disk] = [await newVm(), await newDisk()]

@@ -26,6 +26,10 @@ export interface EngineUnderTest {
   growsOnlyIdleDisks?: boolean
   /** The address that the control plane would have assigned to the VM. */
   publicAddress?: string
+  /** A client reaches the VM by any address of the range of its public address, not only by that one. */
+  routesAnyAddress?: boolean
+  /** What the guest prints on its serial console after Enter, for guests with a login there. */
+  consolePrompt?: RegExp
   sshPublicKey?: string
   /** Verifies, for real guests, that the SSH destination responds. */
   sshCheck?: (destination: string) => Promise<void>

@@ -91,6 +91,26 @@ export const conformanceChecks: Record<string, Check> = {
     expect(host.slipway_vm_network_receive_bytes_total).toBeGreaterThanOrEqual(0)
   },
 
+  'replaces the public address of a running VM, and refuses it for an older call': async (bench) => {
+    const { engine, spec, subject } = bench
+    const { publicAddress } = spec.network
+    const other = publicAddress.replace(/\d+$/, (last) => String(Number(last) ^ 128))
+    await expectKind('stale', engine.setPublicAddress(spec, other, bench.older()))
+    expect(await bench.inspect()).toMatchObject({ publicAddress })
+    await engine.setPublicAddress(spec, other, bench.next())
+    await engine.setPublicAddress(spec, other, bench.same())
+    const moved = await bench.inspect()
+    expect(moved).toMatchObject({ publicAddress: other, generation: bench.generation })
+    expect(moved?.sshDestination).toContain(`@${other}`)
+    if (subject.routesAnyAddress) await subject.sshCheck?.(moved!.sshDestination)
+    await engine.setPublicAddress(spec, '', bench.next())
+    expect(await bench.inspect()).toMatchObject({ publicAddress: '', sshDestination: '' })
+    await engine.setPublicAddress(spec, publicAddress, bench.next())
+    const back = await bench.until('running')
+    expect(back).toMatchObject({ publicAddress, generation: bench.generation })
+    await subject.sshCheck?.(back.sshDestination)
+  },
+
   'shows the VM and the holder of its GPUs in the inventory': async (bench) => {
     const { spec, generation } = bench
     const host = await bench.report()
@@ -137,6 +157,27 @@ export const conformanceChecks: Record<string, Check> = {
     const second = await engine.serialLog(spec, cut, signal)
     expect(second.content.startsWith(bytes.subarray(cut).toString())).toBe(true)
     expect(second.nextOffset).toBe(cut + Buffer.byteLength(second.content))
+  },
+
+  'opens the serial console of a running VM, and opens it again after it was closed': async (bench) => {
+    const { engine, spec, signal, subject } = bench
+    const first = await engine.openConsole(spec, signal)
+    first.close()
+    await first.ended
+    const before = await bench.serialEnd()
+    const console = await engine.openConsole(spec, signal)
+    let output = ''
+    console.onOutput?.((bytes) => {
+      output += bytes
+    })
+    await console.write(Buffer.from('\r'))
+    if (subject.consolePrompt)
+      await bench.eventually(async () => {
+        const { content } = await engine.serialLog(spec, before, signal)
+        return subject.consolePrompt!.test(output + content)
+      }, 'a prompt on the console')
+    console.close()
+    await console.ended
   },
 
   'creates and removes a disk, and refuses every change of an older generation': async (bench) => {
@@ -219,6 +260,15 @@ export const conformanceChecks: Record<string, Check> = {
     await engine.powerVm(spec, 'shutdown', bench.same())
     await engine.powerVm(spec, 'off', bench.same())
     expect(await bench.inspect()).toMatchObject({ power: 'off', sshDestination: '' })
+  },
+
+  'replaces the public address of a VM that is off': async (bench) => {
+    const { engine, spec } = bench
+    const { publicAddress } = spec.network
+    await engine.setPublicAddress(spec, '', bench.next())
+    expect(await bench.inspect()).toMatchObject({ power: 'off', publicAddress: '' })
+    await engine.setPublicAddress(spec, publicAddress, bench.next())
+    expect(await bench.inspect()).toMatchObject({ publicAddress, generation: bench.generation })
   },
 
   'changes the definition of a VM that is off': async (bench) => {

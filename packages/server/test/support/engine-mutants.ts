@@ -23,7 +23,14 @@ type Changing =
   | (typeof captureMethods)[number]
   | 'powerVm'
 
-const vmMethods = ['ensureVm', 'removeVm', 'attachDisk', 'detachDisk', 'applyFirewall'] as const
+const vmMethods = [
+  'ensureVm',
+  'removeVm',
+  'attachDisk',
+  'detachDisk',
+  'setPublicAddress',
+  'applyFirewall',
+] as const
 const diskMethods = ['ensureDisk', 'growDisk', 'removeDisk'] as const
 const captureMethods = ['capture', 'removeCapture'] as const
 const actions = ['shutdown', 'off', 'reset'] as const

@@ -29,6 +29,7 @@ export const grownTables: Record<string, number> = {
   gpus: 160_000,
   networks: 40_000,
   subnets: 120_000,
+  public_addresses: 1_000_000,
   carried_ranges: 10_000,
   firewall_rules: 200_000,
   firewall_rule_names: 200_000,
@@ -166,6 +167,9 @@ const rows = `
            '198.18.0.0'::inet + n, gen_random_uuid(), CASE WHEN n % 10 = 0 THEN now() + n * interval '1 hour' END,
            CASE WHEN n % 1000 = 1 THEN 3 ELSE 2 END, 2, CASE WHEN n % 1000 = 2 THEN now() END
     FROM generate_series(1, 2000) n;
+  INSERT INTO public_addresses (address, id, project_id, location, name, created_at)
+    SELECT '198.19.0.0'::inet + n, uuidv7(), id_of('project', n % 100 + 1), 'place-' || n % 10 + 1, 'address ' || n, now()
+    FROM generate_series(1, 500) n;
   INSERT INTO disks (id, project_id, name, type, size, size_gib, location, block_size, serial_number, state)
     SELECT id_of('disk', n), id_of('project', n % 100 + 1), 'disk-' || n, 'persistent-ssd', '1GiB', 1, 'place-' || n % 10 + 1,
            512, 'serial', 'available' FROM generate_series(1, 2000) n;

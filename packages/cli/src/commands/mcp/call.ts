@@ -23,6 +23,7 @@ const nounOfParam: Record<string, ResourceNoun> = {
   custom_image_id: 'custom-image',
   network_id: 'network',
   subnet_id: 'subnet',
+  address_id: 'address',
   rule_id: 'firewall',
   key_id: 'key',
   ssh_key_id: 'ssh-key',

@@ -7,6 +7,7 @@ import { idOf } from '../../core/resource.ts'
 import { Interrupted } from '../../errors/cli-error.ts'
 import { print, printData } from '../../output/print.ts'
 import { usd } from '../../output/text.ts'
+import { addresses } from '../address/resource.ts'
 import { templates } from '../template/resource.ts'
 import { anyLocation, completeDraft } from './create-questions.ts'
 import { membersOf, typeOption, type VmInput, vmOptions } from './given.ts'
@@ -16,6 +17,7 @@ export interface NewVmInput extends VmInput {
   name?: string
   location?: string[]
   template?: string
+  address?: string
 }
 
 interface VmCreateInput extends NewVmInput, WaitFlags {
@@ -35,8 +37,13 @@ const templateOption: OptionSpec = {
   description: 'instance template; other options replace its values',
   complete: 'template',
 }
+const addressOption: OptionSpec = {
+  flags: '--address <address>',
+  description: 'reserved public address (default: a dynamic one)',
+  complete: 'address',
+}
 /** The options that describe a new VM. */
-export const newVmOptions = [typeOption, locationsOption, templateOption, ...vmOptions]
+export const newVmOptions = [typeOption, locationsOption, templateOption, addressOption, ...vmOptions]
 
 export const vmCreate = command<VmCreateInput>({
   name: 'create',
@@ -104,8 +111,11 @@ async function create(cli: Cli, input: VmCreateInput, location: string | undefin
 
 /** Returns what the flags say, completed by a template or by questions. */
 export async function requestOf(cli: Cli, input: NewVmInput, location: string | undefined) {
-  const { template, name } = input
-  const members = await membersOf(cli, input)
+  const { template, name, address } = input
+  const members = {
+    ...(await membersOf(cli, input)),
+    ...(address && { public_address_id: await idOf(cli, addresses, address) }),
+  }
   if (template === undefined) return completeDraft(cli, { ...unanswered, ...members, name, location })
   const instance_template_id = await idOf(cli, templates, template)
   const request: VmCreate = {

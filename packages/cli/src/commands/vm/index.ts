@@ -2,6 +2,7 @@ import type { Vm } from '@slipway/sdk'
 import { labelCommand, protectCommands, renameCommand } from '../../core/annotation-commands.ts'
 import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, showCommand } from '../../core/generic-commands.ts'
+import { vmConsole } from './console-session.ts'
 import { vmCreate } from './create.ts'
 import { vmExtend } from './extend.ts'
 import { vmList } from './list.ts'
@@ -43,6 +44,7 @@ export const vm: GroupSpec = {
     ),
     vmLog,
     vmMetrics,
+    vmConsole,
     vmSsh,
     vmScp,
     vmTunnel,

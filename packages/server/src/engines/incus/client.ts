@@ -174,6 +174,17 @@ export class IncusClient {
     await this.#send(method, path, body, options)
   }
 
+  /** Begins an operation that has WebSockets, and returns its path and the secret of each. */
+  async attach(
+    path: string,
+    body: unknown,
+    options: CallOptions,
+  ): Promise<{ operation: string; secrets: Record<string, string> }> {
+    const { response } = await this.#send('POST', path, body, options)
+    const { fds = {} } = (response.metadata as { metadata?: { fds?: Record<string, string> } }).metadata ?? {}
+    return { operation: response.operation, secrets: fds }
+  }
+
   /** Creates an object, unless another process has created it. */
   async create(path: string, body: unknown, options: CallOptions): Promise<void> {
     await this.change('POST', path, body, options).catch((error) => {

@@ -7,6 +7,7 @@ import {
   type DiskSpec,
   type DiskStatus,
   type Engine,
+  type EngineConsole,
   EngineError,
   EngineUnreadable,
   type HostReport,
@@ -19,6 +20,7 @@ import {
 } from '../engine.ts'
 import { InOrder } from '../in-order.ts'
 import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
+import { openConsole } from './console.ts'
 import type { IncusContext } from './context.ts'
 import { ensureInstance } from './creation.ts'
 import { definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
@@ -54,6 +56,7 @@ import {
   ensureForward,
   removeForward,
   removeLeftForwards,
+  removeOwnForward,
   rewriteForward,
 } from './networks.ts'
 import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
@@ -259,6 +262,20 @@ export class IncusEngine implements Engine {
     return null
   }
 
+  async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
+    const before = await changeExisting(this.#ctx, vm.id, call)
+    const { [marks.bridge]: bridge = '', [marks.publicAddress]: old = '' } = before.config
+    if (isLocalBridge(bridge)) return this.#networks.locals.setPublicAddress(vm, publicAddress, call)
+    const forwarded = { id: vm.id, host: before.location }
+    if (old !== publicAddress)
+      await removeOwnForward(this.#ctx, bridge, { ...forwarded, publicAddress: old }, call.signal)
+    const { devices } = await changeExisting(this.#ctx, vm.id, call, () => ({
+      config: { [marks.publicAddress]: publicAddress },
+    }))
+    const privateAddress = devices.eth0?.['ipv4.address'] ?? ''
+    await ensureForward(this.#ctx, bridge, { ...forwarded, publicAddress, privateAddress }, call.signal)
+  }
+
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     const { generation, signal } = call
     const instance = await requireInstance(this.#ctx, vm.id, signal)
@@ -281,6 +298,12 @@ export class IncusEngine implements Engine {
 
   async *sample(signal: AbortSignal): AsyncIterable<VmSample> {
     yield* sampleInstances(this.#ctx, await this.#members(signal), signal)
+  }
+
+  async openConsole(vm: VmRef, signal: AbortSignal): Promise<EngineConsole> {
+    const instance = await requireInstance(this.#ctx, vm.id, signal)
+    if (!isOn(instance)) throw new EngineError('rejected', 'The VM is off: it has no console.')
+    return openConsole(this.#ctx, vm.id, signal)
   }
 
   watch(onChange: (vmId: string) => void): () => void {

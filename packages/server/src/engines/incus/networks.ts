@@ -297,6 +297,20 @@ export async function removeLeftForwards(
   return own.map(({ name }) => name)
 }
 
+/** Removes the forward of an address unless it leads to another VM: the address may have moved there meanwhile. */
+export async function removeOwnForward(
+  ctx: IncusContext,
+  bridge: string,
+  vm: { id: string; host: string; publicAddress: string },
+  signal: AbortSignal,
+): Promise<void> {
+  if (vm.publicAddress === '') return
+  const options = await forwardOptions(ctx, bridge, vm.host, signal)
+  const path = `${pathOf(bridge)}/forwards/${vm.publicAddress}`
+  const forward = await ctx.client.find<{ config: Record<string, string> }>(path, options)
+  if (forward?.config['user.slipway.id'] === vm.id) await removeForward(ctx, bridge, vm, signal)
+}
+
 export async function removeForward(
   ctx: IncusContext,
   bridge: string,

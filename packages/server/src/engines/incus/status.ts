@@ -91,6 +91,7 @@ export class Statuses {
       generation: generationOf(instance),
       power,
       sshDestination: isReachable ? `root@${address}` : '',
+      publicAddress: address,
       firewallGeneration,
       diskIds: diskIdsOf(instance),
       ...(power === 'crashed' && { detail: 'the guest stopped by itself' }),

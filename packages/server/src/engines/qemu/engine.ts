@@ -10,6 +10,7 @@ import {
   type DiskSpec,
   type DiskStatus,
   type Engine,
+  type EngineConsole,
   EngineError,
   type HostReport,
   noSuchDisk,
@@ -35,6 +36,7 @@ import { Monitor } from './monitor.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe, toStatus } from './observe.ts'
 import { askToShutDown, powerOff, powerOn, reset } from './power.ts'
+import { openConsole } from './process/console.ts'
 import { readSerial } from './process/serial-log.ts'
 import { sampleVms } from './samples.ts'
 
@@ -186,6 +188,16 @@ export class QemuEngine implements Engine {
     return { id, generation: await this.#ctx.fences.generation(id), result: record.result }
   }
 
+  async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
+    await this.#exclusively(vm, call, 'change', this.#observe, async (found) => {
+      const { record: before, run, process } = required(vm, found)
+      const network = { ...before.spec.network, publicAddress }
+      const record = { ...before, spec: { ...before.spec, network } }
+      await this.#ctx.records.write(vm.id, record)
+      if (run && process) await syncForwards(this.#ctx, vm.id, record, { ...run, process })
+    })
+  }
+
   async applyFirewall(vm: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     this.#requireHost(vm.host)
     await this.#ctx.locks.with(vm.id, call.signal, async () => {
@@ -203,6 +215,13 @@ export class QemuEngine implements Engine {
 
   sample(signal: AbortSignal): AsyncIterable<VmSample> {
     return sampleVms(this.#ctx, signal)
+  }
+
+  async openConsole(vm: VmRef): Promise<EngineConsole> {
+    this.#requireHost(vm.host)
+    const { process } = required(vm, await observe(this.#ctx, vm.id))
+    if (!process) throw new EngineError('rejected', 'The VM is off: it has no console.')
+    return openConsole(this.#ctx.records.folder(vm.id))
   }
 
   watch(onChange: (vmId: string) => void): () => void {

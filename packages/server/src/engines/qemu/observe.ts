@@ -86,6 +86,7 @@ export function toStatus(id: string, generation: number, observed: Observed): Vm
     generation,
     power,
     sshDestination: isReachable ? `root@${publicAddress}${port}` : '',
+    publicAddress,
     ...(detail ? { detail } : {}),
     firewallGeneration: record.firewallGeneration,
     diskIds: record.spec.disks.map((disk) => disk.id),

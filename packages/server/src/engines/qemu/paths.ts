@@ -40,7 +40,7 @@ export class StatePaths {
 }
 
 /** The sockets on which QEMU listens; once it does, only the server can write to their folder. */
-export function vmSocket(vmDir: string, name: 'qmp' | 'access' | 'segment' | 'agent'): string {
+export function vmSocket(vmDir: string, name: 'qmp' | 'serial' | 'access' | 'segment' | 'agent'): string {
   return join(vmDir, 'sockets', `${name}.sock`)
 }
 

@@ -23,6 +23,7 @@ import {
   type DiskSpec,
   type DiskStatus,
   type Engine,
+  type EngineConsole,
   EngineError,
   type HostReport,
   noSuchDisk,
@@ -37,7 +38,7 @@ import {
 } from '../engine.ts'
 import { briefReport, closeReport, disksOf, powerOf, status } from './reports.ts'
 import { simulatedSample } from './samples.ts'
-import { bootLines, crashLines, scriptMs, shutdownLines } from './serial.ts'
+import { bootLines, crashLines, echoShell, scriptMs, shutdownLines } from './serial.ts'
 
 const vmsPerSampling = 1_000
 const serialTailBytes = 64 * 1024
@@ -271,6 +272,13 @@ export class SimulatedEngine implements Engine {
     return { id, generation, result: { storedBytes, consistency, source: { capture: id } } }
   }
 
+  setPublicAddress({ id }: VmRef, address: string, call: Call): Promise<void> {
+    return this.#do('setPublicAddress', id, async () => {
+      await this.#require(id)
+      await requireCurrent(id, simulated.setPublicAddress(this.#db, id, call.generation, address))
+    })
+  }
+
   applyFirewall({ id }: VmRef, rules: CompiledRule[], call: Call): Promise<void> {
     return this.#do('applyFirewall', id, async () => {
       if (await simulated.setFirewall(this.#db, id, call.generation, rules)) return
@@ -287,6 +295,14 @@ export class SimulatedEngine implements Engine {
     const from = Math.min(offset ?? Math.max(0, bytes.length - serialTailBytes), bytes.length)
     const content = bytes.subarray(from, from + serialTailBytes)
     return { content: content.toString('utf8'), nextOffset: from + content.length }
+  }
+
+  async openConsole({ id }: VmRef): Promise<EngineConsole> {
+    const vm = await this.#require(id)
+    if (powerOf(vm) === 'off') throw new EngineError('rejected', 'The VM is off: it has no console.')
+    return echoShell((vm.spec as unknown as VmSpec).name, (text) =>
+      simulated.appendSerial(this.#db, id, text).then(() => {}),
+    )
   }
 
   watch(onChange: (vmId: string) => void): () => void {

@@ -27,6 +27,7 @@ export function status(vm: SimulatedVm): VmStatus {
     generation: vm.generation,
     power,
     sshDestination: power === 'running' && network?.publicAddress ? `${user}@${network.publicAddress}` : '',
+    publicAddress: network?.publicAddress ?? '',
     ...(isChanging && { etaMs: Math.ceil(vm.ready_in_ms ?? 0) + 1 }),
     firewallGeneration: vm.firewall_generation,
     diskIds: disksOf(vm).map(({ id }) => id),

@@ -1,4 +1,4 @@
-import type { VmSpec } from '../engine.ts'
+import type { EngineConsole, VmSpec } from '../engine.ts'
 
 /** Returns what a Linux guest of this size would print on its serial port. */
 export function bootLines(spec: VmSpec): string {
@@ -43,6 +43,44 @@ export const crashLines = lines([
   'Kernel panic - not syncing: simulated crash',
   '---[ end Kernel panic - not syncing: simulated crash ]---',
 ])
+
+/**
+ * A console with a program of its own behind it: it shows what is typed, and repeats each line. Nothing is executed, because
+ * there is no machine.
+ */
+export function echoShell(name: string, print: (text: string) => Promise<void>): EngineConsole {
+  const decoder = new TextDecoder()
+  let line = ''
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  return {
+    ended,
+    close: () => end(),
+    async write(input) {
+      let shown = ''
+      for (const character of decoder.decode(input, { stream: true }).replaceAll('\0', '')) {
+        if (character === '\r' || character === '\n') {
+          shown += `\r\n${line === '' ? '' : `simulated: ${line}\r\n`}root@${name}:~# `
+          line = ''
+        } else if (character === '\x7f' || character === '\b') {
+          shown += line === '' ? '' : '\b \b'
+          line = line.slice(0, -1)
+        } else if (character === '\x03') {
+          shown += `^C\r\nroot@${name}:~# `
+          line = ''
+        } else if (line.length < mostLineCharacters) {
+          shown += character
+          line += character
+        }
+      }
+      if (shown !== '') await print(shown)
+    },
+  }
+}
+
+const mostLineCharacters = 4_096
 
 function lines(content: string[]): string {
   return `${content.join('\n')}\n`

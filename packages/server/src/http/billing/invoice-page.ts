@@ -11,7 +11,12 @@ interface InvoiceView {
   invoice: InvoiceRow
 }
 
-const units = { vm_hour: 'VM-hours', gb_hour: 'GiB-hours', gpu_hour: 'GPU-hours' } as const
+const units = {
+  vm_hour: 'VM-hours',
+  gb_hour: 'GiB-hours',
+  gpu_hour: 'GPU-hours',
+  address_hour: 'address-hours',
+} as const
 const cents = (text: string) => money(centsToUsd(BigInt(text)))
 
 /** Printed without the page header, as a document. */

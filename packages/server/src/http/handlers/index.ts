@@ -15,10 +15,12 @@ import { findingHandlers } from './finding.ts'
 import { firewallRuleHandlers } from './firewall-rules.ts'
 import { fleetHandlers } from './fleet.ts'
 import { identityHandlers } from './identity.ts'
+import { consoleHandlers } from './instances/console.ts'
 import { instanceGroupHandlers } from './instances/groups.ts'
 import { metricHandlers } from './instances/metrics.ts'
 import { instanceTemplateHandlers } from './instances/templates.ts'
 import { memberHandlers } from './members.ts'
+import { addressHandlers } from './network/addresses.ts'
 import { networkHandlers } from './networks.ts'
 import { operationHandlers } from './operations.ts'
 import { organizationHandlers } from './organizations.ts'
@@ -48,6 +50,7 @@ export const handlers: Handlers = {
   ...adminCatalogueHandlers,
   ...vmHandlers,
   ...metricHandlers,
+  ...consoleHandlers,
   ...capacityRequestHandlers,
   ...reservationHandlers,
   ...sshKeyHandlers,
@@ -57,6 +60,7 @@ export const handlers: Handlers = {
   ...snapshotHandlers,
   ...customImageHandlers,
   ...networkHandlers,
+  ...addressHandlers,
   ...firewallRuleHandlers,
   ...operationHandlers,
   ...adminOperationHandlers,

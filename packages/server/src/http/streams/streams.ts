@@ -16,7 +16,7 @@ import {
 import type { Caller } from '../../store/identity/access.ts'
 import { type Access, type Bearer, type Grant, holderOf, readBearer, showsClientAddress } from '../access.ts'
 import { OperatorReads } from '../operator-reads.ts'
-import { HeldResponses } from './held-responses.ts'
+import { HeldResponses, type Holder } from './held-responses.ts'
 import { EventStream, frameOf, type StreamFilter } from './stream.ts'
 
 const pastBatch = 500
@@ -144,6 +144,11 @@ export class EventStreams {
     reader.stream.write(`id: ${wanted ?? last}\n\n`)
     this.#catchUp(reader.stream).catch(() => reader.stream.end())
     this.#wake().catch(() => {})
+  }
+
+  /** Counts a console session as a stream of its caller, until the returned function is called. */
+  hold(holder: Holder): () => void {
+    return this.#held.hold(holder)
   }
 
   close(): void {

@@ -5,7 +5,8 @@ import { outOfStock } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { gathered, type OwnResult } from '../../postgres/gathered.ts'
 import { retryAlone } from '../../postgres/transaction.ts'
-import { type AddressRange, findFreeAddresses } from '../../store/network/addresses.ts'
+import type { LocationRow } from '../../store/fleet/locations.ts'
+import { type AddressRange, findFreeAddresses, findFreePublicAddress } from '../../store/network/addresses.ts'
 
 const candidatesPerRange = 16
 
@@ -45,6 +46,16 @@ export const pickAddresses = gathered(
     })
   },
 )
+
+/** Finds a free public address of a location. Throws the 409 if it has none. */
+export async function pickPublicAddress(
+  tx: Tx,
+  { name, public_ipv4 }: Pick<LocationRow, 'name' | 'public_ipv4'>,
+): Promise<string> {
+  const found = public_ipv4 && (await findFreePublicAddress(tx, rangeOf(publicRange(public_ipv4))))
+  if (!found) throw outOfStock(`${name} is out of stock of public addresses.`)
+  return found
+}
 
 /** The first and the last address of a pool are its network and broadcast addresses. */
 function publicRange(pool: string) {

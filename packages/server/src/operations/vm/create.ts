@@ -12,6 +12,7 @@ import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
 import { insertVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
+import { lockGivenAddress } from '../address/given.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
 import { requeueAfterBoot } from '../capacity/boot-failures.ts'
@@ -46,8 +47,9 @@ export async function admitVmCreate(
   // Check the request.
   // The body of a capacity request was completed when it was sent.
   const body = hold ? (request as VmBody) : await completeVmBody(tx, by.projectId, request)
-  const plan = await planVm(tx, catalogue, by, body)
-  const { type, location, subnet } = plan
+  const planned = await planVm(tx, catalogue, by, body)
+  const { type, location, subnet } = planned
+  const plan = { ...planned, address: await lockGivenAddress(tx, by.projectId, body, location.name) }
   const quota = quotaOf(plan)
 
   // Lock the disks, which may fix the host, and hold the range of the subnet.
@@ -70,7 +72,8 @@ export async function admitVmCreate(
   const readName = findVmName(tx, { projectId: by.projectId, name: body.name })
   const readBudget = budgetRefusal(tx, by.projectId)
   const readQuota = readQuotas(tx, quota)
-  const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress: body.public_ip !== 'none' })
+  const hasPublicAddress = body.public_ip !== 'none' && !plan.address
+  const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress })
   const lockHost = hold ? placeOnHold(tx, { ...hold, gpuCount: type.gpuCount }) : placeVm(tx, wanted)
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 

@@ -7,12 +7,13 @@ import { listAvailability } from '../../store/compute/placement.ts'
 import { findImage } from '../../store/fleet/images.ts'
 import { carryRange, holdCarriedRange, listTakenRanges } from '../../store/network/carried-ranges.ts'
 import { findSubnet } from '../../store/network/networks.ts'
+import { findAddress } from '../../store/network/public-addresses.ts'
 import { readReservedRoom } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import type { VmBody } from './template.ts'
 
 /**
- * Chooses the location of a VM with `location: any`: that of its custom image, disks or subnet, otherwise the first location in
+ * Chooses the location of a VM with `location: any`: that of its custom image, disks, address or subnet, otherwise the first location in
  * catalogue order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, returns a
  * location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
  */
@@ -51,11 +52,16 @@ export async function chooseLocation(
   return { name, fitting }
 }
 
-/** Returns the location of the custom image, or else of the first disk or the subnet, that the request names. */
-async function pinnedLocation(tx: Tx, projectId: string, { custom_image, disks, subnet_id }: VmBody) {
+/** Returns the location of the custom image, or else of the first disk, the reserved address or the subnet, that the request names. */
+async function pinnedLocation(
+  tx: Tx,
+  projectId: string,
+  { custom_image, disks, subnet_id, public_address_id }: VmBody,
+) {
   if (custom_image !== undefined) return (await findImageByRef(tx, projectId, custom_image))?.location
   const [disk] = disks ?? []
   if (disk) return (await findDisk(tx, projectId, disk.disk_id))?.location
+  if (public_address_id) return (await findAddress(tx, projectId, public_address_id))?.location
   return subnet_id && (await findSubnet(tx, projectId, subnet_id))?.location
 }
 

@@ -13,6 +13,7 @@ import type { QuotaAmounts } from '../../store/compute/quotas.ts'
 import type { NewVm } from '../../store/compute/vm-changes.ts'
 import type { LocationRow } from '../../store/fleet/locations.ts'
 import type { VmSubnetRow } from '../../store/network/networks.ts'
+import type { AddressRow } from '../../store/network/public-addresses.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { requireAvailable } from '../capture/sources.ts'
 import type { CatalogueCache } from '../catalogue.ts'
@@ -39,6 +40,8 @@ export interface VmPlan {
   sshPublicKeys: string[]
   /** The disks that are created with the VM. */
   newDisks: NewDisk[]
+  /** The reserved address that the VM gets. */
+  address?: AddressRow | undefined
   /** The group that the VM is a member of, and its number there. */
   member?: { groupId: string; number: number }
 }
@@ -110,9 +113,9 @@ export const notOnOneHost = () =>
   )
 
 export const rowOf = (
-  { id, by, body, type, location, subnet, customImage, osDisk, sshPublicKeys, member }: VmPlan,
+  { id, by, body, type, location, subnet, customImage, osDisk, sshPublicKeys, address, member }: VmPlan,
   placement: Placement,
-  addresses: Addresses,
+  { privateAddress, publicAddress }: Addresses,
 ): NewVm => ({
   id,
   projectId: by.projectId,
@@ -135,8 +138,10 @@ export const rowOf = (
   interfaceId: uuid(),
   subnetId: subnet.id,
   macAddress: macFor(randomBytes(6)),
-  ...addresses,
-  publicAddressId: addresses.publicAddress === null ? null : uuid(),
+  privateAddress,
+  publicAddress: address?.address ?? publicAddress,
+  publicAddressId: address?.id ?? (publicAddress === null ? null : uuid()),
+  isAddressStatic: address !== undefined,
   ttlSeconds: body.ttl_seconds ?? null,
   onExpiry: body.on_expiry ?? 'stop',
   labels: body.labels ?? {},

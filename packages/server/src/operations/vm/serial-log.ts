@@ -1,11 +1,14 @@
 import { Failure } from '../../domain/failure.ts'
-import { EngineError } from '../../engines/engine.ts'
+import { type EngineConsole, EngineError } from '../../engines/engine.ts'
 import type { Services } from '../../services.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { engineAt } from '../engine-work.ts'
 import { refOf } from './vm.ts'
 
 const limitMs = 10_000
+const openMs = 5_000
+
+export type GuestConsole = EngineConsole
 
 /** `offset` is in bytes; without it, returns the last 64 KiB. */
 export async function readSerialLog(
@@ -20,5 +23,17 @@ export async function readSerialLog(
     // The engine has not defined the VM yet, or its host is down: the log is empty.
     if (cause.kind === 'missing') return { content: '', nextOffset: offset ?? 0 }
     throw new Failure('unavailable', 'The serial log is temporarily unavailable. Try again.', { cause })
+  }
+}
+
+/** Connects to the serial console, to write to it. Throws the 409 of a VM that has none until it is restarted. */
+export async function openGuestConsole(services: Services, vm: VmRow): Promise<GuestConsole> {
+  try {
+    return await engineAt(services, vm.location).openConsole(refOf(vm), AbortSignal.timeout(openMs))
+  } catch (cause) {
+    if (!(cause instanceof EngineError)) throw cause
+    if (cause.kind === 'rejected')
+      throw new Failure('conflict', 'The VM has no console until it is stopped and started again.', { cause })
+    throw new Failure('unavailable', 'The console is temporarily unavailable. Try again.', { cause })
   }
 }

@@ -13,7 +13,7 @@ export interface InvoiceRow {
 interface InvoiceLineRow {
   project_id: string
   product_name: string
-  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour'
+  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour' | 'address_hour'
   quantity_ms: string
   usd_cents: string
 }

@@ -4,7 +4,7 @@ import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 export interface PriceRow {
   product_name: string
-  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour'
+  unit: 'vm_hour' | 'gb_hour' | 'gpu_hour' | 'address_hour'
   /** Exact decimal text. */
   usd: string
 }

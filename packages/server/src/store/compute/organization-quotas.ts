@@ -39,6 +39,7 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   captured_gib: (id) =>
     `SELECT coalesce(sum(coalesce(ceil(t.stored_bytes / 1073741824.0), t.size_gib)), 0)::bigint
      FROM captures t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${id}`,
+  reserved_addresses: (id) => `${inProjects('public_addresses')(id)} AND t.name IS NOT NULL`,
 }
 const usedOf = (name: string, organizationId: string, otherwise: string) =>
   `CASE ${name} ${Object.entries(counts)

@@ -32,6 +32,7 @@ export interface NewVm {
   privateAddress: string
   publicAddress: string | null
   publicAddressId: string | null
+  isAddressStatic: boolean
   ttlSeconds: number | null
   onExpiry: string
   labels: Labels
@@ -50,19 +51,20 @@ const insert = statement<never, { vms: string; count: number }>(
   `WITH made AS (
    INSERT INTO vms (id, project_id, name, type, family, gpu_count, location, host_id, image, image_source,
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
-     interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id, ttl_seconds,
-     on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number, custom_image_id, state, created_at, updated_at)
+     interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
+     is_address_static, ttl_seconds, on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number,
+     custom_image_id, state, created_at, updated_at)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, coalesce(i.source, c.engine_source),
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
-     n."publicAddressId", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
+     n."publicAddressId", n."isAddressStatic", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
      n."instanceTemplateId", n."groupId", n."groupNumber", c.id, 'STATE_CREATING',
      n.now, n.now
    FROM (SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
      "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
-     "publicAddress" inet, "publicAddressId" uuid, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
+     "publicAddress" inet, "publicAddressId" uuid, "isAddressStatic" boolean, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
      description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
      "groupNumber" integer, "customImageId" uuid)) n
    JOIN locations l ON l.name = n.location

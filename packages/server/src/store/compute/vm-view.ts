@@ -43,8 +43,10 @@ const cost = `trim_scale(round((${spent}) / 3600000, 6))`
 const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
 
 // The row contains the text of an on-demand VM. Quotation marks in values are escaped, so only the members match.
-const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN v.record ELSE (
-    SELECT replace(replace(v.record, ',"commitment_period":0,"commitment_end":""', concat(',"commitment_period":', ${monthsOf('r')},
+const staticRecord = `CASE WHEN v.is_address_static THEN replace(v.record, '"type":"dynamic"', '"type":"static"')
+                          ELSE v.record END`
+const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${staticRecord} ELSE (
+    SELECT replace(replace(${staticRecord}, ',"commitment_period":0,"commitment_end":""', concat(',"commitment_period":', ${monthsOf('r')},
              ',"commitment_end":"', to_char(upper(r.term) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '"')),
            ',"reservation_id":""', concat(',"reservation_id":"', r.id, '"'))
     FROM reservations r WHERE r.id = v.reservation_id) END`

@@ -55,6 +55,8 @@ export interface VmRow {
   private_address: string
   public_address: string | null
   public_address_id: string | null
+  /** The public address is a reserved one. */
+  is_address_static: boolean
   ttl_seconds: number | null
   on_expiry: 'stop' | 'delete'
   expires_at: Date | null
@@ -93,7 +95,7 @@ const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v
   v.image, v.image_source, v.ssh_public_keys, v.ssh_host_key, v.ssh_host_key_sealed, v.startup_script,
   v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
   v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
-  v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
+  v.is_address_static,  v.ttl_seconds, v.on_expiry, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
   v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number,
   v.metered_since, v.reservation_id, v.custom_image_id`
 

@@ -154,7 +154,7 @@ export const searchEverywhere = statement<FoundRow, { q: string; id: string | nu
       type: 'vm',
       columns: vmColumns,
       ranks: exactly,
-      from: `${anyVm} AND t.public_address = :address::inet`,
+      from: `${anyVm} AND t.id = (SELECT vm_id FROM public_addresses WHERE address = :address::inet)`,
     }),
   ]),
 ).all

@@ -64,6 +64,7 @@ const countContents = statement<
     disks: number
     snapshots: number
     'custom images': number
+    'reserved addresses': number
     operations: number
     'capacity requests': number
     reservations: number
@@ -76,6 +77,7 @@ const countContents = statement<
           (SELECT count(*) FROM disks WHERE project_id = :id) AS disks,
           (SELECT count(*) FROM captures WHERE project_id = :id AND kind = 'snapshot') AS snapshots,
           (SELECT count(*) FROM captures WHERE project_id = :id AND kind = 'image') AS "custom images",
+          (SELECT count(*) FROM public_addresses WHERE project_id = :id AND name IS NOT NULL) AS "reserved addresses",
           (SELECT count(*) FROM operation_queue WHERE project_id = :id) AS operations,
           (SELECT count(*) FROM capacity_requests WHERE project_id = :id AND due_at IS NOT NULL) AS "capacity requests",
           (SELECT count(*) FROM reservations WHERE billing_project_id = :id AND ended_at IS NULL) AS reservations`,

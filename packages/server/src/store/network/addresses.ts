@@ -22,7 +22,7 @@ interface Search {
 const isPrivateFree = (networkId: string, address: string) =>
   `(SELECT id FROM vms WHERE network_id = ${networkId} AND private_address = ${address} LIMIT 1) IS NULL`
 const isPublicFree = (address: string) =>
-  `(SELECT id FROM vms WHERE public_address = ${address} LIMIT 1) IS NULL
+  `(SELECT used.address FROM public_addresses used WHERE used.address = ${address} LIMIT 1) IS NULL
            AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
 
 /** The number of free candidates to read; more than one, because another VM of the list may take one. */
@@ -68,7 +68,7 @@ const searchPrivate = statement<{ address: string }, { networkId: string } & Sea
 const searchPublic = statement<{ address: string }, Search>(
   'address_public_search',
   search(
-    `(SELECT count(*) FROM vms WHERE public_address BETWEEN block.first AND block.first + block.more)
+    `(SELECT count(*) FROM public_addresses WHERE address BETWEEN block.first AND block.first + block.more)
      + (SELECT count(*) FROM held_addresses WHERE address BETWEEN block.first AND block.first + block.more)`,
     isPublicFree,
   ),
@@ -123,6 +123,17 @@ export async function findFreeAddresses(
   return isExact ? Promise.all(found.map((each, place) => searched(tx, wanted[place]!, each))) : found
 }
 
+/** Finds a free public address; null if all addresses of the range are taken. */
+export async function findFreePublicAddress(tx: Tx, range: AddressRange): Promise<string | null> {
+  const wanted = [{ place: 0, networkId: null, privateCandidates: [], publicCandidates: range.candidates }]
+  const row = await candidates.one(tx, { wanted: JSON.stringify(wanted) })
+  return (
+    row?.public_addresses[0] ??
+    (await searchPublic.one(tx, { ...range, offset: randomInt(256) }))?.address ??
+    null
+  )
+}
+
 async function searched(
   tx: Tx,
   { networkId, inside, outside }: AddressRanges,
@@ -156,12 +167,12 @@ export const releaseAddresses = statement<never>(
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
 ).run
 
-/** Holds the public addresses of VMs that are removed, as long as a firewall may still allow them. */
+/** Holds the dynamic addresses that VMs lose, as long as a firewall may still allow them. */
 export async function holdAddresses(
   tx: Tx,
-  vms: { project_id: string; public_address: string | null }[],
+  vms: { project_id: string; public_address: string | null; is_address_static: boolean }[],
 ): Promise<void> {
-  const reachable = vms.filter(({ public_address }) => public_address !== null)
+  const reachable = vms.filter((vm) => vm.public_address !== null && !vm.is_address_static)
   if (reachable.length === 0) return
   await hold.run(tx, {
     addresses: reachable.map(({ public_address }) => public_address!),

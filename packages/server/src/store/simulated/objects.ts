@@ -142,9 +142,21 @@ const setDisks = statement<{ id: string }, { id: string; generation: number; att
    WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
+const setPublicAddress = statement<{ id: string }, { id: string; generation: number; address: string }>(
+  'simulated_vm_public_address',
+  `UPDATE simulated_vms
+   SET generation = :generation, spec = jsonb_set(spec, '{network,publicAddress}', to_jsonb(:address::text))
+   WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
+)
+
 const serial = statement<{ serial: string }, { id: string }>(
   'simulated_vm_serial',
   'SELECT serial FROM simulated_vms WHERE id = :id AND NOT is_removed',
+)
+
+const appendSerial = statement<never, { id: string; text: string }>(
+  'simulated_vm_append_serial',
+  `UPDATE simulated_vms SET serial = right(serial || :text, 1048576) WHERE id = :id AND NOT is_removed`,
 )
 
 const crash = statement<{ id: string }, { id: string; lines: string }>(
@@ -355,7 +367,9 @@ export const simulated = {
     setFirewall.one(db, { id, generation, rules: JSON.stringify(rules) }),
   setDisks: (db: Queryable, id: string, generation: number, attached: unknown[]) =>
     setDisks.one(db, { id, generation, attached: JSON.stringify(attached) }),
+  setPublicAddress: setPublicAddress.oneBy('id', 'generation', 'address'),
   serial: async (db: Queryable, id: string) => (await serial.one(db, { id }))?.serial,
+  appendSerial: appendSerial.runBy('id', 'text'),
   crash: crash.oneBy('id', 'lines'),
   findDisk: findDisk.oneBy('id'),
   putDisk: putDisk.one,

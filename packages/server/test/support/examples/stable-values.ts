@@ -35,7 +35,7 @@ const kinds: Kind[] = [
   { pattern: /\b02(:[0-9a-f]{2}){5}\b/g, fixedValue: (index) => `02:1d:7b:00:00:0${index + 1}` },
   { pattern: /slp_[A-Za-z0-9]{8}(?![a-z])/g, fixedValue: secret('slp_') },
   { pattern: /(?<=slp_[A-Za-z0-9]{8}_)[A-Za-z0-9]+/g, fixedValue: secret('') },
-  ...['slpa_', 'slpb_', 'slpc_', 'slpr_'].map((prefix) => ({
+  ...['slpa_', 'slpb_', 'slpc_', 'slpr_', 'slpt_'].map((prefix) => ({
     pattern: new RegExp(`${prefix}[\\w-]{43}`, 'g'),
     fixedValue: secret(prefix),
   })),

@@ -111,6 +111,7 @@ export async function recordResources(recorder: Recorder): Promise<Resources> {
   await ok('vmList')
   await ok('vmSerialLog', { params: { vm_id } })
   await recordMetrics(recorder, vm_id)
+  await ok('vmConsoleCreate', { params: { vm_id }, body: { mode: 'write' } })
   const { network_id, rule_id } = await recordNetworks(recorder, vm_id)
   return { vm_id, disk_id, rule_id, network_id }
 }
@@ -207,6 +208,14 @@ async function recordNetworks(recorder: Recorder, vm_id: string) {
   await ok('subnetGet', { params: { subnet_id: subnet.id } })
   await ok('subnetUpdate', { params: { subnet_id: subnet.id }, body: { name: 'lab-b' } })
   await ok('subnetDelete', { params: { subnet_id: subnet.id } })
+  const reserved = await ok('addressCreate', { body: { name: 'gateway', location } })
+  const address = { params: { address_id: reserved.id } }
+  await ok('addressList')
+  await ok('addressGet', address)
+  await ok('addressUpdate', { ...address, body: { labels } })
+  await finished(recorder, await ok('addressAssign', { ...address, body: { vm_id } }))
+  await finished(recorder, await ok('addressUnassign', address))
+  await ok('addressDelete', address)
   await ok('networkDelete', { params: { network_id: lab.id } })
   return { network_id, rule_id }
 }

@@ -1,9 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { CompiledRule } from '../../../domain/firewall.ts'
-import { EngineError, noSuchVm, type VmSpec, type WantedState } from '../../engine.ts'
+import { type Call, EngineError, noSuchVm, type VmRef, type VmSpec, type WantedState } from '../../engine.ts'
 import { isDuplicate } from '../client.ts'
 import type { IncusContext } from '../context.ts'
-import { changeInstance, findInstance, generationOf, type Instance } from '../instances.ts'
+import {
+  changeExisting,
+  changeInstance,
+  findInstance,
+  generationOf,
+  type Instance,
+  marks,
+} from '../instances.ts'
 import { findProfile, type Profile } from '../profiles.ts'
 import { type GuestNetwork, generationOfVersion, guestNetworkKey, guestNetworkOf } from './guest-network.ts'
 import { AgentReports } from './reports.ts'
@@ -64,7 +71,19 @@ export class LocalNetworks {
     })
   }
 
-  /** Returns false if a newer firewall is applied, which is kept. */
+  /** Writes the address and its mark in one change of the instance, and waits until the member's kernel has it. */
+  async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
+    let written: GuestNetwork | null = null
+    const { location } = await changeExisting(this.#ctx, vm.id, call, ({ config }) => {
+      const guest = guestNetworkOf(config)
+      written = guest && { ...guest, publicAddress }
+      const network = written && { [guestNetworkKey]: JSON.stringify(written) }
+      return { config: { [marks.publicAddress]: publicAddress, ...network } }
+    })
+    if (written) await this.reports.waitFor(written, location, call.signal)
+  }
+
+  /** Returns false if a newer firewall is applied, which stays. */
   async apply(
     instance: Instance,
     rules: CompiledRule[],

@@ -49,6 +49,7 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
 ::respawn:/bin/busybox acpid -f -c /etc/acpi -l /dev/null
 ::respawn:/etc/slipway/agent
 ::once:/etc/slipway/startup
+::respawn:/etc/slipway/console
 ::respawn:/usr/sbin/slipway-guest
 ::shutdown:/etc/slipway/stop
 `,
@@ -56,7 +57,8 @@ export const GUEST_FILES: Record<string, { mode: number; content: string }> = {
   'usr/sbin/slipway-guest': { mode: 0o755, content: guestReporter },
   'etc/passwd': { mode: 0o644, content: 'root:x:0:0:root:/root:/bin/sh\n' },
   'etc/group': { mode: 0o644, content: 'root:x:0:\n' },
-  'etc/shadow': { mode: 0o600, content: 'root:*:19000:0:99999:7:::\n' },
+  // Without a password, for the serial console; SSH accepts only keys.
+  'etc/shadow': { mode: 0o600, content: 'root::19000:0:99999:7:::\n' },
   'etc/shells': { mode: 0o644, content: '/bin/sh\n' },
   'etc/profile': { mode: 0o644, content: 'export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n' },
   'etc/os-release': { mode: 0o644, content: 'NAME="Slipway mini guest"\nID=slipway-mini\n' },
@@ -112,6 +114,14 @@ if [ ! -s /etc/dropbear/host_ed25519 ]; then
   else dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1; fi
 fi
 echo "${miniGuestUp} ($GUEST_HOSTNAME)" >/dev/console
+`,
+  },
+  // The port itself, because a shell on /dev/console has no job control.
+  'etc/slipway/console': {
+    mode: 0o755,
+    content: `#!/bin/sh
+read -r port </sys/class/tty/console/active
+exec getty -L 115200 "\${port##* }" vt100
 `,
   },
   'etc/slipway/startup': {

@@ -11,6 +11,7 @@ export type Accelerator = 'kvm' | 'tcg'
 const osBaseFd = 3
 const kernelFd = 4
 const initrdFd = 5
+const serialLog = 'logfile=serial.log,logappend=on'
 const descriptor = (fd: number) => `/proc/self/fd/${fd}`
 
 export interface Machine {
@@ -47,7 +48,9 @@ export function machineArguments(machine: Machine): string[] {
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     // The guest starts only after QEMU has lost write access to its folder.
     ...['-S', '-qmp', 'unix:sockets/qmp.sock,server=on,wait=off'],
-    ...['-chardev', 'file,id=serial,path=serial.log,append=on', '-serial', 'chardev:serial'],
+    // The log is written with and without a client on the socket. A client that does not read would stop the guest's output.
+    ...['-chardev', `socket,id=serial,path=sockets/serial.sock,server=on,wait=off,${serialLog}`],
+    ...['-serial', 'chardev:serial'],
     ...bootArguments(machine),
     ...hotplugSlots(),
     ...osDisk(machine),

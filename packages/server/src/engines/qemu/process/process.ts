@@ -47,7 +47,7 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
 export async function startQemu(vmDir: string, start: QemuStart): Promise<ProcessIdentity> {
   for (const leftover of ['exit', 'exit.tmp', 'qemu.pid', 'keeper.pid'])
     await rm(join(vmDir, leftover), { force: true })
-  for (const name of ['qmp', 'access', 'segment', 'agent'] as const)
+  for (const name of ['qmp', 'serial', 'access', 'segment', 'agent'] as const)
     await rm(vmSocket(vmDir, name), { force: true })
   await new Promise<void>((resolve, reject) => {
     const { program, wrapped, args, files, pinsMemory } = start

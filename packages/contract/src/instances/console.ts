@@ -1,0 +1,35 @@
+import Type from 'typebox'
+import { defineRoutes } from '../route.ts'
+import { body, record, Timestamp, Uuid } from '../schema.ts'
+
+export const consoleRoutes = defineRoutes({
+  vmConsoleCreate: {
+    method: 'POST',
+    path: '/v0.1/projects/{project_id}/vms/{vm_id}/console',
+    tag: 'VMs',
+    summary: 'Open the serial console',
+    description:
+      'Returns a URL for one WebSocket with the protocol `slipway.console.v1`; it works once, within 30 seconds. Binary messages are bytes: the last 64 KiB of the serial console and what follows, and, in mode `write`, input. Text messages are JSON: the first one is `{"type": "state", "mode", "session_id"}`. Mode `write` requires the member role, and one session at a time can have it. Close codes: 4001 another session took over, 4003 the right was lost, 4004 the VM was deleted, 4008 the client reads too slowly, 4010 the VM is off. A session ends after 30 minutes without input and output.',
+    access: 'viewer',
+    opensTransactions: true,
+    noStore: true,
+    body: body(
+      'VmConsoleCreate',
+      {
+        mode: Type.Enum(['write', 'read']),
+        force: Type.Optional(
+          Type.Boolean({
+            description: 'In mode `write`: takes over from a session that writes. That session is closed.',
+          }),
+        ),
+      },
+      { examples: [{ mode: 'write' }] },
+    ),
+    answer: record('ConsoleTicket', {
+      url: Type.String({ examples: ['wss://gpu.example.com/v0.1/console/slpt_…'] }),
+      session_id: Uuid,
+      expires_at: Timestamp,
+    }),
+    errors: ['conflict'],
+  },
+})

@@ -1,0 +1,138 @@
+import Type, { type Static } from 'typebox'
+import { OperationStarted } from '../operations.ts'
+import { defineRoutes } from '../route.ts'
+import {
+  body,
+  Empty,
+  Labels,
+  labelQuery,
+  pagedList,
+  pageQuery,
+  ResourceName,
+  record,
+  Timestamp,
+  Uuid,
+} from '../schema.ts'
+
+export const Address = record(
+  'Address',
+  {
+    id: Type.String({
+      ...Uuid,
+      description: 'The VM that has the address shows the same id in `public_ipv4`.',
+    }),
+    name: Type.String(),
+    address: Type.String({ examples: ['198.18.3.7'] }),
+    location: Type.String(),
+    type: Type.Literal('static'),
+    vm_id: Type.String({ description: 'The VM that has the address. Empty if none has it.' }),
+    labels: Labels,
+    created_at: Timestamp,
+  },
+  { description: 'A public IPv4 address that the project keeps until it is deleted.' },
+)
+export type Address = Static<typeof Address>
+
+export const AddressCreate = body(
+  'AddressCreate',
+  {
+    name: ResourceName,
+    location: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description:
+          'Reserves a free address of this location. Exactly one of `location` and `vm_id` is needed.',
+      }),
+    ),
+    vm_id: Type.Optional(
+      Type.String({
+        ...Uuid,
+        description: 'Reserves the dynamic address that this VM has, which the VM keeps.',
+      }),
+    ),
+    labels: Type.Optional(Labels),
+  },
+  { examples: [{ name: 'gateway', location: 'us-east1-a' }] },
+)
+export type AddressCreate = Static<typeof AddressCreate>
+
+const path = '/v0.1/projects/{project_id}/vpc/addresses'
+
+export const addressRoutes = defineRoutes({
+  addressList: {
+    method: 'GET',
+    path,
+    tag: 'VPC',
+    summary: 'List reserved addresses',
+    access: 'viewer',
+    query: Type.Object({ ...pageQuery, ...labelQuery }),
+    answer: pagedList('AddressList', Address),
+  },
+  addressCreate: {
+    method: 'POST',
+    path,
+    tag: 'VPC',
+    summary: 'Reserve a public address',
+    description:
+      'The address outlives the VMs that use it. It is billed as `reserved-address` while no VM has it, and while its VM is not billed. Reserved addresses count in the organization’s quota `reserved_addresses`.',
+    access: 'member',
+    costsMoney: true,
+    body: AddressCreate,
+    answer: Address,
+    errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
+  },
+  addressGet: {
+    method: 'GET',
+    path: `${path}/{address_id}`,
+    tag: 'VPC',
+    summary: 'Read a reserved address',
+    access: 'viewer',
+    answer: Address,
+  },
+  addressUpdate: {
+    method: 'PATCH',
+    path: `${path}/{address_id}`,
+    tag: 'VPC',
+    summary: 'Rename a reserved address, or replace its labels',
+    access: 'member',
+    body: body('AddressUpdate', { name: Type.Optional(ResourceName), labels: Type.Optional(Labels) }),
+    answer: Address,
+    errors: ['already_exists'],
+  },
+  addressDelete: {
+    method: 'DELETE',
+    path: `${path}/{address_id}`,
+    tag: 'VPC',
+    summary: 'Give up a reserved address',
+    description: 'No VM may have it. Afterwards it can become the address of any VM.',
+    access: 'member',
+    answer: Empty,
+    errors: ['conflict'],
+  },
+  addressAssign: {
+    method: 'POST',
+    path: `${path}/{address_id}/assign`,
+    tag: 'VPC',
+    summary: 'Give a reserved address to a VM',
+    description:
+      'The address replaces the VM’s public address. If another VM has it, that VM loses it first and gets a dynamic address. Open connections to the replaced addresses end. The operation is one of the VM, with the name `UPDATE`.',
+    isDestructive: true,
+    access: 'member',
+    body: body('AddressAssign', { vm_id: Uuid }),
+    answer: OperationStarted,
+    errors: ['conflict', 'out_of_stock'],
+  },
+  addressUnassign: {
+    method: 'POST',
+    path: `${path}/{address_id}/unassign`,
+    tag: 'VPC',
+    summary: 'Take a reserved address from its VM',
+    description:
+      'The VM gets a dynamic address instead. The operation is one of the VM, with the name `UPDATE`.',
+    isDestructive: true,
+    access: 'member',
+    answer: OperationStarted,
+    errors: ['conflict', 'out_of_stock'],
+  },
+})

@@ -1,0 +1,151 @@
+import { consoleCloseCodes, vmConsoleStates } from '@slipway/contract'
+import type { WebSocket } from 'ws'
+import { type GuestConsole, readSerialLog } from '../../operations/vm/serial-log.ts'
+import type { Services } from '../../services.ts'
+import { findConsoleState, leaveConsole, renewConsole } from '../../store/compute/consoles.ts'
+import type { VmRow } from '../../store/compute/vms.ts'
+
+/** A client with more unsent output than this is closed, because the guest and the log never wait for it. */
+const mostUnsentBytes = 1024 * 1024
+/** Pauses between two reads of the log: right after input, and otherwise. */
+const [quickMs, calmMs] = [30, 250]
+const quickForMs = 1_000
+const idleMs = 30 * 60_000
+/** How long a client may take to answer the closing message. */
+const closingMs = 2_000
+/** A lease outlives several renewals. */
+export const leaseS = 15
+const renewEveryTicks = 5
+
+export interface ConsoleOptions {
+  services: Services
+  vm: VmRow
+  sessionId: string
+  /** Null for a session that only reads. */
+  console: GuestConsole | null
+  /** Called once, with the number of bytes that went to and came from the guest. */
+  onEnd: (bytes: { input: number; output: number }) => void
+}
+
+/**
+ * One open console. Its output comes from the serial log, so that a session can neither miss what another one has read nor
+ * delay the guest; only a session that writes is connected to the guest.
+ */
+export class ConsoleSession {
+  readonly #options: ConsoleOptions
+  readonly #socket: WebSocket
+  readonly #bytes = { input: 0, output: 0 }
+  #isOpen = true
+  #activeAtMs = performance.now()
+  #inputAtMs = Number.NEGATIVE_INFINITY
+  #ticks = 0
+  #wake: (() => void) | undefined
+
+  constructor(socket: WebSocket, options: ConsoleOptions) {
+    this.#socket = socket
+    this.#options = options
+    const { console: guest, sessionId } = options
+    socket.on('error', () => {})
+    socket.on('close', () => void this.#end())
+    socket.on('message', (data: Buffer, isBinary) => void this.#receive(data, isBinary))
+    const mode = guest ? 'write' : 'read'
+    socket.send(JSON.stringify({ type: 'state', mode, session_id: sessionId }))
+    guest?.onOutput?.((output) => this.#send(output))
+    guest?.ended.then(() => this.close('off'))
+    this.#follow().catch(() => this.close('gone'))
+  }
+
+  get vmId(): string {
+    return this.#options.vm.id
+  }
+
+  close(reason: keyof typeof consoleCloseCodes): void {
+    const { code, text } = consoleCloseCodes[reason]
+    this.#close(code, text)
+  }
+
+  /** Called every second, and when the writer of the VM changes. */
+  async check(): Promise<void> {
+    const { services, vm, sessionId, console: guest } = this.#options
+    const found = await findConsoleState(services.database, vm.id)
+    if (!found || found.state === 'STATE_DELETING') return this.close('gone')
+    if (!vmConsoleStates.includes(found.state)) return this.close('off')
+    if (guest && found.writer_id !== sessionId) return this.close('takenOver')
+    if (guest && this.#ticks++ % renewEveryTicks === 0)
+      await renewConsole(services.database, vm.id, sessionId, leaseS)
+    if (performance.now() - this.#activeAtMs > idleMs) this.#close(1000, 'Nothing happened for 30 minutes.')
+  }
+
+  /** The server stops. */
+  shutDown(): void {
+    this.#close(1001, 'The server is restarting.')
+  }
+
+  #close(code: number, text: string): void {
+    if (!this.#isOpen) return
+    this.#socket.close(code, text)
+    setTimeout(() => this.#socket.terminate(), closingMs).unref()
+    void this.#end()
+  }
+
+  async #end(): Promise<void> {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#wake?.()
+    const { services, vm, sessionId, console: guest, onEnd } = this.#options
+    guest?.close()
+    onEnd(this.#bytes)
+    if (guest) await leaveConsole(services.database, vm.id, sessionId).catch(() => {})
+  }
+
+  async #receive(data: Buffer, isBinary: boolean): Promise<void> {
+    const { console: guest } = this.#options
+    if (!this.#isOpen) return
+    if (!guest || !isBinary)
+      return this.#close(1008, 'Input is binary, in a session that was opened to write.')
+    this.#activeAtMs = this.#inputAtMs = performance.now()
+    this.#bytes.input += data.length
+    // A guest that does not read its console must not fill the memory of this process.
+    this.#socket.pause()
+    await guest.write(data).catch(() => this.close('off'))
+    this.#socket.resume()
+    this.#wake?.()
+  }
+
+  async #follow(): Promise<void> {
+    const { services, vm, console: guest } = this.#options
+    let offset: number | undefined
+    while (this.#isOpen) {
+      // An engine that is unavailable for a moment does not end the session.
+      const read = await readSerialLog(services, vm, offset).catch(() => undefined)
+      // The end of the log is the beginning of the screen; the rest comes from the engine.
+      const isWanted = offset === undefined || !guest?.onOutput
+      if (read) offset = read.nextOffset
+      if (read?.content && isWanted) this.#send(Buffer.from(read.content))
+      else await this.#pause()
+    }
+  }
+
+  #pause(): Promise<void> {
+    const ms = performance.now() - this.#inputAtMs < quickForMs ? quickMs : calmMs
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      this.#wake = done
+    })
+  }
+
+  #send(output: Buffer): void {
+    if (!this.#isOpen) return
+    if (this.#socket.bufferedAmount > mostUnsentBytes) {
+      this.close('tooSlow')
+      return
+    }
+    this.#activeAtMs = performance.now()
+    this.#bytes.output += output.length
+    this.#socket.send(output)
+  }
+}

@@ -1,0 +1,24 @@
+import { Failure, invalidField } from '../../domain/failure.ts'
+import type { Tx } from '../../postgres/database.ts'
+import { retryAlone } from '../../postgres/transaction.ts'
+import { type AddressRow, lockAddress } from '../../store/network/public-addresses.ts'
+import type { VmBody } from '../vm/template.ts'
+
+/** Locks the reserved address that a request for a VM names; undefined if it names none. Throws the 400s and the 409. */
+export async function lockGivenAddress(
+  tx: Tx,
+  projectId: string,
+  { public_address_id, public_ip }: VmBody,
+  location: string,
+): Promise<AddressRow | undefined> {
+  if (public_address_id === undefined) return undefined
+  if (public_ip !== undefined) throw invalidField('public_ip', 'must be absent if public_address_id is given')
+  if (!tx.mayWait) throw retryAlone('a reserved address is locked')
+  const row = await lockAddress(tx, projectId, public_address_id)
+  if (!row) throw invalidField('public_address_id', 'must be a reserved address of this project')
+  if (row.location !== location)
+    throw invalidField('public_address_id', `is in ${row.location}, not in ${location}`)
+  if (row.vm_id !== null || row.next_vm_id !== null)
+    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign it first.`)
+  return row
+}

@@ -1,0 +1,205 @@
+import { Failure, invalidField, requireFound } from '../../domain/failure.ts'
+import { uuid } from '../../domain/ids.ts'
+import { EngineError, type VmStatus } from '../../engines/engine.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
+import { type Definition, done, fail, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
+import type { BegunOperation } from '../../store/compute/operation-row.ts'
+import { findChildOperations } from '../../store/compute/operations.ts'
+import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
+import { vmViewOf } from '../../store/compute/vm-view.ts'
+import { lockVm, type VmRow } from '../../store/compute/vms.ts'
+import { holdAddresses } from '../../store/network/addresses.ts'
+import { markFirewallLost, wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import {
+  type AddressRow,
+  findAddress,
+  findPromisedAddress,
+  giveAddress,
+  lockAddress,
+  promiseAddress,
+  promiseNewAddress,
+  withdrawPromise,
+} from '../../store/network/public-addresses.ts'
+import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { requireLocation } from '../catalogue.ts'
+import { callOf, engineAt } from '../engine-work.ts'
+import { pickPublicAddress } from '../vm/addresses.ts'
+import { lockVmOf, refOf, vmOf } from '../vm/vm.ts'
+
+const releasePauseMs = 100
+
+/**
+ * Promises a reserved address to a VM. If another VM has it, an operation of that VM replaces it by a dynamic one, and the
+ * operation of the new VM waits until the engine of the old one shows that: the address is never on two VMs.
+ */
+export async function admitAddressAssign(
+  tx: Tx,
+  by: ProjectRequester,
+  addressId: string,
+  vmId: string,
+): Promise<BegunOperation> {
+  const { address, vm, holder } = await lockAll(tx, by, addressId, vmId)
+  if (!vm) throw invalidField('vm_id', 'must be a VM of this project')
+  if (address.vm_id === vm.id)
+    throw new Failure('conflict', `The VM ${vm.name} already has the address ${address.name}.`)
+  if (vm.location !== address.location)
+    throw invalidField('vm_id', `must be in ${address.location}, the location of the address`)
+  await requireChangeable(tx, vm)
+  const promised = await findPromisedAddress(tx, vm.id)
+  if (promised && promised.id !== address.id)
+    throw new Failure('conflict', `The VM ${vm.name} gets another address. Unassign that address first.`)
+  const release = address.vm_id === null ? null : await admitRelease(tx, by, address, holder)
+  await promiseAddress(tx, address.id, vm.id)
+  return begin(tx, by, vm, { address_id: address.id, request: { vm_id: vm.id }, releasedBy: release?.id })
+}
+
+/** Promises a dynamic address to the VM that has the reserved one. */
+export async function admitAddressUnassign(
+  tx: Tx,
+  by: ProjectRequester,
+  addressId: string,
+): Promise<BegunOperation> {
+  const { address, holder } = await lockAll(tx, by, addressId)
+  if (address.vm_id === null) throw new Failure('conflict', `No VM has the address ${address.name}.`)
+  return admitRelease(tx, by, address, holder)
+}
+
+/** Locks the VMs first, as every operation does, and then the address. */
+async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: string | null = null) {
+  const { projectId } = by
+  const before = requireFound('address', await findAddress(tx, projectId, addressId))
+  const lock = async (id: string | null) => (id === null ? undefined : lockVm(tx, { projectId, id }))
+  const isSame = vmId === before.vm_id
+  const [vm, other] = await Promise.all([lock(vmId), isSame ? undefined : lock(before.vm_id)])
+  const address = requireFound('address', await lockAddress(tx, projectId, addressId))
+  if (address.vm_id !== before.vm_id) throw new TryAgain('the address has changed its VM')
+  if (address.next_vm_id !== null && address.next_vm_id !== vmId)
+    throw new Failure('conflict', `The address ${address.name} is being assigned. Wait until that has ended.`)
+  return { address, vm, holder: isSame ? vm : other }
+}
+
+async function admitRelease(
+  tx: Tx,
+  by: ProjectRequester,
+  { id, name }: AddressRow,
+  holder: VmRow | undefined,
+): Promise<BegunOperation> {
+  if (!holder)
+    throw new Failure(
+      'conflict',
+      `A deleted VM may still have the address ${name}, because its host does not respond. Try again when the host is back.`,
+    )
+  await requireChangeable(tx, holder)
+  await promiseDynamic(tx, holder)
+  return begin(tx, by, holder, { address_id: id, request: {} })
+}
+
+/** An abandoned operation leaves its promise, because its engine may have the address already. */
+async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
+  const promised = await findPromisedAddress(tx, vm.id)
+  if (promised && !promised.is_reserved) return
+  if (promised) throw new Failure('conflict', `The VM ${vm.name} gets another address.`)
+  const location = await requireLocation(tx, vm.location)
+  const isPromised = await promiseNewAddress(tx, {
+    ...{ id: uuid(), projectId: vm.project_id, location: vm.location, vmId: vm.id },
+    address: await pickPublicAddress(tx, location),
+  })
+  if (!isPromised) throw new TryAgain('another transaction took the address')
+}
+
+/** A VM whose host does not respond may keep its address there, so nothing is promised. */
+async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
+  await requireIdle(tx, vm.id, `The VM ${vm.name}`)
+  if (vm.host_state === 'down' || vm.state === 'STATE_UNREACHABLE')
+    throw new Failure(
+      'conflict',
+      `The host of the VM ${vm.name} does not respond. Try again when it is back.`,
+    )
+}
+
+const begin = async (
+  tx: Tx,
+  by: ProjectRequester,
+  vm: VmRow,
+  {
+    address_id,
+    request,
+    releasedBy,
+  }: { address_id: string; request: object; releasedBy?: string | undefined },
+) =>
+  beginOperation(tx, by, vmReaddress, {
+    resource: vm,
+    generation: await raiseVmGeneration(tx, vm.id),
+    request,
+    scratch: { ...(releasedBy && { releasedBy }) },
+    eventType: 'vm.updating',
+    eventData: { address_id },
+  })
+
+export const vmReaddress: Definition = {
+  kind: 'vm-readdress',
+  name: 'UPDATE',
+  resourceType: 'vm',
+  deadlineS: 300,
+  steps: [
+    { name: 'admit', undoTx: (work, tx) => withdrawPromise(tx, work.operation.resource_id) },
+    { name: 'wait_for_release', call: waitForRelease },
+    { name: 'set_address', call: setPromised, undoCall: setPresent },
+    { name: 'finish', tx: finish },
+  ],
+}
+
+/** The VM that had the address loses it in an operation of its own. */
+async function waitForRelease({ operation, scratch, services: { database } }: Work): Promise<Outcome> {
+  const promised = await findPromisedAddress(database, operation.resource_id)
+  if (!promised?.vm_id) return next()
+  const [release] = await findChildOperations(database, [String(scratch.releasedBy)])
+  // A deletion of the other VM ends its operation before it removes the VM, and with it the address.
+  const { code } = { ...(release?.result as { code?: string } | undefined) }
+  return release?.state === 'FAILED' && code !== 'cancelled'
+    ? fail('conflict', 'The address could not be taken from the VM that has it.')
+    : wait(releasePauseMs)
+}
+
+async function setPromised(work: Work): Promise<Outcome> {
+  const promised = await findPromisedAddress(work.services.database, work.operation.resource_id)
+  // The step is repeated after its operation was withdrawn.
+  if (!promised) return fail('conflict', 'The address is no longer promised to the VM.')
+  const { id, address, is_reserved } = promised
+  const status = await setAddress(work, address)
+  return next({ id, address, isReserved: is_reserved, sshDestination: status?.sshDestination ?? '' })
+}
+
+async function setPresent(work: Work): Promise<void> {
+  await setAddress(work, (await vmOf(work)).public_address ?? '')
+}
+
+/** Sets the address at the engine and verifies it by inspection. A host without the VM has no address of it either. */
+async function setAddress(work: Work, address: string): Promise<VmStatus | null> {
+  const vm = await vmOf(work)
+  if (vm.host_id === null) return null
+  const engine = engineAt(work.services, vm.location)
+  if (!(await engine.inspectVm(refOf(vm), work.signal))) return null
+  await engine.setPublicAddress(refOf(vm), address, callOf(work))
+  const status = await engine.inspectVm(refOf(vm), work.signal)
+  if (status && status.publicAddress !== address)
+    throw new EngineError('unavailable', 'the engine does not show the new address of the VM')
+  return status
+}
+
+/** The VM has the address. Rules that depend on it are compiled again; the address before is free when none allows it. */
+async function finish(work: Work, tx: Tx): Promise<Outcome> {
+  const { id, address, isReserved, sshDestination } = work.scratch
+  const vm = await lockVmOf(work, tx)
+  await giveAddress(tx, {
+    vmId: vm.id,
+    address: String(address),
+    addressId: String(id),
+    isStatic: isReserved === true,
+    sshDestination: vm.state === 'STATE_RUNNING' ? String(sshDestination) : '',
+  })
+  await markFirewallLost(tx, vm.id)
+  await wantFirewallsNaming(tx, [vm])
+  await holdAddresses(tx, [vm])
+  return done(await vmViewOf(tx, vm.id))
+}
