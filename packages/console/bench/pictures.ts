@@ -31,6 +31,7 @@ const single = {
   disks: '/disks',
   firewall: '/network/firewall',
   networks: '/network/networks',
+  addresses: '/network/addresses',
   operations: '/operations',
   'access-keys': '/settings/keys',
   'ssh-keys': '/settings/ssh-keys',

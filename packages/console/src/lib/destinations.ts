@@ -24,6 +24,7 @@ export const vmPages: PageName[] = [
 export const networkPages: PageName[] = [
   { name: 'Firewall', path: '/network/firewall' },
   { name: 'Networks', path: '/network/networks' },
+  { name: 'Addresses', path: '/network/addresses' },
 ]
 export const eventPages: PageName[] = [
   { name: 'Events', path: '/events' },

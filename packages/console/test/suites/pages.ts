@@ -78,6 +78,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       disks: `${base}/disks`,
       firewall: `${base}/network/firewall`,
       networks: `${base}/network/networks`,
+      addresses: `${base}/network/addresses`,
       usage: `${base}/usage`,
       events: `${base}/events`,
       operations: `${base}/operations`,

@@ -20,6 +20,7 @@ import { VmDisks } from './disks.tsx'
 import { VmFacts } from './facts.tsx'
 import { Interfaces } from './interfaces.tsx'
 import { SerialLog } from './serial-log.tsx'
+import { VmTabs } from './tabs.tsx'
 
 export function VmPage() {
   const projectId = useProjectId()
@@ -57,6 +58,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
         </>
       }
     >
+      <VmTabs vm={vm} />
       <Annotations of={vm} />
       <Connect vm={vm} />
       <ResourceAlerts

@@ -32,7 +32,9 @@ export function Interfaces({ vm }: { vm: Vm }) {
               <Pair label="Private address">
                 <Copyable text={ip?.private_ipv4.address ?? ''} />
               </Pair>
-              <Pair label="Public address">
+              <Pair
+                label={ip?.public_ipv4.type === 'static' ? 'Public address (reserved)' : 'Public address'}
+              >
                 <Copyable text={ip?.public_ipv4.address ?? ''} />
               </Pair>
               <Pair label="MAC address">

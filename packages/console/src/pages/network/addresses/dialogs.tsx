@@ -1,0 +1,153 @@
+import type { Address, Vm } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction, useOperation } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { read } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { nameProblem } from '../../../lib/names.ts'
+import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../../ui/field.tsx'
+
+interface DialogProps {
+  projectId: string
+  onClose: () => void
+}
+
+const invalidates = ['addressList', 'vmList', 'vmGet'] as const
+
+/** The choice that means a free address of a location, and not that of a VM. */
+const anyFree = ''
+const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
+
+export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: Vm[] }) {
+  const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
+  const [name, setName] = useState('')
+  const [vmId, setVmId] = useState(anyFree)
+  const [place, setPlace] = useState('')
+  const location = place || locations.data?.items[0]?.name || ''
+  const reserve = useAction({
+    run: () =>
+      client.addressCreate(
+        { project_id: projectId },
+        { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) },
+      ),
+    done: () => `Reserved address ${name}`,
+    invalidates: [...invalidates],
+    showsErrors: true,
+  })
+  const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Reserve address"
+      action="Reserve address"
+      {...submitProps(reserve, undefined, onClose)}
+      reason={name ? nameProblem(name) || undefined : 'Enter a name'}
+    >
+      <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
+      <SelectField
+        label="Address"
+        value={vmId}
+        onChange={setVmId}
+        choices={[
+          { value: anyFree, label: 'A free address' },
+          ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} of ${vm.name}` })),
+        ]}
+      />
+      {vmId === anyFree && (
+        <SelectField
+          label="Location"
+          value={location}
+          onChange={setPlace}
+          choices={(locations.data?.items ?? []).map((each) => ({ value: each.name, label: each.name }))}
+        />
+      )}
+    </FormDialog>
+  )
+}
+
+interface AddressDialogProps extends DialogProps {
+  address: Address
+}
+
+export function AssignDialog({ projectId, vms, address, onClose }: AddressDialogProps & { vms: Vm[] }) {
+  const choices = vms.filter(({ id, location }) => location === address.location && id !== address.vm_id)
+  const [chosen, setChosen] = useState('')
+  const vm = choices.find(({ id }) => id === chosen) ?? choices[0]
+  const assign = useOperation({
+    projectId,
+    run: () =>
+      client.addressAssign({ project_id: projectId, address_id: address.id }, { vm_id: vm?.id ?? '' }),
+    done: () => `Assigned ${address.name} to ${vm?.name}`,
+    failed: () => `Not assigned: ${address.name}`,
+    invalidates: [...invalidates],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Assign ${address.name}`}
+      action="Assign address"
+      {...submitProps(assign, undefined, onClose)}
+      reason={vm ? undefined : `There is no other VM in ${address.location}`}
+    >
+      <SelectField
+        label="VM"
+        value={vm?.id ?? ''}
+        onChange={setChosen}
+        choices={choices.map(({ id, name }) => ({ value: id, label: name }))}
+      />
+      <p>
+        {address.address} replaces the public address of the VM.
+        {address.vm_id !== '' && ' The VM that has it now gets a dynamic address.'} Open connections to these
+        VMs end.
+      </p>
+    </FormDialog>
+  )
+}
+
+export function UnassignDialog({ projectId, address, onClose }: AddressDialogProps) {
+  const unassign = useOperation({
+    projectId,
+    run: () => client.addressUnassign({ project_id: projectId, address_id: address.id }),
+    done: () => `Unassigned ${address.name}`,
+    failed: () => `Not unassigned: ${address.name}`,
+    invalidates: [...invalidates],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Unassign ${address.name}`}
+      action="Unassign address"
+      {...submitProps(unassign, undefined, onClose)}
+    >
+      <p>
+        The VM gets a dynamic address, and open connections to it end. The project keeps {address.address}.
+      </p>
+    </Confirm>
+  )
+}
+
+export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps) {
+  const remove = useAction({
+    run: () => client.addressDelete({ project_id: projectId, address_id: address.id }),
+    done: () => `Deleted address ${address.name}`,
+    invalidates: [...invalidates],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete address ${address.name}`}
+      action="Delete address"
+      {...submitProps(remove, undefined, onClose)}
+    >
+      <p>{address.address} can become the address of any VM of the service. You cannot get it back.</p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,95 @@
+import { FitAddon } from '@xterm/addon-fit'
+import { SearchAddon } from '@xterm/addon-search'
+import { type ITheme, Terminal } from '@xterm/xterm'
+import '@xterm/xterm/css/xterm.css'
+import { showToast } from '../../../lib/toasts.ts'
+import { documentWithoutInlineStyles } from './styles.ts'
+
+/** The serial console has no size of its own; guests assume this width. */
+const columns = 80
+const scrollback = 10_000
+
+const themes: Record<string, ITheme> = {
+  light: {
+    background: '#ffffff',
+    foreground: '#1b1f26',
+    cursor: '#1b1f26',
+    cursorAccent: '#ffffff',
+    selectionBackground: '#b9e6df',
+  },
+  dark: {
+    background: '#171a1f',
+    foreground: '#e8eaed',
+    cursor: '#e8eaed',
+    cursorAccent: '#171a1f',
+    selectionBackground: '#2f5c57',
+  },
+}
+
+export interface SerialTerminal {
+  write(output: Uint8Array): void
+  reset(): void
+  focus(): void
+  copy(): void
+  find(text: string): void
+  applyThemeColors(): void
+  dispose(): void
+}
+
+export function createTerminal(
+  frame: HTMLElement,
+  onInput: (input: Uint8Array<ArrayBuffer>) => void,
+): SerialTerminal {
+  const colors = () => themes[document.documentElement.dataset.theme ?? 'light'] ?? themes.light!
+  const terminal = new Terminal({
+    cols: columns,
+    scrollback,
+    theme: colors(),
+    fontFamily: '"JetBrains Mono Variable", monospace',
+    fontSize: 13,
+    screenReaderMode: true,
+    allowProposedApi: true,
+    documentOverride: documentWithoutInlineStyles(),
+  })
+  const [fit, search] = [new FitAddon(), new SearchAddon()]
+  terminal.loadAddon(fit)
+  terminal.loadAddon(search)
+  terminal.open(frame)
+  const encoder = new TextEncoder()
+  terminal.onData((text) => onInput(encoder.encode(text) as Uint8Array<ArrayBuffer>))
+  const observer = new ResizeObserver(() => fit.fit())
+  observer.observe(frame)
+  // Tab must leave the terminal for people who use the keyboard alone: Escape, then Tab.
+  let isLeaving = false
+  terminal.attachCustomKeyEventHandler(({ key, type, ctrlKey, shiftKey }) => {
+    if (type !== 'keydown') return true
+    if (ctrlKey && shiftKey && key.toLowerCase() === 'c') {
+      copy()
+      return false
+    }
+    const leaves = isLeaving && key === 'Tab'
+    isLeaving = key === 'Escape'
+    return !leaves
+  })
+  const copy = () => {
+    const text = terminal.getSelection()
+    if (text === '') return showToast({ title: 'Nothing is selected' })
+    void navigator.clipboard.writeText(text).then(() => showToast({ title: 'Copied the selection' }))
+  }
+  return {
+    write: (output) => terminal.write(output),
+    reset: () => terminal.reset(),
+    focus: () => terminal.focus(),
+    copy,
+    find: (text) => {
+      if (text !== '' && !search.findNext(text)) showToast({ title: `${text} was not found` })
+    },
+    applyThemeColors: () => {
+      terminal.options.theme = colors()
+    },
+    dispose: () => {
+      observer.disconnect()
+      terminal.dispose()
+    },
+  }
+}
