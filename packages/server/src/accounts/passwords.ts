@@ -4,8 +4,8 @@ import { isPasswordRight } from '../domain/password.ts'
 import type { Services } from '../services.ts'
 import {
   clearPasswordFailures,
+  releasePasswordAttempt,
   reservePasswordAttempt,
-  takeBackPasswordAttempt,
 } from '../store/identity/password-failures.ts'
 import { findUserByEmail, type UserRow } from '../store/identity/users.ts'
 import { recordFailedSignIn } from './failed-sign-ins.ts'
@@ -57,7 +57,7 @@ export function requireCode<T>(
     const attemptId = await countAttempt(services, '', address)
     const found = await find()
     if (found === undefined) throw badCode()
-    await takeBackPasswordAttempt(services.database, attemptId)
+    await releasePasswordAttempt(services.database, attemptId)
     return found
   })
 }

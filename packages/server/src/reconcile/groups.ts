@@ -6,7 +6,10 @@ import { system } from '../store/events/events.ts'
 
 const most = 100
 
-/** Replaces the members of groups with `on_member_loss: replace` that have been unreachable for long. */
+/**
+ * In groups with `on_member_loss: replace`, replaces members that are missing, and unprotected members that have been
+ * unreachable for at least `unreachableS`.
+ */
 export async function repairGroups({ database, config, log }: Services): Promise<void> {
   const { unreachableS } = config.operations
   for (const { id, project_id } of await listGroupsToRepair(database, unreachableS, most))

@@ -1,6 +1,6 @@
 import { admitVmStop } from '../operations/vm/stop.ts'
 import type { Services } from '../services.ts'
-import { listVmsOfSuspended } from '../store/compute/vm-list.ts'
+import { listVmsOfSuspendedOrganizations } from '../store/compute/vm-list.ts'
 import { lockVm } from '../store/compute/vms.ts'
 import { system } from '../store/events/events.ts'
 
@@ -8,7 +8,7 @@ const batch = 100
 
 /** Stops the VMs of organizations with a suspension that includes that, also VMs that start later. */
 export async function stopSuspendedVms({ database, log }: Services): Promise<void> {
-  for (const { id, project_id } of await listVmsOfSuspended(database, batch))
+  for (const { id, project_id } of await listVmsOfSuspendedOrganizations(database, batch))
     await database
       .transaction(async (tx) => {
         const vm = await lockVm(tx, { projectId: project_id, id })

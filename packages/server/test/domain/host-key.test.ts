@@ -12,7 +12,7 @@ import {
   openSshPrivateKey,
 } from '../../src/domain/guest/host-key.ts'
 
-test('OpenSSH accepts the public line and the private file of a host key as one key', () => {
+test('OpenSSH derives the public key of a host key from its private key file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'slipway-key-'))
   try {
     for (let n = 0; n < 20; n++) {

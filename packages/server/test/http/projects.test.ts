@@ -32,7 +32,7 @@ const namesIn = async () =>
 const rows = async (text: string, ...values: unknown[]) =>
   (await service.database.query({ text, values })).rows
 
-test('a new project has the record of the contract', async () => {
+test('a new project has exactly the fields of the contract', async () => {
   const { body } = await create('Research')
   expect(body).toEqual({
     id: expect.any(String),
@@ -176,7 +176,7 @@ test('a project is deleted with its networks and keys, and its name can be used 
   expect((await create('brief')).status).toBe(200)
 })
 
-test('a project with a disk, a hidden VM or a running operation cannot be deleted', async () => {
+test('a project with a disk, a VM deleted on an unreachable host, or a running operation cannot be deleted', async () => {
   for (const fill of [insertDisk, insertHiddenVm, insertOperation]) {
     const { id } = (await create(fill.name)).body
     await fill(id)

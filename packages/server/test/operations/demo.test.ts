@@ -44,7 +44,7 @@ const seed = (port = 8080, role: Config['server']['role'] = 'all') => {
 const callerOf = (key: string) => findKeyCaller(database, digestOf(key), false)
 const readFile = () => JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'))
 
-test('the demo keeps its URL when another API process starts, and takes the new URL of a full server', async () => {
+test('the demo keeps its URL when another API process starts, and takes the new URL of a server with role all', async () => {
   expect((await seed(8080, 'api'))!.console_url).toBe('http://127.0.0.1:8080')
   expect((await seed(8081, 'api'))!.console_url).toBe('http://127.0.0.1:8081')
   expect(readFile().console_url).toBe('http://127.0.0.1:8080')

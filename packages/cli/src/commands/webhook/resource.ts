@@ -24,7 +24,7 @@ export const webhooks: Resource<Webhook> = {
   named: (webhook) => ({ id: webhook.id, name: webhook.url }),
 }
 
-/** The event selectors of a webhook: `*`, all types of a kind such as `vm.*`, and every type. */
+/** The event selectors of a webhook: `*`, one pattern per resource such as `vm.*`, and each single event type. */
 const eventPatterns = ['*', ...new Set(eventTypes.map((type) => `${type.split('.')[0]}.*`)), ...eventTypes]
 
 export const eventsOption: OptionSpec = {

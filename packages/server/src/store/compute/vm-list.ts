@@ -33,19 +33,19 @@ export const listTenantVms = filteredStatement<TenantVmRow, TenantVmFilter>(
   { organizationId: 'p.organization_id = :organizationId', ids: 'v.id = ANY (:ids::uuid[])' },
 ).all
 
-// A VM with an unfinished operation is found again when that operation has ended. The order of the joins makes the plan
-// start with the few suspended organizations, so that it never scans all VMs.
-export const suspendedRunning = `WITH stopped AS MATERIALIZED (
+// Skips VMs with an unfinished operation; a later run finds them. The order of the joins makes the plan start with the few
+// suspended organizations, so that it never scans all VMs.
+export const selectVmsToStop = `WITH suspended_projects AS MATERIALIZED (
      SELECT id FROM projects
      WHERE organization_id = ANY (ARRAY(SELECT id FROM organizations WHERE stops_vms)) AND deleted_at IS NULL)
-   SELECT v.id, v.project_id FROM stopped CROSS JOIN LATERAL (
+   SELECT v.id, v.project_id FROM suspended_projects CROSS JOIN LATERAL (
      SELECT v.id, v.project_id FROM vms v
-     WHERE v.project_id = stopped.id AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
+     WHERE v.project_id = suspended_projects.id AND v.deleted_at IS NULL AND v.state IN ('STATE_RUNNING', 'STATE_CRASHED')
        AND (SELECT q.operation_id FROM operation_queue q WHERE q.resource_id = v.id LIMIT 1) IS NULL
      OFFSET 0) v`
 
-/** Lists the running VMs of organizations with a suspension that stops VMs. */
-export const listVmsOfSuspended = statement<{ id: string; project_id: string }, { most: number }>(
-  'vm_list_of_suspended',
-  `${suspendedRunning} LIMIT :most`,
-).allBy('most')
+/** Lists the running and crashed VMs of organizations with a suspension that stops VMs. */
+export const listVmsOfSuspendedOrganizations = statement<
+  { id: string; project_id: string },
+  { most: number }
+>('vm_list_of_suspended', `${selectVmsToStop} LIMIT :most`).allBy('most')

@@ -4,7 +4,7 @@ import { statement } from '../../postgres/statement.ts'
 import { laneDue } from '../capacity/lanes.ts'
 import { claimable } from '../compute/operation-leases.ts'
 import { expired, expiring } from '../compute/vm-expiry.ts'
-import { suspendedRunning } from '../compute/vm-list.ts'
+import { selectVmsToStop } from '../compute/vm-list.ts'
 import { isFirewallDue } from '../network/firewall-queue.ts'
 import { unservedLocations } from './locations.ts'
 import { maintenanceDue } from './maintenance.ts'
@@ -25,7 +25,7 @@ const conditions = {
   // The cursor has no position until mail is configured for the first time.
   notices: eventsAfter('(SELECT coalesce(position, -1) FROM mail_cursor)'),
   expiry: `${found(expired)} OR ${found(expiring)}`,
-  suspension: found(suspendedRunning),
+  suspension: found(selectVmsToStop),
   maintenance: found(maintenanceDue),
   firewalls: `EXISTS (SELECT FROM unnest(:locations::text[]) l (name)
                       WHERE (SELECT true FROM vms v WHERE v.location = l.name AND ${isFirewallDue} LIMIT 1))

@@ -5,7 +5,7 @@ import { statement } from '../../postgres/statement.ts'
 interface Attempt {
   /** Empty for an attempt with a code, because its user is not known yet. */
   email: string
-  /** The result of `clientOf`. */
+  /** The client's IPv4 address or IPv6 /64, from `clientOf`. */
   address: string
 }
 
@@ -16,7 +16,7 @@ const lock = statement<never, { key: string }>(
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 43))',
 )
 
-// The limits also bound the number of rows to count.
+// Attempts over a limit are not inserted, so there are few rows to count.
 const recent = statement<Failures, Attempt>(
   'password_failures_recent',
   `SELECT a.*, e.*,
@@ -42,8 +42,8 @@ const insert = statement<{ id: number }, Attempt>(
 )
 
 /** Removes one attempt that succeeded. Earlier attempts still count. */
-export const takeBackPasswordAttempt = statement<never, { id: number }>(
-  'password_failure_take_back',
+export const releasePasswordAttempt = statement<never, { id: number }>(
+  'password_failure_release',
   'DELETE FROM password_failures WHERE id = :id',
 ).runBy('id')
 

@@ -31,9 +31,9 @@ interface Unacknowledged {
 }
 
 /**
- * The host's end of one TCP connection with a guest. The wire is a unix socket, which neither loses nor reorders: only a full
- * queue drops segments, and there is no congestion. So segments that arrive out of order are dropped for the guest to send
- * again, and retry intervals do not depend on measured times.
+ * The host's end of one TCP connection with a guest. The unix socket between them does not lose or reorder segments, and has
+ * no congestion. Segments are lost only when a queue is full. Segments after a lost one are dropped, and the guest sends them
+ * again. Retry intervals do not depend on measured times.
  */
 export class TcpConnection extends Duplex {
   readonly #send: (segment: Outgoing) => void
@@ -268,7 +268,7 @@ export class TcpConnection extends Duplex {
     })
   }
 
-  /** Sends everything again: a receiver that drops segments out of order has nothing after a loss. */
+  /** Sends everything again, because a receiver that drops out-of-order segments has kept none after the lost one. */
   #resendAll(): void {
     this.#recoverUntil = this.#sendNext
     for (const { flags, sequence, payload } of this.#unacknowledged) this.#sendNow(flags, sequence, payload)
