@@ -13,7 +13,7 @@ export const nameColumn = <Row,>(title: string, nameOf: (row: Row) => ReactNode)
 export const countColumn = <Row,>(
   title: string,
   countOf: (row: Row) => ReactNode,
-  width = '90px',
+  width = '80px',
 ): Column<Row> => ({
   key: title,
   title,

@@ -38,7 +38,7 @@ export function ReservationTable({
         />
       ),
     },
-    countColumn('In use', (row) => row.used_quantity, '80px'),
+    countColumn('In use', (row) => row.used_quantity),
     {
       key: 'term',
       title: 'Term',

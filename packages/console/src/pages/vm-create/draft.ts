@@ -51,7 +51,7 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   count,
   placement: earlier?.placement_policy ?? 'unspecified',
   replacesLost: false,
-  key: earlier ? (earlier.ssh_public_key ?? '') : rememberedKey(),
+  key: earlier?.ssh_public_key ?? (earlier?.ssh_key_ids ? '' : rememberedKey()),
   keyIds: earlier?.ssh_key_ids ?? null,
   image: earlier?.image ?? '',
   startupScript: earlier?.startup_script ?? '',
