@@ -155,7 +155,9 @@ function attributesOf(
   const all = [...ofInputs, ...outputs, ...(isInProject ? [project] : []), ...local]
   if (!all.some(({ name }) => name === 'id'))
     all.push(outputAttribute('id', { type: 'string', description: 'The id of the resource.' }))
-  return all.map((attribute) =>
-    row.sensitive?.includes(attribute.name) ? { ...attribute, isSensitive: true } : attribute,
-  )
+  return all.map((attribute) => ({
+    ...attribute,
+    description: [attribute.description, row.notes?.[attribute.name]].filter(Boolean).join(' '),
+    isSensitive: row.sensitive?.includes(attribute.name) ?? false,
+  }))
 }

@@ -42,6 +42,8 @@ export interface ResourceRow {
   routes: string | Partial<Record<'create' | 'get' | 'list' | 'update' | 'delete', RouteId>>
   /** An example for the documentation, which tests apply. */
   example: string
+  /** Sentences that the descriptions of attributes need besides those of the contract. */
+  notes?: Record<string, string>
   /** Members of the contract that have no attribute, and why. */
   omitted?: Record<string, string>
   /** Values of attributes that are not configured, where the service has a fixed default. */

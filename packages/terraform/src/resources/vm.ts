@@ -37,6 +37,11 @@ output "ssh" {
 output "usd_per_hour" {
   value = slipway_vm.example.usd_per_hour
 }`,
+  notes: {
+    type: 'Another type of the same family needs `allow_stopping`; another family replaces the VM.',
+    disks: 'The attached data disks, besides those of `new_disks`. A change attaches and detaches disks.',
+    ttl_seconds: 'It cannot be removed from a VM, only changed.',
+  },
   omitted: { cost_usd: 'It grows every second, so every plan would find a difference.' },
   // The public address and the host keys belong to the life of the VM, but a start can bring a new address.
   fixed: [

@@ -90,7 +90,9 @@ export function withoutNull(schema: ContractSchema): ContractSchema {
 }
 
 function describe(schema: ContractSchema): string {
-  const { description = '', enum: values } = withoutNull(schema)
+  const { description: given = '', enum: values, format } = withoutNull(schema)
+  // The contract's own words for every id are about letter case.
+  const description = format === 'uuid' && given.startsWith('Requests may use') ? 'A UUID.' : given
   const choices = values ? `Supported values: ${values.map((value) => `\`${value}\``).join(', ')}.` : ''
   return [description, choices].filter(Boolean).join(' ')
 }
