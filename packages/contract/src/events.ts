@@ -57,7 +57,7 @@ const EventTypes = Type.Array(
     format: 'event-types',
     pattern: eventTypesPattern,
     description:
-      'An event type, all types of a kind such as `operation.*`, or `*` for all events. The query parameter `type` of the event list shows all types.',
+      'An event type, a pattern such as `operation.*` for all types of a resource, or `*` for all events. The query parameter `type` of the event list shows all types.',
     examples: ['vm.running', 'operation.*'],
   }),
   { maxItems: 100 },
@@ -121,7 +121,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'List or stream events',
     description:
-      'With `Accept: text/event-stream` the response is a stream of new events, or of all events after `Last-Event-ID`. `id:` is the position and `data:` is the event.',
+      'With `Accept: text/event-stream`, the response is a stream of new events, or of all events after `Last-Event-ID`. `id:` is the position and `data:` is the event.',
     access: 'viewer',
     query: EventListQuery,
     answer: EventList,

@@ -63,7 +63,7 @@ export const SearchResult = record('SearchResult', {
   location: Type.String({ description: 'Empty if the resource has no location.', examples: ['us-east1-a'] }),
   address: Type.String({
     description:
-      'For a VM, its public address or else its private one; for a network or subnet, its CIDR block.',
+      'For a VM, its public address, or its private address if it has no public one; for a network or subnet, its CIDR block.',
     examples: ['198.18.0.7'],
   }),
   project_id: UuidOrEmpty,

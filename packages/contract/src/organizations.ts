@@ -137,7 +137,7 @@ export const UsageItem = record('UsageItem', {
   reservation_id: Type.Optional(
     Type.String({
       description:
-        'With `group_by=resource`: the reservation that the VM used. Empty for usage on demand, and for other resources.',
+        'With `group_by=resource`: the reservation that the VM used. Empty for on-demand usage, and for other resources.',
     }),
   ),
   label_value: Type.Optional(
@@ -174,7 +174,7 @@ export const ProjectSummary = record('ProjectSummary', {
   name: Type.String({ examples: ['default'] }),
   vms: Type.Integer({ description: 'The number of VMs, running or stopped.' }),
   running_vms: Type.Integer({ description: 'The number of running VMs.' }),
-  usd_per_hour: Type.Number({ description: 'The cost per hour of what runs now, with disks.' }),
+  usd_per_hour: Type.Number({ description: 'The current hourly cost, including disks.' }),
   month_to_date_usd: Usd,
 })
 export type ProjectSummary = Static<typeof ProjectSummary>
@@ -248,7 +248,7 @@ export const organizationRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/organizations/{organization_id}/projects',
     tag: 'Organizations',
-    summary: 'List projects with what runs in them and what it costs',
+    summary: 'List projects with their running resources and costs',
     access: 'viewer',
     answer: wholeList('ProjectSummaryList', ProjectSummary),
   },

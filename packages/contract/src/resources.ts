@@ -123,7 +123,7 @@ export const Vm = record('Vm', {
   state: Type.Enum([...vmStates]),
   ssh_destination: Type.String({
     description:
-      '`user@address` or `user@address:port`. Empty until the VM runs, while it is stopped, and if it has no public address.',
+      '`user@address` or `user@address:port`. Empty until the VM is running, while it is stopped, and if it has no public address.',
   }),
   created_at: Timestamp,
   updated_at: Timestamp,
@@ -142,7 +142,7 @@ export const Vm = record('Vm', {
   instance_template_id: Type.String({
     ...UuidOrEmpty,
     description:
-      'The version of the instance template that the VM was created from, also after that version was deleted. Empty if there was none.',
+      'The version of the instance template that the VM was created from, even if that version was deleted since. Empty if there was none.',
   }),
   instance_group_id: Type.String({
     ...UuidOrEmpty,
@@ -188,11 +188,11 @@ export type Vm = Static<typeof Vm>
 
 export const PlacementPolicy = Type.Enum([...placementPolicies], {
   description:
-    'How the members of an instance group are placed: `spread` puts each on a host of its own, `pack` uses as few hosts as possible, `unspecified` has no preference.',
+    'How the members of an instance group are placed: `spread` puts each member on a separate host, `pack` uses as few hosts as possible, `unspecified` has no preference.',
 })
 export const OnMemberLoss = Type.Enum([...memberLossPolicies], {
   description:
-    'What happens when a member is lost with its host: `none` leaves the group as it is; `replace` creates a new VM with the same name and rank and a new address, and gives up the local data of the old one. Members with deletion protection are not replaced.',
+    'What happens when a member is lost with its host: `none` leaves the group as it is; `replace` creates a new VM with the same name and rank and a new address, and discards the local data of the old one. Members with deletion protection are not replaced.',
 })
 export const MemberCount = (minimum: number) => Type.Integer({ minimum, maximum: maxGroupMembers })
 
@@ -221,8 +221,8 @@ export const InstanceGroup = record('InstanceGroup', {
   running_instance_count: Type.Integer(),
   desired_count: Type.Integer(),
   instances: Type.Array(Uuid, { description: 'The ids of all members, in the order of their numbers.' }),
-  active_instances: Type.Array(Uuid, { description: 'The members that run.' }),
-  inactive_instances: Type.Array(Uuid, { description: 'The members that do not run.' }),
+  active_instances: Type.Array(Uuid, { description: 'The members that are running.' }),
+  inactive_instances: Type.Array(Uuid, { description: 'The members that are not running.' }),
   created_at: Timestamp,
   updated_at: Timestamp,
   location: Type.String(),

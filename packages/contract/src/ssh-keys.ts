@@ -15,10 +15,10 @@ export const SshPublicKey = Type.String({
 export const SshKey = record('SshKey', {
   id: Uuid,
   name: DisplayName,
-  public_key: Type.String({ description: 'The key line as it was sent.' }),
+  public_key: Type.String({ description: 'The public key, as it was sent.' }),
   type: Type.String({ examples: ['ssh-ed25519'] }),
   fingerprint: Type.String({
-    description: 'The fingerprint as `ssh-keygen -l` shows it.',
+    description: 'The fingerprint, as `ssh-keygen -l` shows it.',
     examples: ['SHA256:2gFQdeJQ7YRcHCyPzMVXWfYDlEHBuoKXbW5ynEDXPnA'],
   }),
   created_at: Timestamp,

@@ -47,7 +47,7 @@ const TtlSeconds = Type.Integer({
   minimum: minTtlSeconds,
   maximum: maxTtlSeconds,
   description:
-    'Time to live in seconds. In a creation it counts from the first time the VM runs, in a change from now.',
+    'Time to live in seconds. When a VM is created, it counts from the first time the VM runs; in a change, it counts from the time of the request.',
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
@@ -58,7 +58,7 @@ const ReservationSpecification = Type.Union(
   ],
   {
     description:
-      'The GPUs of which reservation the VM uses: one by its id; the cheapest one that has room, otherwise none (`lowest_cost`, the default); or none (`on_demand`).',
+      'Which reservation the VM uses: the one with this id; the cheapest one that has room, or none if none has room (`lowest_cost`, the default); or none (`on_demand`).',
   },
 )
 
@@ -168,7 +168,7 @@ export const VmCreate = body(
       Type.String({
         ...Uuid,
         description:
-          'A version of an instance template of the project. A member of this request replaces the same member of the template.',
+          'A version of an instance template of the project. A field of this request replaces the same field of the template.',
       }),
     ),
     public_address_id: Type.Optional(
@@ -255,7 +255,7 @@ export const vmRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}/vms/{vm_id}',
     tag: 'VMs',
-    summary: 'Start, stop, reset, or change a VM',
+    summary: 'Start, stop, reset or change a VM',
     isDestructive: true,
     access: 'member',
     body: VmUpdate,

@@ -70,7 +70,7 @@ export const adminOperationRoutes = defineRoutes({
     summary: 'Abandon a stuck operation',
     isDestructive: true,
     description:
-      'The operation ends as failed. The service keeps trying to remove what the operation left behind; the operator removes the rest.',
+      'The operation ends as failed. The service keeps trying to remove what the operation left behind. You must remove resources that the service cannot remove.',
     access: 'operator',
     answer: AdminOperation,
     errors: ['conflict'],

@@ -64,7 +64,7 @@ export type CapacityRequestCreate = Static<typeof CapacityRequestCreate>
 export const CapacityEstimate = record('CapacityEstimate', {
   earliest_at: Type.String({
     ...Timestamp,
-    description: 'If only VMs with a time to live end. Empty if that is not enough.',
+    description: 'One of ten such requests is granted by this time. Empty if there is no estimate.',
   }),
   likely_at: Type.String({ ...Timestamp, description: 'Half of such requests are granted by this time.' }),
   latest_at: Type.String({
@@ -73,11 +73,11 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   basis: Type.Enum(['expiries', 'history', 'none'], {
     description:
-      '`expiries`: all VMs that have to end have a time to live. `history`: estimated from how long VMs of the family ran in the last 30 days. `none`: there is no estimate.',
+      '`expiries`: VMs with a time to live will release enough GPUs. `history`: estimated from how long VMs of the family ran in the last 30 days. `none`: there is no estimate.',
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'The share of the last 200 requests that were granted by their first `latest_at`. Null while there are none.',
+      'The share of the last 200 requests that were granted no later than the first `latest_at` that was estimated for them. Null while there are none.',
   }),
   computed_at: Timestamp,
 })
@@ -97,7 +97,7 @@ const requestMembers = {
     description: 'The position in the queue, from 1. Null beyond 100, and if the request does not wait.',
   }),
   blocked_by: Type.Enum(['', 'quota', 'budget', 'payment', 'suspended'], {
-    description: 'Why the request is passed over. It keeps its turn until the reason is gone.',
+    description: 'Why the request is skipped. It keeps its place in the queue. Empty if it is not skipped.',
   }),
   estimate: CapacityEstimate,
   location: Type.String({ description: 'Empty until GPUs are held for the request.' }),
@@ -139,7 +139,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Wait for GPUs',
     description:
-      'Use it when a creation or a start fails with `out_of_stock`. Requests are served in turn: organizations alternate, and an organization’s requests are served in the order of arrival. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails. A group gets the GPUs of all its members at one moment; until then, smaller requests pass it. It fails if its template is deleted in the meantime.',
+      'Use it when a creation or a start fails with `out_of_stock`. Organizations take turns, and requests of the same organization are served in the order in which they arrived. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails. A group gets the GPUs of all its members at the same time; until then, smaller requests can be served before it. It fails if its template is deleted in the meantime.',
     access: 'member',
     costsMoney: true,
     body: CapacityRequestCreate,
@@ -163,7 +163,7 @@ export const capacityRequestRoutes = defineRoutes({
     method: 'GET',
     path: `${path}/{capacity_request_id}`,
     tag: 'VMs',
-    summary: 'Read a capacity request, or wait until it no longer waits',
+    summary: 'Read a capacity request, or wait until it ends or its GPUs are held',
     access: 'viewer',
     query: Type.Object({
       wait: Type.Optional(
@@ -171,7 +171,7 @@ export const capacityRequestRoutes = defineRoutes({
           minimum: 0,
           maximum: 60,
           description:
-            'Wait for up to this many seconds until the request has ended, or GPUs are held for a claim.',
+            'Waits for up to this many seconds until the request has ended, or GPUs are held for a claim.',
         }),
       ),
     }),
@@ -203,7 +203,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Use the GPUs that are held for a capacity request',
     description:
-      'Creates or starts the VM, or creates the group. After `held_until` the GPUs are gone, and the request has expired.',
+      'Creates or starts the VM, or creates the group. After `held_until`, the GPUs are no longer held, and the request has expired.',
     access: 'member',
     costsMoney: true,
     answer: OperationStarted,

@@ -11,7 +11,7 @@ export const Reservation = record('Reservation', {
   reservation_type: Type.Literal('capacity'),
   product_line: Type.String({ description: 'The GPU family.', examples: ['a100'] }),
   type: Type.String({
-    description: 'The VM type in whose units the GPUs are delivered.',
+    description: 'The VM type that determines how many GPUs are delivered together.',
     examples: ['a100.8x'],
   }),
   state: Type.Enum([...reservationStates], {
@@ -19,7 +19,7 @@ export const Reservation = record('Reservation', {
   }),
   duration: Type.Integer({ description: 'The length of the contract in whole months, rounded down.' }),
   quantity: Type.Integer({ description: 'GPUs that were bought.' }),
-  delivered_quantity: Type.Integer({ description: 'GPUs that are there for the organization now.' }),
+  delivered_quantity: Type.Integer({ description: 'GPUs that are delivered to the organization now.' }),
   used_quantity: Type.Integer({ description: 'GPUs that VMs use now.' }),
   locations: Type.Array(Type.String()),
   projects: Type.Array(Uuid, {
@@ -40,7 +40,10 @@ const statusQuery = { status: Type.Optional(Type.Enum([...reservationStates])) }
 
 export const ReservationCreate = body('ReservationCreate', {
   organization_id: Uuid,
-  billing_project_id: Type.String({ ...Uuid, description: 'The project of the organization that pays.' }),
+  billing_project_id: Type.String({
+    ...Uuid,
+    description: 'The project to which the reservation is billed.',
+  }),
   type: Type.Enum(vmTypeNames),
   location: Type.String({ minLength: 1, maxLength: 100 }),
   count: Type.Integer({ minimum: 1, maximum: 10_000, description: 'The number of VMs of the type.' }),
@@ -59,7 +62,7 @@ export const reservationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List reservations',
     description:
-      'VMs use the GPUs of a reservation by themselves, the cheapest reservation first. The reservation is billed whether they are used or not; its VMs cost nothing.',
+      'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether its GPUs are used or not; its VMs cost nothing.',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...statusQuery }),
     answer: pagedList('ReservationList', Reservation),
@@ -90,7 +93,7 @@ export const adminReservationRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Sell a reservation',
     description:
-      'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for it. Until all of them are there, only delivered GPUs are billed.',
+      'From 24 hours before the start, GPUs are assigned to the reservation as they become free. No VM is stopped for this. Until all GPUs are delivered, only delivered GPUs are billed.',
     access: 'operator',
     body: ReservationCreate,
     answer: Reservation,
@@ -122,7 +125,7 @@ export const adminReservationRoutes = defineRoutes({
     path: '/v0.1/admin/reservations/{reservation_id}/end',
     tag: 'Operators',
     summary: 'End a reservation now',
-    description: 'Its VMs run on, at the list price.',
+    description: 'Its VMs continue to run, at the list price.',
     isDestructive: true,
     access: 'operator',
     answer: Reservation,

@@ -20,7 +20,8 @@ export const DevClock = Type.Object({
   mode: Type.Enum([...clockModes]),
   now: Timestamp,
   rate: Type.Number({
-    description: 'Seconds of the service per real second: 0 while frozen, 1 in real mode.',
+    description:
+      'How many seconds the clock of the service advances per real second: 0 while frozen, 1 in real mode.',
   }),
 })
 export type DevClock = Static<typeof DevClock>
@@ -69,7 +70,7 @@ export const DevFault = Type.Object({
   ...faultMembers,
   id: Uuid,
   matched: Type.Integer({ description: 'How many calls matched so far.' }),
-  applied: Type.Integer({ description: 'How many of them got the effect.' }),
+  applied: Type.Integer({ description: 'How many of these calls got the effect.' }),
 })
 export type DevFault = Static<typeof DevFault>
 
@@ -113,7 +114,7 @@ export const DevRequest = Type.Object({
   at: Timestamp,
   method: Type.String(),
   path: Type.String(),
-  route: Type.String({ description: 'Its `operationId`; empty for a path outside the API.' }),
+  route: Type.String({ description: 'The `operationId` of the route. Empty for a path outside the API.' }),
   headers: Type.Record(Type.String(), Type.String()),
   body: Type.Unknown(),
   status: Type.Integer(),

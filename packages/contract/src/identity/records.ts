@@ -85,7 +85,7 @@ export const AccessKey = record('AccessKey', {
   }),
   parent_id: Type.String({
     ...UuidOrEmpty,
-    description: 'The key that created it; empty if a signed-in user did.',
+    description: 'The key that created this key. Empty if a signed-in user created it.',
   }),
   created_at: Timestamp,
   expires_at: Timestamp,
@@ -112,7 +112,7 @@ export const RevokeKeyQuery = Type.Object({
 
 export const AccessKeyRevoked = record('AccessKeyRevoked', {
   revoked_descendants: Type.Array(Uuid, {
-    description: 'The ids of the keys that were revoked with it.',
+    description: 'The ids of the keys that were revoked together with this key.',
   }),
 })
 

@@ -231,7 +231,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Change a member’s role',
     description:
-      'A lower role ends the keys of the organization above it that the member made, and open invitations that need the previous role. Keys of projects stay, and the answer lists them, unless `revoke_keys` is true.',
+      'A lower role revokes organization keys with a higher role that the member created, and ends open invitations that need the previous role. Project keys that the member created keep working, and the response lists them, unless `revoke_keys` is true.',
     access: 'owner',
     query: RevokeKeysQuery,
     body: body('MemberUpdate', { role: Type.Enum([...roles]) }),

@@ -32,7 +32,7 @@ export const InstanceGroupCreate = body(
       Type.Object(vmMembers, {
         ...closed,
         description:
-          'What each member is made of: members of a VM creation, which replace those of the template. All members of the group are in one location; `any` means the first one where all of them fit.',
+          'The fields of the request that creates each member VM. They replace the same fields of the template. All members of the group are in one location; `any` means the first one where all of them fit.',
       }),
     ),
     placement_policy: Type.Optional(PlacementPolicy),
@@ -67,7 +67,7 @@ export const InstanceGroupUpdate = Type.Union(
   ],
   {
     description:
-      'Exactly one of: a new number of members; a template for new members; or one or more of labels, description and deletion protection. More members are added all or none, fewer are reached by the deletion of those with the highest numbers. `labels` replaces all existing labels. A change of the template or of labels, description and protection returns an operation that has already succeeded.',
+      'Exactly one of: a new number of members; a template for new members; or one or more of labels, description and deletion protection. If the number grows, all new members are added or none. If it shrinks, the members with the highest numbers are deleted. `labels` replaces all existing labels. A change of the template or of labels, description and protection returns an operation that has already succeeded.',
     examples: [{ desired_count: 8 }],
   },
 )
@@ -80,7 +80,7 @@ export const instanceGroupRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance group',
     description:
-      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise the error `out_of_stock` says how many would fit. Members run, and are billed, from the moment when the last of them responds; if that takes longer than 300 seconds after the first, members that respond are billed from then on. Groups count in the organization’s quota `instance_groups`.',
+      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise the error `out_of_stock` says how many would fit. The members are running as soon as the last of them responds, and are billed from that time. If this takes longer than 300 seconds after the first one responds, the members that have responded are billed from then on. Groups count in the organization’s quota `instance_groups`.',
     access: 'member',
     costsMoney: true,
     body: InstanceGroupCreate,

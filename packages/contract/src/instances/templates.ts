@@ -29,7 +29,7 @@ export const InstanceTemplate = record(
   },
   {
     description:
-      'One version of a template, which never changes. Contains the members that were given. Viewers and read keys see scripts as `sha256:` and their digest.',
+      'One version of a template, which never changes. Contains the fields that were given. For viewers and read keys, each script is shown as `sha256:` and its digest.',
   },
 )
 export type InstanceTemplate = Static<typeof InstanceTemplate>
@@ -43,7 +43,7 @@ export const InstanceTemplateCreate = body(
     new_version: Type.Optional(
       Type.Boolean({
         description:
-          'Adds a version if the name exists already. Without it, a name that exists is refused with `already_exists`.',
+          'If `true`, adds a version if the name already exists. Otherwise an existing name is refused with `already_exists`.',
       }),
     ),
     ...templateMembers,
@@ -74,7 +74,7 @@ export const instanceTemplateRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance template, or a new version of one',
     description:
-      'A template holds members of a VM creation. Everything but the name is optional, and is checked against the catalogue when a VM is created from it. Templates count in the organization’s quota `instance_templates`.',
+      'A template contains fields of the request that creates a VM. All fields except the name are optional. They are checked against the catalogue when a VM is created from the template. Templates count in the organization’s quota `instance_templates`.',
     access: 'member',
     body: InstanceTemplateCreate,
     answer: InstanceTemplate,

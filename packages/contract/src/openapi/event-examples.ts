@@ -35,6 +35,8 @@ const foundVm = of('vm', id('b01'), 'project', { name: 'train-7', labels })
 const disk = of('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
 const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
 const repeated = (type: string, tail: string) => of(type, id(tail), 'project', { operation_id })
+const deletionRepeated = (type: string, tail: string, resource: string) =>
+  repeated(type, tail)(`Deletion of ${resource} was requested again while it was already being deleted.`)
 const operation = of('vm', id('b01'), 'project', { operation_id })
 const network = of('network', id('c01'), 'project', { name: 'lab', labels })
 const address = of('address', id('c04'), 'project', {
@@ -52,14 +54,21 @@ function viewOf(route: RouteId): Record<string, unknown> {
 }
 const key = of('access_key', id('a04'), 'project', viewOf('accessKeyCreate'))
 const sshKey = of('ssh_key', id('a05'), 'project', viewOf('sshKeyCreate'))
-const capacityRequest = of('capacity_request', id('b05'), 'project', viewOf('capacityRequestCreate'))
+const capacityRequest = of('capacity_request', id('b05'), 'project', {
+  ...viewOf('capacityRequestCreate'),
+  position: null,
+})
 const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
 const customImage = of('custom_image', id('b07'), 'project', { name: 'trainer:v1', labels, operation_id })
 const snapshot = of('snapshot', id('b08'), 'project', { name: 'datasets-monday', labels, operation_id })
 const copied = { stored_bytes: 3_221_225_472 }
 const members = { desired_count: 4, generation: 2 }
 const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
-const reservation = of('reservation', id('f01'), 'organization', viewOf('adminReservationCreate'))
+const reservation = of('reservation', id('f01'), 'organization', {
+  ...viewOf('adminReservationCreate'),
+  price: '',
+})
+const activeReservation = { state: 'active', delivered_quantity: 16 }
 const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
@@ -88,21 +97,35 @@ export const eventFacts: Record<EventType, EventFacts> = {
     monthly_usd: 2000,
     hard_stop: true,
   }),
-  'budget.threshold_reached': project('The cost of the month reached 50, 80 or 100 percent of the budget.', {
+  'budget.threshold_reached': project('The cost of this month reached 50, 80 or 100 percent of the budget.', {
     name: 'research',
     threshold_percent: 80,
     monthly_usd: 2000,
     spent_usd: 1612.35,
     hard_stop: true,
   }),
-  'capacity_request.cancelled': capacityRequest('A capacity request was cancelled.'),
+  'capacity_request.cancelled': capacityRequest('A capacity request was cancelled.', { state: 'cancelled' }),
   'capacity_request.created': capacityRequest('A capacity request was added to the queue.'),
   'capacity_request.expired': capacityRequest(
     'A capacity request ended because its time was over, or because its hold was not claimed.',
+    { state: 'expired' },
   ),
-  'capacity_request.failed': capacityRequest('GPUs were free, but the VM could not be created or started.'),
-  'capacity_request.fulfilled': capacityRequest('The VM of a capacity request is being created or started.'),
-  'capacity_request.held': capacityRequest('GPUs are held for a capacity request.'),
+  'capacity_request.failed': capacityRequest('GPUs were free, but the VM could not be created or started.', {
+    state: 'failed',
+    error: { code: 'boot_failed', message: 'The guest did not boot.' },
+  }),
+  'capacity_request.fulfilled': capacityRequest('The VM of a capacity request is being created or started.', {
+    state: 'fulfilled',
+    location: 'us-east1-a',
+    resource_id: id('b01'),
+    operation_id,
+  }),
+  'capacity_request.held': capacityRequest('GPUs are held for a capacity request.', {
+    state: 'held',
+    gpus_held: 1,
+    location: 'us-east1-a',
+    held_until: '2026-10-30T09:16:30.000Z',
+  }),
   'capacity_request.requeued': capacityRequest(
     'A capacity request waits again, in its old place: its GPUs were lost, or its VM did not boot.',
   ),
@@ -143,14 +166,14 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'disk.deleted': disk('A disk was deleted.'),
   'disk.deleting': disk('The deletion of a disk was accepted.', began('DELETE')),
-  'disk.deletion_repeated': repeated('disk', 'b02')('A deletion was requested again during a deletion.'),
+  'disk.deletion_repeated': deletionRepeated('disk', 'b02', 'a disk'),
   'disk.lost': of(
     'disk',
     id('b02'),
     'project',
   )('An operator declared the host of the disk lost.', {
     name: 'datasets',
-    detail: 'an operator gave its host up',
+    detail: 'its host is lost permanently',
   }),
   'disk.resizing': disk('A disk is being resized.', { ...began('RESIZE'), size: '1TiB' }),
   'disk.updated': disk('The name, description, labels or protection of a disk changed.', {
@@ -162,10 +185,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'firewall_rule.creating': rule('The creation of a rule was accepted.', began('CREATE')),
   'firewall_rule.deleted': rule('A rule is no longer applied on any VM.'),
   'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
-  'firewall_rule.deletion_repeated': repeated(
-    'firewall_rule',
-    'c03',
-  )('A deletion was requested again during a deletion.'),
+  'firewall_rule.deletion_repeated': deletionRepeated('firewall_rule', 'c03', 'a rule'),
   'firewall_rule.updating': rule('A change of a rule was accepted.', began('UPDATE')),
   'gpu.missing': of(
     'host',
@@ -212,11 +232,8 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'instance_group.deleted': group('A group and its members were deleted.', members),
   'instance_group.deleting': group('The deletion of a group was accepted.', began('DELETE')),
-  'instance_group.deletion_repeated': repeated(
-    'instance_group',
-    'b06',
-  )('A deletion was requested again during a deletion.'),
-  'instance_group.healthy': group('All members of a group are as they should be.', {
+  'instance_group.deletion_repeated': deletionRepeated('instance_group', 'b06', 'a group'),
+  'instance_group.healthy': group('A group has all its members, and none is crashed or unreachable.', {
     ...members,
     vm_id: id('b01'),
   }),
@@ -257,10 +274,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
     error: { code: 'engine_error', message: 'The VM did not boot within ten minutes.' },
   }),
   'operation.retried': operation('An operator retried a stuck operation.'),
-  'operation.stuck': operation('An operation can neither continue nor be undone. Operators can see it.', {
-    ...began('CREATE'),
-    step: 'boot',
-  }),
+  'operation.stuck': operation(
+    'An operation can neither continue nor be undone, and waits for an operator.',
+    { ...began('CREATE'), step: 'boot' },
+  ),
   'operation.succeeded': operation('An operation succeeded.', began('CREATE')),
   'operator.read': of(
     'organization',
@@ -304,10 +321,18 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'reservation.created': reservation('An operator sold a reservation to the organization.'),
-  'reservation.delivered': reservation('All GPUs of a reservation are there.'),
-  'reservation.ended': reservation('A reservation ended. Its VMs run on, at the list price.'),
-  'reservation.ending': reservation('A reservation ends in 30 days, 7 days, 24 hours or 1 hour.'),
-  'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.'),
+  'reservation.delivered': reservation('All GPUs of a reservation are delivered.', activeReservation),
+  'reservation.ended': reservation('A reservation ended. Its VMs continue to run, at the list price.', {
+    state: 'ended',
+  }),
+  'reservation.ending': reservation(
+    'A reservation ends in 30 days, 7 days, 24 hours or 1 hour.',
+    activeReservation,
+  ),
+  'reservation.short': reservation('GPUs of a reservation are missing. Only delivered GPUs are billed.', {
+    state: 'late',
+    delivered_quantity: 8,
+  }),
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
   'snapshot.available': snapshot('A snapshot is ready for use.', { ...copied, consistency: 'off' }),
   'snapshot.creating': snapshot('The creation of a snapshot was accepted.', {
@@ -378,7 +403,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     mode: 'write',
   }),
   'vm.crashed': foundVm('A VM stopped running unexpectedly.', {
-    detail: 'the guest ended by itself',
+    detail: 'the guest powered off by itself',
   }),
   'vm.creating': vm('The creation of a VM was accepted, and its resources are reserved.', {
     ...began('CREATE'),
@@ -387,7 +412,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'vm.deleted': vm('A VM was deleted; its GPUs, name and addresses are free.'),
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
-  'vm.deletion_repeated': repeated('vm', 'b01')('A deletion was requested again during a deletion.'),
+  'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
   'vm.expiring': foundVm('The time to live of a VM ends soon.', {
     expires_at: '2026-10-30T13:00:00.000Z',
@@ -401,16 +426,16 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'The host of a VM has maintenance soon. Sent 7 days, 24 hours and 1 hour ahead.',
     { maintenance_at: '2026-12-01T06:00:00.000Z', note: 'New power supplies', location: 'us-east1-a' },
   ),
-  'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.', { detail: 'the host is back' }),
+  'vm.os_disk_found': foundVm('The host has the OS disk of a VM again.'),
   'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM. The VM is not billed.', {
-    detail: 'the host does not have it',
+    detail: 'its host no longer has its OS disk',
   }),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
-  'vm.running': vm('A VM is running and is billed from this time.', { detail: 'the host is back' }),
-  'vm.shutoff': vm('A VM is stopped.', { detail: 'the guest shut itself down' }),
+  'vm.running': vm('A VM is running and is billed from this time.'),
+  'vm.shutoff': vm('A VM is stopped.'),
   'vm.starting': vm('A VM is being started.', began('START')),
   'vm.stopping': vm('A VM is being stopped.', began('STOP')),
-  'vm.unreachable': foundVm('The host of a VM does not respond.', { detail: 'the host is down' }),
+  'vm.unreachable': foundVm('The host of a VM does not respond.', { detail: 'its host stopped reporting' }),
   'vm.updated': vm('The type, time to live, name, description, labels or protection of a VM changed.', {
     ...began('UPDATE'),
     type: 'a100.2x',
@@ -428,7 +453,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
   }),
   'webhook.created': webhook('A webhook was created.'),
   'webhook.deleted': webhook('A webhook was deleted.'),
-  'webhook.paused': webhook('No delivery has succeeded for three days, or a user paused the webhook.', {
+  'webhook.paused': webhook('A webhook was paused because no delivery has succeeded for three days.', {
+    state: 'paused',
+    failing_since: '2026-10-31T09:00:00.000Z',
     reason: 'No delivery has succeeded for three days.',
   }),
   'webhook.replayed': webhook('A delivery was sent again.', { delivery_id: id('d05') }),

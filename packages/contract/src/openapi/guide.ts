@@ -7,7 +7,7 @@ Send \`Authorization: Bearer <token>\`, where the token is an access key (\`slp_
 
 ## Operations
 
-A request that creates, changes or deletes a VM, disk or firewall rule returns an operation immediately; the work continues in the background. GPUs, quota, name and addresses are already reserved when you get the response. Read the operation with \`?wait=60\`: the response comes when the operation ends, or after 60 seconds. \`metadata.id\` is the id of the resource, from the first response on.
+A request that creates, changes or deletes a VM, disk or firewall rule returns an operation immediately; the work continues in the background. GPUs, quota, name and addresses are already reserved when you get the response. Read the operation with \`?wait=60\`: the response comes when the operation ends, or after 60 seconds. \`metadata.id\` is the id of the resource; the first response already contains it.
 
 ## Retrying safely
 
@@ -23,7 +23,7 @@ Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, or the empty st
 
 ## Errors
 
-Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send it again with the same \`Idempotency-Key\`. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants the response is 404, as if they did not exist.
+Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send it again with the same \`Idempotency-Key\`. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants, the response is 404, as if they did not exist.
 
 ## Limits
 
@@ -33,4 +33,4 @@ A request body can have at most 1 MiB, the headers at most 16 KiB. The number of
 
 A webhook receives the events of a project by POST: \`{type, timestamp, data}\`, where \`data\` is the event as the API shows it. Each request has the headers of the Standard Webhooks specification: \`webhook-id\` (the id of the event, the same at every attempt), \`webhook-timestamp\` (in seconds) and \`webhook-signature\`. The signature is \`v1,\` followed by the base64 of an HMAC-SHA256 of id, timestamp and body, joined by dots. The HMAC key is the base64-decoded part of the secret after \`whsec_\`. For one day after a rotation there are two signatures, separated by a space.
 
-A 2xx response within 10 seconds means delivered. Otherwise the delivery is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and a last time one day after the first attempt. Every event is delivered at least once, and the events of one resource in their order. A webhook is paused if all its deliveries fail for three days.`
+A 2xx response within 10 seconds means delivered. Otherwise the delivery is retried after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h, and a last time one day after the first attempt. Every event is delivered at least once, and the events of one resource are delivered in order. A webhook is paused if all its deliveries fail for three days.`

@@ -7,7 +7,7 @@ export const accountRows: ResourceRow[] = [
   {
     name: 'ssh_key',
     noun: 'SSH key',
-    description: 'A public key that new VMs of the project can be created with.',
+    description: 'An SSH public key that can be installed in new VMs of the project.',
     routes: 'sshKey',
     example: `resource "slipway_ssh_key" "example" {
   name       = "ada"
@@ -31,7 +31,7 @@ export const accountRows: ResourceRow[] = [
   {
     name: 'budget',
     noun: 'budget',
-    description: 'The monthly budget of a project. A project has one budget; its deletion removes the limit.',
+    description: 'The monthly budget of a project. A project has one budget; deleting it removes the limit.',
     routes: { create: 'budgetSet', get: 'budgetGet', update: 'budgetSet' },
     example: `resource "slipway_budget" "example" {
   monthly_usd = 500
@@ -63,7 +63,8 @@ output "ci_key" {
   {
     name: 'webhook',
     noun: 'webhook',
-    description: 'A URL that receives events of a project. The state contains the secret of its signatures.',
+    description:
+      'A URL that receives events of a project. The state contains the secret that verifies its signatures.',
     routes: 'webhook',
     example: `resource "slipway_webhook" "example" {
   url         = "https://hooks.example.com/slipway"

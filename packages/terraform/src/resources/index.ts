@@ -41,7 +41,7 @@ output "cheapest" {
   {
     name: 'types',
     list: 'specList' as const,
-    description: 'The VM types and what they consist of.',
+    description: 'The VM types with their GPUs, cores, memory and disks.',
     example: 'data "slipway_types" "example" {}',
   },
 ]
