@@ -46,7 +46,7 @@ function indexPage(specs: CommandNode[], leaves: Leaf[]): ReferencePage {
     })
   const text = [
     '# The command line',
-    'Every command takes `--help`, and `slipway help vm create` is the same. Flags win over the environment, that over the current context. `ls`, `get`, `rm` and `logs` stand for `list`, `show`, `delete` and `log`.',
+    'Every command accepts `--help`; `slipway help vm create` shows the same text as `slipway vm create --help`. Options take precedence over environment variables, and environment variables over the current context. `ls`, `get`, `rm` and `logs` are aliases of `list`, `show`, `delete` and `log`.',
     '## Global options',
     optionTable(globalOptions),
     '## Exit codes',

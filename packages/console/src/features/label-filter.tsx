@@ -1,5 +1,5 @@
 import { isSelected, parseLabelSelector } from '@slipway/contract/labels'
-import { useTyped } from '../lib/use-search-state.ts'
+import { useUrlInputProps } from '../lib/use-search-state.ts'
 
 /** Matches everything while the text is not a valid selector. */
 export function fitsSelector({ labels }: { labels: Record<string, string> }, text: string): boolean {
@@ -9,13 +9,13 @@ export function fitsSelector({ labels }: { labels: Record<string, string> }, tex
 
 /** Accepts the same label selectors as the API and the CLI. */
 export function LabelFilter({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const typed = useTyped(value, onChange)
+  const typed = useUrlInputProps(value, onChange)
   const isWrong = typed.value !== '' && parseLabelSelector(typed.value) === null
   return (
     <input
       aria-label="Filter by labels"
       aria-invalid={isWrong || undefined}
-      title="Match all of: team=ml, stage!=test, gpu-job, !old"
+      title="Separate conditions with commas; all must match. Examples: team=ml, stage!=test, gpu-job (has the label), !old (does not have it)"
       placeholder="Labels: team=ml"
       {...typed}
       className={`h-7 w-40 rounded-md border bg-surface px-2 text-sm ${isWrong ? 'border-red' : 'border-line-strong'}`}

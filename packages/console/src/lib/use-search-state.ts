@@ -16,7 +16,7 @@ export function useSearchState(): [Search, (changes: Search) => void] {
   return [search, set]
 }
 
-interface Typed {
+interface UrlInputProps {
   ref: RefObject<HTMLInputElement | null>
   value: string
   onChange: (event: { target: { value: string } }) => void
@@ -26,7 +26,7 @@ interface Typed {
  * Returns the props of an input that keeps its text in the URL. The URL follows with a delay, so while the input has the
  * focus, its own text is the current value.
  */
-export function useTyped(value: string, onChange: (value: string) => void): Typed {
+export function useUrlInputProps(value: string, onChange: (value: string) => void): UrlInputProps {
   const ref = useRef<HTMLInputElement>(null)
   const [typed, setTyped] = useState(value)
   useEffect(() => {

@@ -1,5 +1,5 @@
 import { type InputHTMLAttributes, type ReactNode, useId } from 'react'
-import { useTyped } from '../lib/use-search-state.ts'
+import { useUrlInputProps } from '../lib/use-search-state.ts'
 import { Icon } from './icon.tsx'
 
 const box =
@@ -166,7 +166,7 @@ export function FilterInput({
     <input
       aria-label={label}
       placeholder={label}
-      {...useTyped(value, onChange)}
+      {...useUrlInputProps(value, onChange)}
       className="h-7 w-56 rounded-md border border-line-strong bg-surface px-2 text-sm"
     />
   )

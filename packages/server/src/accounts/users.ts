@@ -80,7 +80,7 @@ export async function setUserSuspended(
   isSuspended: boolean,
 ): Promise<UserRow> {
   if (isSuspended && by.actor === `user:${userId}`)
-    throw invalidField('suspended', 'must not be your own account')
+    throw invalidField('suspended', 'cannot be true for your own account')
   const user = requireFound('user', await suspendUser(tx, userId, isSuspended))
   if (isSuspended) {
     await revokeTokenFamiliesOfUser(tx, user.id)

@@ -8,7 +8,7 @@ import { parseLabels } from '../../lib/labels.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
-import { type BulkProgress, type Failure, reportBulk, resultText, runBulk } from './bulk-run.ts'
+import { type BulkProgress, type Failure, failureText, reportBulk, resultText, runBulk } from './bulk-run.ts'
 import { type BulkInput, type BulkName, bulkAction } from './bulk-table.ts'
 
 interface BulkDialogProps {
@@ -68,7 +68,7 @@ export function BulkDialog({ what, vms, onClose, onDone }: BulkDialogProps) {
       onSubmit={() => void run()}
     >
       {progress ? (
-        <Progress progress={progress} past={action.past} isRunning={isRunning} />
+        <Progress progress={progress} what={what} isRunning={isRunning} />
       ) : (
         <>
           <div className="text-ink-muted">
@@ -199,16 +199,16 @@ function inputProblem(what: BulkName, { setLabels, removedLabels }: BulkInput): 
 
 interface ProgressProps {
   progress: BulkProgress
-  past: string
+  what: BulkName
   isRunning: boolean
 }
 
-function Progress({ progress: { total, done, failures }, past, isRunning }: ProgressProps) {
+function Progress({ progress: { total, done, failures }, what, isRunning }: ProgressProps) {
   return (
     <div role="status" className="flex flex-col gap-3">
       <div>
         <p className="figures font-medium">
-          {past} {done.length} of {plural(total, 'VM')}
+          {bulkAction(what).past} {done.length} of {plural(total, 'VM')}
         </p>
         <div
           role="progressbar"
@@ -227,16 +227,14 @@ function Progress({ progress: { total, done, failures }, past, isRunning }: Prog
           <p className="mt-2 text-sm text-ink-muted">You can close this dialog. The work continues.</p>
         )}
       </div>
-      {failures.length > 0 && <Failures failures={failures} past={past} />}
+      {failures.length > 0 && <Failures failures={failures} what={what} />}
     </div>
   )
 }
 
-const Failures = ({ failures, past }: { failures: Failure[]; past: string }) => (
+const Failures = ({ failures, what }: { failures: Failure[]; what: BulkName }) => (
   <div className="rounded-md border border-red/40 bg-red-soft p-3 text-sm">
-    <p className="font-medium text-red-text">
-      Not {past.toLowerCase()}: {plural(failures.length, 'VM')}
-    </p>
+    <p className="font-medium text-red-text">{failureText(what, plural(failures.length, 'VM'))}</p>
     <ul className="mt-1 max-h-40 overflow-y-auto">
       {failures.map(({ vm, error }) => (
         <li key={vm.id} className="break-words">

@@ -65,6 +65,9 @@ export async function runBulk(
 export const resultText = (name: BulkName, vms: Vm[]): string =>
   `${bulkAction(name).past} ${vms.length === 1 ? vms[0]!.name : plural(vms.length, 'VM')}`
 
+export const failureText = (name: BulkName, vms: string): string =>
+  `Could not ${bulkAction(name).verb.toLowerCase()} ${vms}`
+
 /** Reports the end of a run after its dialog was closed. */
 export function reportBulk(name: BulkName, { done, failures }: BulkProgress, input: BulkInput): void {
   if (done.length > 0) showToast({ title: resultText(name, done) })
@@ -72,7 +75,7 @@ export function reportBulk(name: BulkName, { done, failures }: BulkProgress, inp
   if (!first) return
   const vms = failures.map(({ vm }) => vm)
   showToast({
-    title: `Not ${bulkAction(name).past.toLowerCase()}: ${vms.map((vm) => vm.name).join(', ')}`,
+    title: failureText(name, vms.map((vm) => vm.name).join(', ')),
     error: first.error,
     retry: async () => reportBulk(name, await runBulk(name, vms, input, () => {}), input),
   })

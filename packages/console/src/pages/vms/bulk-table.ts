@@ -38,11 +38,11 @@ export const bulkActions = {
     past: 'Stopped',
     icon: 'square',
     fits: mayBe('STOP'),
-    noneFits: 'None of the selected VMs is running',
+    noneFits: 'None of the selected VMs is running or crashed',
     run: (vm) => client.vmUpdate(targetOf(vm), { action: 'STOP' }),
   },
   labels: {
-    verb: 'Label',
+    verb: 'Change the labels of',
     past: 'Labeled',
     icon: 'pencil',
     fits: () => true,
@@ -50,7 +50,7 @@ export const bulkActions = {
     run: (vm, input) => client.vmUpdate(targetOf(vm), { labels: labelsAfter(vm, input) }),
   },
   protect: {
-    verb: 'Protect',
+    verb: 'Change the protection of',
     past: 'Changed protection of',
     icon: 'lock',
     fits: () => true,
@@ -62,7 +62,7 @@ export const bulkActions = {
     past: 'Deleted',
     icon: 'trash',
     fits: (vm) => !vm.deletion_protection && vm.state !== 'STATE_DELETING',
-    noneFits: 'All selected VMs have deletion protection',
+    noneFits: 'All selected VMs are protected or already being deleted',
     run: (vm) => client.vmDelete(targetOf(vm)),
   },
 } as const satisfies Record<string, BulkAction>

@@ -147,4 +147,4 @@ export async function endAndOffer(
 }
 
 export const hasEnded = ({ state }: Pick<RequestRow, 'state'>) =>
-  new Failure('conflict', `The capacity request is ${state}: it has ended.`)
+  new Failure('conflict', `The capacity request has already ended. Its state is ${state}.`)

@@ -5,12 +5,16 @@ import { operations } from '../../operation/resource.ts'
 
 export const adminOperationAbandon = command<{ operation: string; yes?: boolean }>({
   name: 'abandon',
-  summary: 'abandon a stuck operation; resources that it could not undo stay',
+  summary: 'abandon a stuck operation; it ends as failed',
   arguments: [{ syntax: '<operation>', description: 'id of the operation' }],
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: [`slipway admin operation abandon ${operations.example} --yes`],
   async run(cli, { operation, yes }) {
-    await confirmLoss(cli, `Abandon ${operation}? You will have to clean up what it could not undo.`, yes)
+    await confirmLoss(
+      cli,
+      `Abandon ${operation}? It ends as failed. You must remove resources that the service cannot remove.`,
+      yes,
+    )
     await printOne(cli, await cli.operator.adminOperationAbandon({ operation_id: operation }))
   },
 })
