@@ -723,6 +723,7 @@ CREATE TABLE vms (
   booted_ssh_destination text DEFAULT ''::text NOT NULL,
   reservation_id uuid,
   custom_image_id uuid,
+  is_address_static boolean DEFAULT false NOT NULL,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -739,7 +740,6 @@ CREATE TABLE vms (
   CONSTRAINT vms_check1 CHECK ((group_id IS NULL) = (group_number IS NULL))
 ) WITH (toast_tuple_target=8160);
 CREATE UNIQUE INDEX vms_name ON vms USING btree (project_id, name) WHERE deleted_at IS NULL;
-CREATE UNIQUE INDEX vms_public_address ON vms USING btree (public_address) WHERE public_address IS NOT NULL;
 CREATE INDEX vms_by_project ON vms USING btree (project_id, id DESC);
 CREATE INDEX vms_by_host ON vms USING btree (host_id) WHERE host_id IS NOT NULL;
 CREATE INDEX vms_by_subnet ON vms USING btree (subnet_id);
@@ -886,7 +886,7 @@ CREATE TABLE prices (
   usd numeric NOT NULL,
   CONSTRAINT prices_pkey PRIMARY KEY (product_name, valid_from),
   CONSTRAINT prices_usd_check CHECK (usd >= 0::numeric),
-  CONSTRAINT prices_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text]))
+  CONSTRAINT prices_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text, 'address_hour'::text]))
 );
 
 CREATE FUNCTION ms_between(since timestamp with time zone, until timestamp with time zone)
@@ -1167,7 +1167,7 @@ CREATE TABLE invoice_lines (
   CONSTRAINT invoice_lines_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   CONSTRAINT invoice_lines_quantity_ms_check CHECK (quantity_ms > 0::numeric),
   CONSTRAINT invoice_lines_usd_cents_check CHECK (usd_cents >= 0),
-  CONSTRAINT invoice_lines_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text]))
+  CONSTRAINT invoice_lines_unit_check CHECK (unit = ANY (ARRAY['vm_hour'::text, 'gb_hour'::text, 'gpu_hour'::text, 'address_hour'::text]))
 );
 
 -- Monthly budgets of projects.
@@ -1480,6 +1480,7 @@ CREATE TABLE simulated_vms (
   firewall jsonb DEFAULT '[]'::jsonb NOT NULL,
   firewall_generation bigint DEFAULT 0 NOT NULL,
   serial text DEFAULT ''::text NOT NULL,
+  metrics jsonb,
   CONSTRAINT simulated_vms_pkey PRIMARY KEY (id),
   CONSTRAINT simulated_vms_power_check CHECK (power = ANY (ARRAY['off'::text, 'on'::text, 'shutdown'::text, 'crashed'::text]))
 );
@@ -1874,4 +1875,142 @@ CREATE TABLE simulated_guest_agent (
   is_present boolean NOT NULL,
   CONSTRAINT simulated_guest_agent_pkey PRIMARY KEY (is_present),
   CONSTRAINT simulated_guest_agent_is_present_check CHECK (is_present)
+);
+
+-- Public addresses in use: those of VMs, and those that tenants reserved. No two VMs have one address.
+CREATE TABLE public_addresses (
+  address inet NOT NULL,
+  id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  location text NOT NULL,
+  vm_id uuid,
+  next_vm_id uuid,
+  name text,
+  labels jsonb DEFAULT '{}'::jsonb NOT NULL,
+  created_at timestamp with time zone,
+  CONSTRAINT public_addresses_pkey PRIMARY KEY (address),
+  CONSTRAINT public_addresses_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  CONSTRAINT public_addresses_check CHECK (name IS NOT NULL OR vm_id IS NOT NULL OR next_vm_id IS NOT NULL),
+  CONSTRAINT public_addresses_check1 CHECK ((name IS NULL) = (created_at IS NULL))
+);
+CREATE UNIQUE INDEX public_addresses_reserved ON public_addresses USING btree (id) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX public_addresses_name_key ON public_addresses USING btree (project_id, name) WHERE name IS NOT NULL;
+CREATE INDEX public_addresses_by_project ON public_addresses USING btree (project_id, id DESC) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX public_addresses_next ON public_addresses USING btree (next_vm_id) WHERE next_vm_id IS NOT NULL;
+
+CREATE FUNCTION keep_public_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP <> 'INSERT' AND OLD.public_address IS NOT NULL THEN
+    DELETE FROM public_addresses WHERE address = OLD.public_address AND vm_id = OLD.id AND name IS NULL;
+    UPDATE public_addresses SET vm_id = NULL WHERE address = OLD.public_address AND vm_id = OLD.id;
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM public_addresses WHERE next_vm_id = OLD.id AND name IS NULL;
+    UPDATE public_addresses SET next_vm_id = NULL WHERE next_vm_id = OLD.id;
+  ELSIF NEW.public_address IS NOT NULL THEN
+    INSERT INTO public_addresses AS a (address, id, project_id, location, vm_id)
+    VALUES (NEW.public_address, NEW.public_address_id, NEW.project_id, NEW.location, NEW.id)
+    ON CONFLICT (address) DO UPDATE SET vm_id = excluded.vm_id, next_vm_id = NULL
+      WHERE a.id = excluded.id AND a.project_id = excluded.project_id AND a.vm_id IS NULL
+        AND coalesce(a.next_vm_id, excluded.vm_id) = excluded.vm_id;
+    PERFORM assert_or_abort(FOUND, 'the public address is taken');
+  END IF;
+  RETURN NULL;
+END
+$function$;
+
+CREATE TRIGGER vms_public_address_given AFTER INSERT ON vms FOR EACH ROW WHEN (new.public_address IS NOT NULL) EXECUTE FUNCTION keep_public_address();
+
+CREATE TRIGGER vms_public_address_changed AFTER UPDATE OF public_address ON vms FOR EACH ROW WHEN (old.public_address IS DISTINCT FROM new.public_address) EXECUTE FUNCTION keep_public_address();
+
+CREATE TRIGGER vms_public_address_freed AFTER DELETE ON vms FOR EACH ROW EXECUTE FUNCTION keep_public_address();
+
+CREATE FUNCTION meter_reserved_address()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  reserved public_addresses;
+  wanted uuid;
+  is_metered boolean;
+BEGIN
+  IF TG_TABLE_NAME = 'vms' THEN wanted := NEW.public_address_id; ELSE wanted := coalesce(NEW.id, OLD.id); END IF;
+  SELECT * INTO reserved FROM public_addresses WHERE id = wanted AND name IS NOT NULL;
+  is_metered := FOUND AND NOT EXISTS (SELECT FROM vms WHERE id = reserved.vm_id AND metered_since IS NOT NULL);
+  IF NOT is_metered THEN
+    UPDATE usage_intervals i
+    SET period = tstzrange(lower(i.period), greatest(slipway_now(), lower(i.period) + interval '1 millisecond'))
+    WHERE i.resource_id = wanted AND upper_inf(i.period);
+  ELSIF NOT EXISTS (SELECT FROM usage_intervals i WHERE i.resource_id = wanted AND upper_inf(i.period)) THEN
+    INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
+                                 quantity, period)
+    VALUES (reserved.project_id, reserved.location, 'address', reserved.id, reserved.name, reserved.labels,
+            'reserved-address', 1, tstzrange(slipway_now(), NULL));
+  END IF;
+  RETURN NULL;
+END
+$function$;
+
+CREATE TRIGGER public_addresses_metered AFTER INSERT OR UPDATE OF vm_id, name ON public_addresses FOR EACH ROW WHEN (new.name IS NOT NULL) EXECUTE FUNCTION meter_reserved_address();
+
+CREATE TRIGGER public_addresses_withdrawn AFTER DELETE ON public_addresses FOR EACH ROW WHEN (old.name IS NOT NULL) EXECUTE FUNCTION meter_reserved_address();
+
+CREATE TRIGGER vms_reserved_address_metered AFTER UPDATE OF metered_since ON vms FOR EACH ROW WHEN (new.is_address_static AND (old.metered_since IS NULL) <> (new.metered_since IS NULL)) EXECUTE FUNCTION meter_reserved_address();
+
+-- URLs of serial consoles that were not opened yet. Each works once.
+CREATE TABLE console_tickets (
+  hash bytea NOT NULL,
+  session_id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  vm_id uuid NOT NULL,
+  mode text NOT NULL,
+  is_forced boolean NOT NULL,
+  bearer_digest text NOT NULL,
+  is_key boolean NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT console_tickets_pkey PRIMARY KEY (hash),
+  CONSTRAINT console_tickets_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  CONSTRAINT console_tickets_mode_check CHECK (mode = ANY (ARRAY['read'::text, 'write'::text]))
+);
+CREATE INDEX console_tickets_by_age ON console_tickets USING btree (expires_at);
+
+-- The session that may write to the serial console of a VM.
+CREATE TABLE console_sessions (
+  vm_id uuid NOT NULL,
+  session_id uuid NOT NULL,
+  holder text NOT NULL,
+  lease_until timestamp with time zone NOT NULL,
+  CONSTRAINT console_sessions_pkey PRIMARY KEY (vm_id),
+  CONSTRAINT console_sessions_vm_id_fkey FOREIGN KEY (vm_id) REFERENCES vms(id) ON DELETE CASCADE
+);
+
+-- Recent samples of VMs, one a minute.
+CREATE TABLE vm_samples (
+  vm_id uuid NOT NULL,
+  at timestamp with time zone NOT NULL,
+  data json NOT NULL,
+  CONSTRAINT vm_samples_pkey PRIMARY KEY (vm_id, at)
+);
+CREATE INDEX vm_samples_by_time ON vm_samples USING btree (at);
+
+-- Packed samples of VMs: one row for each VM, hour and resolution.
+CREATE TABLE vm_sample_chunks (
+  vm_id uuid NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  step integer NOT NULL,
+  data json NOT NULL,
+  CONSTRAINT vm_sample_chunks_step_check CHECK (step = ANY (ARRAY[60, 300]))
+);
+CREATE INDEX vm_sample_chunks_of_vm ON vm_sample_chunks USING btree (vm_id, step, hour);
+CREATE INDEX vm_sample_chunks_by_time ON vm_sample_chunks USING btree (step, hour);
+
+-- What a guest reports about itself and seldom changes. It may be false.
+CREATE TABLE vm_guests (
+  vm_id uuid NOT NULL,
+  gpus jsonb DEFAULT '[]'::jsonb NOT NULL,
+  CONSTRAINT vm_guests_pkey PRIMARY KEY (vm_id),
+  CONSTRAINT vm_guests_vm_id_fkey FOREIGN KEY (vm_id) REFERENCES vms(id) ON DELETE CASCADE
 );
