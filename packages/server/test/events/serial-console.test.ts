@@ -71,10 +71,11 @@ test('a session shows the log so far, sends input and receives what the guest pr
   const session = await open(url)
   await eventually(() => session.output().includes('guest login: '))
   expect(session.states).toEqual([{ type: 'state', mode: 'write', session_id }])
-  session.socket.send(Buffer.from('hello\r'))
+  // Each key is a message, and they arrive in order.
+  for (const key of 'hello\r') session.socket.send(Buffer.from(key))
   await eventually(() => session.output().includes('simulated: hello'))
   const { content } = await service.ok('vmSerialLog', { params: { vm_id } })
-  expect(content).toContain('simulated: hello')
+  expect(content).toContain('hello\r\nsimulated: hello')
   await leave(session)
   const events = await eventually(async () => {
     const found = await service.sql<{ type: string; data: Record<string, unknown> }>(

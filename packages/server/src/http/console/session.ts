@@ -39,6 +39,7 @@ export class ConsoleSession {
   #activeAtMs = performance.now()
   #inputAtMs = Number.NEGATIVE_INFINITY
   #ticks = 0
+  #written: Promise<void> = Promise.resolve()
   #wake: (() => void) | undefined
 
   constructor(socket: WebSocket, options: ConsoleOptions) {
@@ -105,9 +106,11 @@ export class ConsoleSession {
       return this.#close(1008, 'Input is binary, in a session that was opened to write.')
     this.#activeAtMs = this.#inputAtMs = performance.now()
     this.#bytes.input += data.length
-    // A guest that does not read its console must not fill the memory of this process.
+    // In order, and without more input from the client until the guest has this one: a guest that does not read its console
+    // must not fill the memory of this process.
     this.#socket.pause()
-    await guest.write(data).catch(() => this.close('off'))
+    this.#written = this.#written.then(() => guest.write(data)).catch(() => this.close('off'))
+    await this.#written
     this.#socket.resume()
     this.#wake?.()
   }
