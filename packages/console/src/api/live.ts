@@ -7,11 +7,21 @@ const groups: RouteId[] = ['instanceGroupList', 'instanceGroupGet']
 const quotas: RouteId[] = ['quotaList', 'organizationQuotaList']
 /** The routes to refetch after an event, by its resource type. Lists of VMs and disks are updated row by row instead. */
 const routesByResourceType: Record<string, RouteId[]> = {
-  vm: ['vmGet', ...quotas, 'projectCosts', 'availabilityList', 'capacityList', 'firewallRuleList', ...groups],
+  vm: [
+    'vmGet',
+    ...quotas,
+    'projectCosts',
+    'availabilityList',
+    'capacityList',
+    'firewallRuleList',
+    'addressList',
+    ...groups,
+  ],
   disk: ['diskGet', 'vmGet', ...quotas, 'projectCosts'],
   firewall_rule: ['firewallRuleList', ...quotas],
   network: ['networkList', 'subnetList'],
   subnet: ['networkList', 'subnetList'],
+  address: ['addressList', ...quotas],
   access_key: ['accessKeyList'],
   member: ['memberList'],
   webhook: ['webhookList', 'webhookDeliveryList'],

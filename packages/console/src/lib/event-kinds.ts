@@ -8,6 +8,7 @@ const kinds = {
   firewall_rule: 'Firewall rules',
   network: 'Networks',
   subnet: 'Subnets',
+  address: 'Reserved addresses',
   operation: 'Operations',
   access_key: 'Access keys',
   ssh_key: 'SSH keys',

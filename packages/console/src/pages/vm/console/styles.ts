@@ -1,39 +1,44 @@
 /**
- * The terminal writes its styles into style elements and style attributes, which the page's security policy forbids. This
- * document creates elements that write the same styles through the style sheet interfaces, which the policy allows.
+ * The terminal writes its styles into style elements and style attributes, which the page's security policy forbids. While
+ * this is in effect, new elements write the same styles through the style sheet interfaces, which the policy allows. The
+ * terminal's option for another document does not reach all of its parts. Returns the function that ends it.
  */
-export function documentWithoutInlineStyles(): Document {
-  return new Proxy(document, {
-    get(target, name) {
-      if (name === 'createElement') return createElement
-      const member = Reflect.get(target, name)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+export function replaceInlineStyles(): () => void {
+  const create = document.createElement
+  const sheets: CSSStyleSheet[] = []
+  document.createElement = ((tag: string, options?: ElementCreationOptions) => {
+    // The policy forbids even an empty style element; a template is not shown either.
+    const element = create.call(document, tag === 'style' ? 'template' : tag, options)
+    if (tag === 'style') sheets.push(sheetOf(element))
+    else replaceStyleAttribute(element)
+    return element
+  }) as typeof document.createElement
+  return () => {
+    document.createElement = create
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((sheet) => !sheets.includes(sheet))
+  }
 }
 
-function createElement(tag: string): HTMLElement {
-  const element = document.createElement(tag)
-  if (tag === 'style') return withSheet(element)
-  const setAttribute = element.setAttribute.bind(element)
+function replaceStyleAttribute(element: HTMLElement): void {
+  const setAttribute = element.setAttribute
   element.setAttribute = (name, value) => {
     if (name === 'style') element.style.cssText = value
-    else setAttribute(name, value)
+    else setAttribute.call(element, name, value)
   }
-  return element
 }
 
-/** A style element whose text becomes a sheet of the document, for as long as the element exists. */
-function withSheet(element: HTMLElement): HTMLElement {
+/** The text of the style element becomes a sheet of the document, for as long as the element exists. */
+function sheetOf(element: HTMLElement): CSSStyleSheet {
   const sheet = new CSSStyleSheet()
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
   Object.defineProperty(element, 'textContent', {
     get: () => '',
     set: (text: string) => sheet.replaceSync(text),
   })
+  const remove = element.remove
   element.remove = () => {
     document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet)
-    Element.prototype.remove.call(element)
+    remove.call(element)
   }
-  return element
+  return sheet
 }

@@ -3,7 +3,8 @@ import { SearchAddon } from '@xterm/addon-search'
 import { type ITheme, Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
 import { showToast } from '../../../lib/toasts.ts'
-import { documentWithoutInlineStyles } from './styles.ts'
+import { copyText } from '../../../ui/copy.tsx'
+import { replaceInlineStyles } from './styles.ts'
 
 /** The serial console has no size of its own; guests assume this width. */
 const columns = 80
@@ -41,15 +42,17 @@ export function createTerminal(
   onInput: (input: Uint8Array<ArrayBuffer>) => void,
 ): SerialTerminal {
   const colors = () => themes[document.documentElement.dataset.theme ?? 'light'] ?? themes.light!
+  const restoreElements = replaceInlineStyles()
   const terminal = new Terminal({
     cols: columns,
     scrollback,
+    // Some guests end lines with a newline alone.
+    convertEol: true,
     theme: colors(),
     fontFamily: '"JetBrains Mono Variable", monospace',
     fontSize: 13,
     screenReaderMode: true,
     allowProposedApi: true,
-    documentOverride: documentWithoutInlineStyles(),
   })
   const [fit, search] = [new FitAddon(), new SearchAddon()]
   terminal.loadAddon(fit)
@@ -74,7 +77,7 @@ export function createTerminal(
   const copy = () => {
     const text = terminal.getSelection()
     if (text === '') return showToast({ title: 'Nothing is selected' })
-    void navigator.clipboard.writeText(text).then(() => showToast({ title: 'Copied the selection' }))
+    void copyText(text).then(() => showToast({ title: 'Copied the selection' }))
   }
   return {
     write: (output) => terminal.write(output),
@@ -90,6 +93,7 @@ export function createTerminal(
     dispose: () => {
       observer.disconnect()
       terminal.dispose()
+      restoreElements()
     },
   }
 }
