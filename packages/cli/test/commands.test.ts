@@ -132,34 +132,6 @@ test('vm list and vm show have the expected output in every format', async () =>
   )
 })
 
-test('a disk is copied and restored, and a VM starts from an image of another one', async () => {
-  await json('disk', 'create', 'corpus', '--size', '16GiB', '--location', 'us-east1-a')
-  await json('snapshot', 'create', 'corpus-monday', '--disk', 'corpus', '--label', 'team=ml')
-  const shape = ['--type', 'a40.1x', '--location', 'eu-north1-a', '--ssh-key', publicKey]
-  await json('vm', 'create', 'base', ...shape)
-  await json('vm', 'stop', 'base')
-  await json('custom-image', 'create', 'trainer:v1', '--vm', 'base', '--tag', 'cuda')
-  await golden(
-    'copies.txt',
-    ['snapshot', 'list'],
-    ['snapshot', 'show', 'corpus-monday'],
-    ['snapshot', 'restore', 'corpus-monday', 'corpus-2', '--size', '32GiB'],
-    ['disk', 'create', 'corpus-3', '--snapshot', 'corpus-monday'],
-    ['disk', 'create', 'corpus-4', '--size', '1GiB'],
-    ['custom-image', 'list', '--prefix', 'trainer'],
-    ['custom-image', 'show', 'trainer:v1'],
-    ['custom-image', 'create', 'trainer:v2'],
-  )
-  const vm = await json('vm', 'create', 'train', ...shape, '--custom-image', 'trainer')
-  expect(vm).toMatchObject({ image: 'trainer:v1', state: 'STATE_RUNNING' })
-  expect(await slipway('vm', 'delete', 'train', 'base', '--yes')).toMatchObject({ code: 0 })
-  expect(await slipway('custom-image', 'delete', 'trainer:v1', '--yes')).toMatchObject({ code: 0 })
-  expect(await slipway('snapshot', 'delete', 'corpus-monday', '--yes')).toMatchObject({ code: 0 })
-  expect(await slipway('disk', 'delete', 'corpus', 'corpus-2', 'corpus-3', '--yes')).toMatchObject({
-    code: 0,
-  })
-})
-
 test('a group is created from a template, resized, stopped and deleted', async () => {
   const made = [
     '--type',

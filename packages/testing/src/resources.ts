@@ -76,8 +76,14 @@ export function resourcesOf(service: TestService) {
     async clear() {
       await service.simulator().clearFaults()
       // A resource that is deleted automatically may already be gone.
-      const remove = async (id: 'vmDelete' | 'diskDelete', params: Record<string, string>) =>
-        expect([200, 404]).toContain((await service.call(id, { params })).status)
+      const remove = async (
+        id: 'vmDelete' | 'diskDelete' | 'snapshotDelete' | 'customImageDelete',
+        params: Record<string, string>,
+      ) => expect([200, 404]).toContain((await service.call(id, { params })).status)
+      for (const { id } of (await service.ok('snapshotList')).items)
+        await remove('snapshotDelete', { snapshot_id: id })
+      for (const { id } of (await service.ok('customImageList')).items)
+        await remove('customImageDelete', { custom_image_id: id })
       for (const { id } of (await service.ok('vmList')).items) await remove('vmDelete', { vm_id: id })
       await eventually(async () => (await service.ok('vmList')).items.length === 0)
       for (const { id } of (await service.ok('diskList')).items) await remove('diskDelete', { disk_id: id })

@@ -57,7 +57,7 @@ const QuotaLimit = Type.Integer({ minimum: 0, maximum: 1_000_000_000 })
 const quotaItems = <Name extends string, Max extends TSchema>(names: readonly Name[], max: Max) =>
   Type.Array(Type.Object({ name: Type.Enum([...names]), max }, { additionalProperties: false }), {
     minItems: 1,
-    maxItems: 20,
+    maxItems: 50,
   })
 
 export const adminTenantRoutes = defineRoutes({

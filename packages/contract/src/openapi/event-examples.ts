@@ -1,42 +1,15 @@
 import type { EventType } from '../event-types.ts'
 import type { RouteId } from '../routes.ts'
+import { copyEvents } from './copy-events.ts'
+import { began, deletionRepeated, type EventFacts, id, labels, of, operation_id, repeated } from './event-facts.ts'
 import { recording } from './recording.ts'
 
-/** Who can see an event. Only events with the scope `project` go to webhooks and to the project's stream. */
-export type EventScope = 'project' | 'organization' | 'service'
-
-export interface EventFacts {
-  scope: EventScope
-  /** When the event is sent, in one sentence. */
-  when: string
-  resource_type: string
-  resource_id: string
-  /** An example of the data, including fields that are not always present. */
-  data: Record<string, unknown>
-}
-
-const of =
-  (resource_type: string, resource_id: string, scope: EventScope, common: Record<string, unknown> = {}) =>
-  (when: string, more: Record<string, unknown> = {}): EventFacts => ({
-    scope,
-    when,
-    resource_type,
-    resource_id,
-    data: { ...common, ...more },
-  })
-
-const id = (tail: string) => `0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7${tail}`
-const labels = { team: 'ml' }
-const operation_id = id('d01')
-const began = (operation_name: string) => ({ operation_id, operation_name })
+export type { EventFacts, EventScope } from './event-facts.ts'
 
 const vm = of('vm', id('b01'), 'project', { name: 'train-7', labels, operation_id })
 const foundVm = of('vm', id('b01'), 'project', { name: 'train-7', labels })
 const disk = of('disk', id('b02'), 'project', { name: 'datasets', labels, operation_id })
 const rule = of('firewall_rule', id('c03'), 'project', { name: 'allow-jupyter', labels, operation_id })
-const repeated = (type: string, tail: string) => of(type, id(tail), 'project', { operation_id })
-const deletionRepeated = (type: string, tail: string, resource: string) =>
-  repeated(type, tail)(`Deletion of ${resource} was requested again while it was already being deleted.`)
 const operation = of('vm', id('b01'), 'project', { operation_id })
 const network = of('network', id('c01'), 'project', { name: 'lab', labels })
 const address = of('address', id('c04'), 'project', {
@@ -59,9 +32,6 @@ const capacityRequest = of('capacity_request', id('b05'), 'project', {
   position: null,
 })
 const group = of('instance_group', id('b06'), 'project', { name: 'trainer', labels, operation_id })
-const customImage = of('custom_image', id('b07'), 'project', { name: 'trainer:v1', labels, operation_id })
-const snapshot = of('snapshot', id('b08'), 'project', { name: 'datasets-monday', labels, operation_id })
-const copied = { stored_bytes: 3_221_225_472 }
 const members = { desired_count: 4, generation: 2 }
 const template = of('instance_template', id('b05'), 'project', { name: 'trainer', version: 1, labels: {} })
 const reservation = of('reservation', id('f01'), 'organization', {
@@ -130,34 +100,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     'A capacity request waits again, in its old place: its GPUs were lost, or its VM did not boot.',
   ),
   'capacity_request.updated': capacityRequest('The end or the labels of a capacity request changed.'),
-  'custom_image.available': customImage('A custom image is ready for use.', {
-    ...copied,
-    consistency: 'off',
-  }),
-  'custom_image.creating': customImage('The creation of a custom image was accepted.', {
-    ...began('CREATE'),
-    ...{ location: 'us-east1-a', source_id: id('b01') },
-  }),
-  'custom_image.deleted': customImage('A custom image was deleted.'),
-  'custom_image.deleting': customImage('The deletion of a custom image was accepted.', began('DELETE')),
-  'custom_image.deletion_repeated': repeated(
-    'custom_image',
-    'b07',
-  )('A deletion was requested again during a deletion.'),
-  'custom_image.failed': customImage('A custom image could not be created.', {
-    reason: 'no space left on the disk of this host',
-  }),
-  'custom_image.lost': customImage('A custom image was lost with its host.', {
-    detail: 'its host is lost permanently',
-  }),
-  'custom_image.updated': customImage(
-    'The description, tags, labels or protection of a custom image changed.',
-    {
-      description: 'With CUDA 13',
-      tags: ['cuda'],
-      deletion_protection: true,
-    },
-  ),
+  ...copyEvents('custom_image'),
   'disk.available': disk('A disk is ready: created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
     ...began('CREATE'),
@@ -212,6 +155,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'host.forgotten': host('An operator declared a host lost.', {
     vm_ids: [id('b01')],
     disk_ids: [id('b02')],
+    capture_ids: [id('b07')],
   }),
   'host.maintenance_cancelled': host('An operator cancelled the maintenance of a host.'),
   'host.maintenance_scheduled': host('An operator scheduled maintenance of a host.', {
@@ -334,25 +278,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     delivered_quantity: 8,
   }),
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
-  'snapshot.available': snapshot('A snapshot is ready for use.', { ...copied, consistency: 'off' }),
-  'snapshot.creating': snapshot('The creation of a snapshot was accepted.', {
-    ...began('CREATE'),
-    ...{ location: 'us-east1-a', source_id: id('b02') },
-  }),
-  'snapshot.deleted': snapshot('A snapshot was deleted.'),
-  'snapshot.deleting': snapshot('The deletion of a snapshot was accepted.', began('DELETE')),
-  'snapshot.deletion_repeated': repeated(
-    'snapshot',
-    'b08',
-  )('A deletion was requested again during a deletion.'),
-  'snapshot.failed': snapshot('A snapshot could not be created.', {
-    reason: 'no space left on the disk of this host',
-  }),
-  'snapshot.lost': snapshot('A snapshot was lost with its host.', { detail: 'its host is lost permanently' }),
-  'snapshot.updated': snapshot('The name, description, labels or protection of a snapshot changed.', {
-    description: 'Before the migration',
-    deletion_protection: true,
-  }),
+  ...copyEvents('snapshot'),
   'ssh_key.created': sshKey('A public key was registered.'),
   'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have it keep it.'),
   'subnet.created': subnet('A subnet was created.', {

@@ -101,7 +101,7 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
   await addKey(service, owner, other, 'read')
   const network = (await service.ok('networkList', { token: owner, params: { project_id } })).items[0]!
   const diskIds = await Promise.all(
-    Array.from({ length: 9 }, (_, index) => addDisk(project_id, `copied-${index}`)),
+    Array.from({ length: 6 }, (_, index) => addDisk(project_id, `copied-${index}`)),
   )
   let count = 0
   const makers: Record<string, () => Promise<ApiResponse>> = {
@@ -158,12 +158,6 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
         params: { project_id },
         body: { name: `snapshot-${++count}`, disk_id: diskIds.shift()! },
       }),
-    captured_gib: () =>
-      service.call('snapshotCreate', {
-        token: owner,
-        params: { project_id },
-        body: { name: `snapshot-${++count}`, disk_id: diskIds.shift()! },
-      }),
     reserved_addresses: () =>
       service.call('addressCreate', {
         token: owner,
@@ -198,6 +192,23 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
     expect(responses.find(({ status }) => status === 403)!.body).toEqual(refusal(name))
     expect(await quota(name)).toMatchObject({ used: used + 1, available: 0 })
   }
+})
+
+test('the storage of images and snapshots is limited for the whole organization', async () => {
+  const project_id = await addProject(service, owner, organization_id, 'storage')
+  await limit({ snapshots: 100, captured_gib: (await quota('captured_gib'))!.used + 1 })
+  const diskIds = await Promise.all([1, 2, 3].map((index) => addDisk(project_id, `stored-${index}`)))
+  const responses = await Promise.all(
+    diskIds.map((disk_id, index) =>
+      service.call('snapshotCreate', {
+        token: owner,
+        params: { project_id },
+        body: { name: `stored-${index}`, disk_id },
+      }),
+    ),
+  )
+  expect(responses.map(codeOf).toSorted()).toEqual(['ok', 'quota_exceeded', 'quota_exceeded'])
+  expect(responses.find(({ status }) => status === 403)!.body).toEqual(refusal('captured_gib'))
 })
 
 test('a new organization gets the quotas of the configuration', async () => {

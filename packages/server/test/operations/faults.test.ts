@@ -51,6 +51,11 @@ const stopped = async () => {
   return id
 }
 
+let count = 0
+const snapshotOf = (disk_id: string) =>
+  service.ok('snapshotCreate', { body: { name: `snapshot-${++count}`, disk_id } })
+const newSnapshot = async () => resources.succeeded(await snapshotOf(await resources.newDisk()))
+
 /** The engine calls of each kind of operation, and how the operation is started. */
 const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() => Promise<Begun>> }> = {
   'vm-create': {
@@ -126,6 +131,42 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
     prepare: async () => {
       const id = await resources.newDisk()
       return () => resources.removeDisk(id)
+    },
+  },
+  'disk-restore': {
+    methods: ['ensureDisk', 'inspectDisk'],
+    prepare: async () => {
+      const snapshot_id = await newSnapshot()
+      return () => service.ok('diskCreate', { body: { name: `restored-${++count}`, snapshot_id } })
+    },
+  },
+  'snapshot-create': {
+    methods: ['capture', 'inspectCapture'],
+    prepare: async () => {
+      const disk_id = await resources.newDisk()
+      return () => snapshotOf(disk_id)
+    },
+  },
+  'snapshot-delete': {
+    methods: ['removeCapture', 'inspectCapture'],
+    prepare: async () => {
+      const snapshot_id = await newSnapshot()
+      return () => service.ok('snapshotDelete', { params: { snapshot_id } })
+    },
+  },
+  'custom-image-create': {
+    methods: ['capture', 'inspectCapture'],
+    prepare: async () => {
+      const vm_id = await stopped()
+      return () => service.ok('customImageCreate', { body: { name: `image-${++count}`, vm_id } })
+    },
+  },
+  'custom-image-delete': {
+    methods: ['removeCapture', 'inspectCapture'],
+    prepare: async () => {
+      const body = { name: `image-${++count}`, snapshot_id: await newSnapshot() }
+      const custom_image_id = await resources.succeeded(await service.ok('customImageCreate', { body }))
+      return () => service.ok('customImageDelete', { params: { custom_image_id } })
     },
   },
   'firewall-rule-create': {

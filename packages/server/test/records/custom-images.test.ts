@@ -1,3 +1,4 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
@@ -6,7 +7,9 @@ import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await startService((config) => {
+    config.locations.find(({ name }) => name === 'us-west1-a')!.storage = 'local'
+  })
 })
 afterEach(() => engine().clearFaults())
 afterAll(() => service.close())
@@ -192,4 +195,30 @@ test('another project and a deleted VM: no image, no stock of it, no trace', asy
   expect((await service.ok('customImageList', { query: { names: 'gone:latest' } })).items).toEqual([])
   await settle(service)
   await checkInvariants(service)
+})
+
+test('where storage is local, VMs are created on the host of the image, which is lost with that host', async () => {
+  const here = { location: 'us-west1-a' }
+  const vm_id = await newVm(here)
+  await stop(vm_id)
+  const custom_image_id = await newImage({ name: 'local', vm_id })
+  const made = await finished(await service.ok('vmCreate', { body: fromImage('local', here) }))
+  const hosts = await service.sql<{ id: string; name: string }>(
+    `SELECT DISTINCT h.id, h.name FROM hosts h
+     WHERE h.id IN (SELECT host_id FROM vms WHERE id = ANY ($1::uuid[])) OR h.id IN (SELECT host_id FROM captures WHERE id = $2)`,
+    [[vm_id, made], custom_image_id],
+  )
+  expect(hosts).toHaveLength(1)
+  const [host] = hosts
+  await service.simulator('us-west1-a').setHostLost(host!.name, true)
+  await service.clock.advance('31 seconds')
+  await service.server.reconciler.reports()
+  const token = service.credentials.operator_key
+  await service.ok('adminHostForget', { token, params: { host_id: host!.id } })
+  await eventually(
+    async () =>
+      (await service.ok('customImageList', { query: { names: 'local:latest' } })).items.length === 0,
+  )
+  const { items } = await service.ok('eventList', { query: { type: 'custom_image.lost' } })
+  expect(items).toMatchObject([{ resource_id: custom_image_id }])
 })

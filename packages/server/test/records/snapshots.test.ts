@@ -165,7 +165,7 @@ test('a snapshot from which a disk is being created is not deleted, and one with
   const failing = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
   expect(await service.ended(failing.operation.operation_id)).toMatchObject({ state: 'FAILED' })
   expect(await usedOf()).toBe(before)
-  const { items } = await service.ok('eventList', { query: { types: 'snapshot.failed', limit: 1 } })
+  const { items } = await service.ok('eventList', { query: { type: 'snapshot.failed', limit: 1 } })
   expect(items[0]).toMatchObject({ resource_id: failing.operation.metadata.id })
   await settle(service)
   await checkInvariants(service)

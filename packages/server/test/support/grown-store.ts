@@ -237,6 +237,8 @@ const rows = `
            CASE WHEN n % 10 = 0 THEN now() - n * interval '1 minute' END, '{}' FROM generate_series(1, 2000) n;
   INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
     SELECT location, name, 'pci ' || n, now() FROM hosts, generate_series(1, 4) n;
+  INSERT INTO simulated_captures (id, location, generation, stored_bytes, consistency)
+    SELECT id_of('capture', n), 'place-' || n % 10 + 1, 1, 1, 'off' FROM generate_series(1, 1000) n;
   INSERT INTO simulated_disks (id, location, generation, size_gib)
     SELECT id_of('disk', n), 'place-' || n % 10 + 1, 1, 1 FROM generate_series(1, 2000) n;`
 

@@ -36,6 +36,7 @@ import {
   type VmStatus,
   type WantedState,
 } from '../engine.ts'
+import { SimulatedCopies } from './copies.ts'
 import { briefReport, closeReport, disksOf, powerOf, status } from './reports.ts'
 import { simulatedSample } from './samples.ts'
 import { bootLines, crashLines, echoShell, scriptMs, shutdownLines } from './serial.ts'
@@ -48,8 +49,6 @@ const hostsPerDetailedInspection = 50
 const faultCheckMs = 500
 const shutdownMs = 200
 const maxVmsPerStatement = 32
-/** A disk is taken to be full to one part in this many. */
-const simulatedFill = 8
 
 export interface SimulatedOptions {
   database: Database
@@ -65,6 +64,7 @@ export interface SimulatedOptions {
 export class SimulatedEngine implements Engine {
   readonly #options: SimulatedOptions
   readonly #db: Database
+  readonly #copies: SimulatedCopies
   readonly #watchers = new Set<(vmId: string) => void>()
   readonly #puts: Batches<WantedVm, SimulatedVm | undefined>
   readonly #removals: Batches<SimulatedPlacement, { id: string } | undefined>
@@ -75,6 +75,7 @@ export class SimulatedEngine implements Engine {
   constructor(options: SimulatedOptions) {
     this.#options = options
     this.#db = options.database
+    this.#copies = new SimulatedCopies(options.database, options.location)
     this.#bootRange = options.bootMs
     const { database, quarantineMs } = options
     this.#puts = oncePerVm((vms: WantedVm[]) => simulated.putVms(database, vms))
@@ -127,7 +128,7 @@ export class SimulatedEngine implements Engine {
       const { location } = this.#options
       const { id, host, isNew } = spec
       if (isNew && typeof spec.image.source.capture === 'string')
-        await this.#requireCapture(spec.image.source.capture)
+        await this.#copies.require(spec.image.source.capture)
       const vm = await this.#puts.submit({
         ...{ id, location, host, isNew, spec, power, generation: call.generation },
         gpus: spec.gpus.map(({ pciAddress }) => pciAddress),
@@ -195,7 +196,7 @@ export class SimulatedEngine implements Engine {
 
   ensureDisk(disk: DiskSpec, call: Call): Promise<void> {
     return this.#do('ensureDisk', disk.id, async () => {
-      if (disk.source) await this.#requireCapture(disk.source.id)
+      if (disk.source) await this.#copies.require(disk.source.id)
       await this.#putDisk(disk, call)
     })
   }
@@ -236,40 +237,23 @@ export class SimulatedEngine implements Engine {
   }
 
   capture(capture: CaptureSpec, call: Call): Promise<void> {
-    return this.#do('capture', capture.id, async () => {
-      const { location } = this.#options
-      const { id } = capture
-      const known = await simulated.findCapture(this.#db, id)
-      // The first call is the moment of the copy, whatever happens to the source afterwards.
-      const consistency = known?.consistency ?? (await this.#consistencyOf(capture))
-      const storedBytes = Math.ceil((capture.sizeGib * 1024 ** 3) / simulatedFill)
-      const copy = { id, location, generation: call.generation, storedBytes, consistency }
-      await requireCurrent(id, simulated.putCapture(this.#db, copy))
-    })
+    return this.#do('capture', capture.id, () =>
+      requireCurrent(
+        capture.id,
+        this.#copies.put(capture, call, async (vm) => powerOf(await this.#require(vm.id)) !== 'off'),
+      ),
+    )
   }
 
-  async #consistencyOf({ from, mustFreeze }: CaptureSpec): Promise<'off' | 'frozen' | 'crash'> {
-    if (from.kind === 'snapshot') await this.#requireCapture(from.snapshot.id)
-    if (from.kind === 'disk') await this.#requireDisk(from.disk.id)
-    if (from.kind === 'snapshot' || !from.vm) return 'off'
-    if (powerOf(await this.#require(from.vm.id)) === 'off') return 'off'
-    if (await simulated.hasGuestAgent(this.#db)) return 'frozen'
-    if (mustFreeze) throw new EngineError('unfrozen', 'simulated: the guest has no agent')
-    return 'crash'
+  removeCapture(capture: CaptureRef, call: Call): Promise<void> {
+    return this.#do('removeCapture', capture.id, () =>
+      requireCurrent(capture.id, this.#copies.remove(capture, call)),
+    )
   }
 
-  removeCapture({ id }: CaptureRef, call: Call): Promise<void> {
-    const { location } = this.#options
-    const removal = { id, location, generation: call.generation }
-    return this.#do('removeCapture', id, () => requireCurrent(id, simulated.removeCapture(this.#db, removal)))
-  }
-
-  async inspectCapture({ id }: CaptureRef): Promise<CaptureStatus | null> {
-    await this.#misbehave('inspectCapture', id)
-    const copy = await simulated.findCapture(this.#db, id)
-    if (!copy || copy.is_removed) return null
-    const { generation, stored_bytes: storedBytes, consistency } = copy
-    return { id, generation, result: { storedBytes, consistency, source: { capture: id } } }
+  async inspectCapture(capture: CaptureRef): Promise<CaptureStatus | null> {
+    await this.#misbehave('inspectCapture', capture.id)
+    return this.#copies.find(capture)
   }
 
   setPublicAddress({ id }: VmRef, address: string, call: Call): Promise<void> {
@@ -317,9 +301,7 @@ export class SimulatedEngine implements Engine {
   }
 
   /** Sets whether guests have an agent that freezes their file systems. */
-  async setGuestAgent(isPresent: boolean): Promise<void> {
-    await simulated.setGuestAgent(this.#db, isPresent)
-  }
+  setGuestAgent = (isPresent: boolean) => simulated.setGuestAgent(this.#db, isPresent)
 
   /** Changes how long boots take from now on. */
   setBootMs(range: [min: number, max: number]): void {
@@ -386,11 +368,6 @@ export class SimulatedEngine implements Engine {
   async #requireDisk(id: string): Promise<void> {
     const disk = await simulated.findDisk(this.#db, id)
     if (!disk || disk.is_removed) throw noSuchDisk(id)
-  }
-
-  async #requireCapture(id: string): Promise<void> {
-    const copy = await simulated.findCapture(this.#db, id)
-    if (!copy || copy.is_removed) throw new EngineError('missing', `no such copy: ${id}`)
   }
 
   async #find(id: string): Promise<SimulatedVm | undefined> {

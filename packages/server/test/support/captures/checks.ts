@@ -71,7 +71,9 @@ export const vmCaptureChecks = {
     expect(result).toMatchObject({ consistency: 'off' })
     expect(await bench.power()).toBe('off')
     const image = { name: 'own:latest', source: result.source }
-    const made = { ...spec, id: randomUUID(), name: 'from-copy', gpus: [], image, disks: [] }
+    const own = { macAddress: '52:54:00:c0:f0:02', privateAddress: '172.27.0.11', publicAddress: '' }
+    const network = { ...spec.network, ...own }
+    const made = { ...spec, id: randomUUID(), name: 'from-copy', gpus: [], image, disks: [], network }
     await engine.ensureVm(made, bench.wanted('off'), bench.at(1))
     await engine.removeCapture(capture, bench.at(2))
     expect(await engine.inspectVm(made, signal)).toMatchObject({ power: 'off' })
