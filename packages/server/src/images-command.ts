@@ -5,6 +5,7 @@ import { type Config, ConfigError, type IncusConfig } from './config/index.ts'
 import { fullImageName, isImageName } from './domain/guest/images.ts'
 import type { EngineImage } from './engines/engine.ts'
 import { type Images, type IncusImageSource, withImages } from './engines/incus/images.ts'
+import type { ImageFormat } from './engines/qemu/images/image-header.ts'
 import { buildMiniGuest, importImage } from './engines/qemu/index.ts'
 import { imagesDir } from './engines/qemu/paths.ts'
 import type { Database } from './postgres/database.ts'
@@ -12,15 +13,16 @@ import { offerImages } from './setup/apply-config.ts'
 import { type LocationRow, listLocations } from './store/fleet/locations.ts'
 
 const usage = `Usage: slipway-server images build mini [--data-dir DIR]
-       slipway-server images import FILE|URL --sha256 HEX [--name NAME] [--data-dir DIR] [--config FILE]
+       slipway-server images import FILE|URL --sha256 HEX --format FORMAT [--name NAME] [--data-dir DIR] [--config FILE]
        slipway-server images adopt ALIAS [--data-dir DIR] [--config FILE]
 
-build creates the mini guest of the qemu engine. import adds a disk image (qcow2 or raw) to every location of the qemu and
-incus engines. adopt adds an image that the Incus of every incus location already has.
+build creates the mini guest of the qemu engine. import adds a disk image to every location of the qemu and
+incus engines; FORMAT is qcow2 or raw and is never guessed. adopt adds an image that the Incus of every incus location already has.
 DIR and FILE are the data directory and the configuration of the service (default .slipway, slipway.toml).`
 
 const options = {
   sha256: { type: 'string' },
+  format: { type: 'string' },
   name: { type: 'string' },
   'data-dir': { type: 'string' },
   config: { type: 'string' },
@@ -45,8 +47,16 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
     return withCatalogue(config, (catalogue) => adopt(catalogue, checkedName(what)))
   const { sha256 } = values
   if (verb !== 'import' || !what || !sha256) throw new ConfigError(usage)
+  const format = checkedFormat(values.format)
   const name = checkedName(values.name ?? nameOf(what))
-  await withCatalogue(config, (catalogue) => importInto(catalogue, { what, sha256, name }))
+  await withCatalogue(config, (catalogue) => importInto(catalogue, { what, sha256, name, format }))
+}
+
+function checkedFormat(format: string | undefined): ImageFormat {
+  if (format === 'qcow2' || format === 'raw') return format
+  throw new ConfigError(
+    `${format === undefined ? 'Missing --format' : `Unknown format ${format}`}. Supported: qcow2, raw. \`qemu-img info FILE\` shows the format of a file that you trust.`,
+  )
 }
 
 const progress = (line: string) => console.error(`  ${line}`)
@@ -65,12 +75,14 @@ const withCatalogue = (config: Config, work: (catalogue: Catalogue) => Promise<v
 
 async function importInto(
   catalogue: Catalogue,
-  { what, sha256, name }: { what: string; sha256: string; name: string },
+  { what, sha256, name, format }: { what: string; sha256: string; name: string; format: ImageFormat },
 ): Promise<void> {
   const { dataDir } = catalogue.config.server
-  const source = await importImage(dataDir, what, sha256, name, progress)
+  const source = await importImage(dataDir, what, sha256, name, format, progress)
   const file = `${imagesDir(dataDir)}/${source.file}`
-  const published = await inEveryIncus(catalogue, name, (images) => images.publish(file, source.sha256, name))
+  const published = await inEveryIncus(catalogue, name, (images) =>
+    images.publish(file, source.sha256, name, format),
+  )
   const description = `Imported from ${what.split('/').at(-1)}`
   const image = { name, description, tags: ['imported', 'cloud-init'], source: { ...source, ...published } }
   await offer(catalogue, image, ['qemu', 'incus'])

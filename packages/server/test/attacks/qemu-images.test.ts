@@ -30,7 +30,7 @@ beforeAll(async () => {
   secretFile = join(dataDir, 'shadow')
   await writeFile(secretFile, secret)
   const plain = await crafted('plain.qcow2')
-  await importImage(dataDir, plain, await sha256(plain), 'plain', () => {})
+  await importImage(dataDir, plain, await sha256(plain), 'plain', 'qcow2', () => {})
 })
 afterAll(async () => {
   await service?.close()
@@ -119,7 +119,7 @@ test('a crafted image that refers to a file of the host is rejected at import an
   }
   for (const [kind, file] of Object.entries(pointing)) {
     const sum = await sha256(file)
-    const imported = importImage(dataDir, file, sum, kind, () => {})
+    const imported = importImage(dataDir, file, sum, kind, 'qcow2', () => {})
     await expect(imported).rejects.toThrow('refers to another file')
     await cp(file, join(images, `${sum}.img`))
     const source = { kind: 'disk', file: `${sum}.img`, sha256: sum, format: 'qcow2' }
@@ -135,13 +135,16 @@ test('a disk whose header was rewritten by a compromised QEMU is not opened with
   expect(await readFile(secretFile, 'utf8')).toBe(secret)
 })
 
-test('the format of an image is read only from its first bytes', async () => {
+test('the format of an image is given, and an image that begins like another format is rejected', async () => {
   const raw = join(dataDir, 'raw.img')
   await writeFile(raw, Buffer.alloc(1024 ** 2))
-  expect(await describeFile(raw)).toEqual({ format: 'raw', virtualSizeGib: 1 })
-  expect(await describeFile(await crafted('ok.qcow2'))).toEqual({ format: 'qcow2', virtualSizeGib: 1 })
+  const qcow2 = await crafted('ok.qcow2')
+  expect(await describeFile(raw, 'raw')).toEqual({ format: 'raw', virtualSizeGib: 1 })
+  expect(await describeFile(qcow2, 'qcow2')).toEqual({ format: 'qcow2', virtualSizeGib: 1 })
+  await expect(describeFile(qcow2, 'raw')).rejects.toThrow('is not raw, but qcow2')
+  await expect(describeFile(raw, 'qcow2')).rejects.toThrow('is not qcow2')
   await writeFile(raw, '# Disk DescriptorFile\nversion=1\n"/etc/shadow" FLAT')
-  await expect(describeFile(raw)).rejects.toThrow('qcow2 or raw')
+  await expect(describeFile(raw, 'raw')).rejects.toThrow('qcow2 or raw')
 })
 
 async function crafted(name: string, ...options: string[]): Promise<string> {

@@ -68,9 +68,9 @@ test(
     const file = join(bench.dataDir, 'cloud.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', file, '2G'])
     const sha256 = (path: string) => execFileSync('sha256sum', [path], { encoding: 'utf8' }).split(' ')[0]!
-    const wrong = importImage(bench.dataDir, file, '0'.repeat(64), 'cloud', () => {})
+    const wrong = importImage(bench.dataDir, file, '0'.repeat(64), 'cloud', 'qcow2', () => {})
     await expect(wrong).rejects.toMatchObject({ kind: 'rejected' })
-    const source = await importImage(bench.dataDir, file, sha256(file), 'cloud', () => {})
+    const source = await importImage(bench.dataDir, file, sha256(file), 'cloud', 'qcow2', () => {})
     expect(source).toMatchObject({ kind: 'disk', format: 'qcow2', virtualSizeGib: 2 })
     await rm(join(bench.dataDir, 'qemu/images', source.file))
 
@@ -80,19 +80,26 @@ test(
     }).listen(0, '127.0.0.1')
     await once(shop, 'listening')
     const url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
-    const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', () => {})
+    const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', 'qcow2', () => {})
     await expect(wrongFile).rejects.toThrow(/returned status 404/)
-    const wrongSum = importImage(bench.dataDir, `${url}/cloud.qcow2`, '0'.repeat(64), 'cloud', () => {})
-    await expect(wrongSum).rejects.toThrow(/has SHA-256/)
-    expect(await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', () => {})).toEqual(
-      source,
+    const wrongSum = importImage(
+      bench.dataDir,
+      `${url}/cloud.qcow2`,
+      '0'.repeat(64),
+      'cloud',
+      'qcow2',
+      () => {},
     )
+    await expect(wrongSum).rejects.toThrow(/has SHA-256/)
+    expect(
+      await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', 'qcow2', () => {}),
+    ).toEqual(source)
     await rm(join(bench.dataDir, 'qemu/images', source.file))
     shop.close()
 
     const pointing = join(bench.dataDir, 'pointing.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', pointing])
-    const refused = importImage(bench.dataDir, pointing, sha256(pointing), 'pointing', () => {})
+    const refused = importImage(bench.dataDir, pointing, sha256(pointing), 'pointing', 'qcow2', () => {})
     await expect(refused).rejects.toThrow(/refers to another file/)
   },
 )

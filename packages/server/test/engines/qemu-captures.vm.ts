@@ -9,6 +9,7 @@ import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { CaptureSpec, CaptureStatus, Engine, VmSpec } from '../../src/engines/engine.ts'
 import { freeze } from '../../src/engines/qemu/captures/guest-agent.ts'
 import { vmSocket } from '../../src/engines/qemu/paths.ts'
+import { allow } from '../support/conformance-bench.ts'
 import { makeBench, makeKey, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
@@ -57,7 +58,7 @@ async function eventually<T>(probe: () => Promise<T | false | null | undefined>)
 }
 
 async function start(spec: VmSpec): Promise<string> {
-  await engine.ensureVm(spec, wanted('on', [], generations.get(spec.id) ?? 1), call(spec.id))
+  await engine.ensureVm(spec, wanted('on', [allow(22)], 1), call(spec.id))
   return eventually(async () => {
     const status = await engine.inspectVm(spec, signal)
     if (status?.power === 'crashed') throw new Error(status.detail)

@@ -29,7 +29,7 @@ beforeAll(async () => {
   for await (const report of engine.inventory(signal)) host = report.name
   const file = await cloudImage(CACHE)
   const sha256 = execFileSync('sha256sum', [file], { encoding: 'utf8' }).split(' ')[0]!
-  const source = await importImage(bench.dataDir, file, sha256, 'debian', () => {})
+  const source = await importImage(bench.dataDir, file, sha256, 'debian', 'qcow2', () => {})
   image = { name: 'debian:latest', source }
   hostName = host
 }, 1_800_000)

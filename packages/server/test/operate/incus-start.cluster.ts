@@ -81,7 +81,7 @@ test('a disk image is imported into Incus once under its name, and only such ima
   const sha256 = createHash('sha256')
     .update(await readFile(file))
     .digest('hex')
-  const take = () => images('import', file, '--sha256', sha256, '--name', 'disk:1')
+  const take = () => images('import', file, '--sha256', sha256, '--format', 'qcow2', '--name', 'disk:1')
   expect(await take()).toMatchObject({ code: 0, output: 'disk:1 is available in local-a\n' })
   const [image, ...others] = await shelf()
   expect(others).toEqual([])
@@ -103,7 +103,9 @@ test('a name refers to the image that was imported last, and a raw image is conv
   const sha256 = createHash('sha256')
     .update(await readFile(file))
     .digest('hex')
-  expect(await images('import', file, '--sha256', sha256, '--name', 'disk:1')).toMatchObject({ code: 0 })
+  expect(
+    await images('import', file, '--sha256', sha256, '--format', 'raw', '--name', 'disk:1'),
+  ).toMatchObject({ code: 0 })
   const named = (await shelf()).map(({ aliases }) => aliases.map(({ name }) => name))
   expect(named.toSorted()).toEqual([[], ['disk:1']])
   const left = await readdir(join(dataDir, 'qemu/images'))

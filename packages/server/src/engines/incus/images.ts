@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import type { IncusConfig } from '../../config/index.ts'
 import { EngineError } from '../engine.ts'
 import { run } from '../qemu/command.ts'
-import { openPlainFile } from '../qemu/images/image-header.ts'
+import { type ImageFormat, openPlainFile } from '../qemu/images/image-header.ts'
 import { checkImage } from '../qemu/images/images.ts'
 import { type IncusContext, withIncus } from './context.ts'
 import { serverInfo } from './fleet/members.ts'
@@ -37,11 +37,11 @@ export class Images {
    * Uploads an imported file under the image's name, after checking it again. An image that Incus already has is not sent
    * again. A partial upload leaves no image, because Incus compares the fingerprint first.
    */
-  async publish(file: string, sha256: string, name: string): Promise<IncusImageSource> {
+  async publish(file: string, sha256: string, name: string, format: ImageFormat): Promise<IncusImageSource> {
     const { instanceType } = this.#ctx.config
     if (instanceType === 'container')
       throw new EngineError('rejected', 'this location runs containers, which cannot use disk images')
-    const { format } = await checkImage(file, sha256, name)
+    await checkImage(file, sha256, name, format)
     if (format === 'qcow2') return this.#publishDisk(file, sha256, name)
     // Incus accepts no other format.
     const converted = `${file}.${randomBytes(6).toString('hex')}.tmp`

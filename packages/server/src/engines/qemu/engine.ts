@@ -239,8 +239,8 @@ export class QemuEngine implements Engine {
   async #define(spec: VmSpec, found: Observed | null, call: Call): Promise<void> {
     for (const disk of spec.disks) await this.#ctx.disks.require(disk.id)
     const { egress } = this.#ctx.options
-    if (!found) await this.#prepareFolder(spec)
-    const base = await this.#ctx.locks.with('images', call.signal, () => osBaseOf(this.#ctx, spec))
+    if (!found) await this.#prepareFolder(spec, call)
+    const base = await this.#baseOf(spec, call)
     if (!found) await createOverlay(this.#ctx.records.osDisk(spec.id), base, call.signal)
     await writeAtomically(this.#ctx.records.seed(spec.id), seedImage(spec, egress))
     const { rules, firewallGeneration } = found?.record ?? { rules: [], firewallGeneration: 0 }
@@ -248,14 +248,20 @@ export class QemuEngine implements Engine {
   }
 
   /** Makes the folder of a new VM. The file of a custom image is linked there, because the image may be removed. */
-  async #prepareFolder(spec: VmSpec): Promise<void> {
+  async #prepareFolder(spec: VmSpec, call: Call): Promise<void> {
     const { captures, records } = this.#ctx
     const source = spec.image.source as ImageSource
     const folder = records.folder(spec.id)
     await rm(folder, { recursive: true, force: true })
+    // An image that cannot be used leaves no folder.
     if (source.kind === 'capture') await requireCapture(this.#ctx, source.id)
+    else await this.#baseOf(spec, call)
     await mkdir(folder, { mode: 0o700 })
     if (source.kind === 'capture') await link(captures.imageFile(source.id), records.osBase(spec.id))
+  }
+
+  #baseOf(spec: VmSpec, { signal }: Call) {
+    return this.#ctx.locks.with('images', signal, () => osBaseOf(this.#ctx, spec))
   }
 
   /** Applies the rules, and returns the VM with them. */

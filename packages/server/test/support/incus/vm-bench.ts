@@ -94,5 +94,5 @@ export class VmBench {
 
 function importImage(config: IncusConfig, file: string): Promise<Record<string, unknown>> {
   const sha256 = execFileSync('sha256sum', [file], { encoding: 'utf8' }).split(' ')[0]!
-  return withImages(config, (images) => images.publish(file, sha256, 'mini:uefi'))
+  return withImages(config, (images) => images.publish(file, sha256, 'mini:uefi', 'qcow2'))
 }

@@ -166,7 +166,7 @@ export async function imageFinding(ctx: IncusContext, signal: AbortSignal): Prom
     : missing(
         'images',
         `project ${project} has no ${instanceType} image with an alias`,
-        'slipway-server images import FILE --sha256 HEX',
+        'slipway-server images import FILE --sha256 HEX --format qcow2',
       )
 }
 

@@ -2,10 +2,16 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CaptureSpec, CaptureStatus } from '../../engine.ts'
 import { readJson, writeJson } from '../files.ts'
+import type { ImageFormat } from '../images/image-header.ts'
 import type { StatePaths } from '../paths.ts'
-import type { CopySource } from './copy.ts'
 
 type Result = NonNullable<CaptureStatus['result']>
+
+/** What is copied: a qcow2 file, and the read-only image below it, if there is one. */
+export interface CopySource {
+  file: string
+  base: { file: string; format: ImageFormat } | null
+}
 
 /** A copy of a disk, from its beginning on. */
 export interface CaptureRecord {

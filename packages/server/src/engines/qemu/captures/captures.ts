@@ -89,7 +89,7 @@ async function beginOfVm(
   const file = ctx.records.osDisk(vmId)
   const boot = bootOf(source)
   const own = { kind: capture.kind, boot, result: null }
-  const { virtualSizeGib: sizeGib } = await describeFile(file, { mayReferToBase: true })
+  const { virtualSizeGib: sizeGib } = await describeFile(file, 'qcow2', { mayReferToBase: true })
   if (!seen.process) {
     if (seen.power !== 'off' && seen.power !== 'crashed')
       throw new EngineError('unavailable', `${vmId} is ${seen.power}`)

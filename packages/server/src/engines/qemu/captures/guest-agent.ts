@@ -6,6 +6,8 @@ import { connectUnix, onLines } from '../unix-socket.ts'
 const syncMs = 3_000
 const freezeMs = 8_000
 const thawMs = 5_000
+/** Our responses are short; a guest that sends more than this is not listened to. */
+const maxReceivedBytes = 64 * 1024
 
 /** The guest agent did not respond, or refused. */
 class AgentError extends Error {}
@@ -16,14 +18,21 @@ class AgentError extends Error {}
  */
 class AgentSession {
   readonly #socket: Socket
-  readonly #waiting = new Set<(line: string) => void>()
+  readonly #waiting = new Set<(line: string | null) => void>()
 
   constructor(socket: Socket) {
     this.#socket = socket
     socket.on('error', () => {})
-    onLines(socket, (line) => {
-      for (const hear of this.#waiting) hear(line)
+    let receivedBytes = 0
+    socket.on('data', (chunk) => {
+      receivedBytes += chunk.length
+      if (receivedBytes > maxReceivedBytes) socket.destroy()
     })
+    const tell = (line: string | null) => {
+      for (const hear of this.#waiting) hear(line)
+    }
+    onLines(socket, tell)
+    socket.on('close', () => tell(null))
   }
 
   /** Earlier responses that were never read may come first, so a number shows which response is ours. */
@@ -49,7 +58,8 @@ class AgentSession {
         settle()
       }
       const timer = setTimeout(() => end(() => reject(new AgentError('no response'))), limitMs)
-      const hear = (line: string) => {
+      const hear = (line: string | null) => {
+        if (line === null) return end(() => reject(new AgentError('the guest closed the connection')))
         const answer = parse(line)
         if (answer && isOurs(answer)) end(() => resolve(answer))
       }

@@ -37,24 +37,30 @@ export async function openPlainFile(file: string): Promise<FileHandle | null> {
 }
 
 /**
- * Reads the header without QEMU's programs: they would open the backing or data file that a crafted image names, and guess
- * the format of a raw image from content that its guest controls.
+ * Reads the header without QEMU's programs: they would open the backing or data file that a crafted image names. The format
+ * is given and never guessed, because a guest controls the content of a raw image; an image that begins like another format
+ * is rejected.
  */
 export async function describeImage(
   handle: FileHandle,
+  format: ImageFormat,
   { mayReferToBase = false } = {},
 ): Promise<ImageDescription> {
   const header = Buffer.alloc(headerBytes)
   await handle.read(header, 0, headerBytes, 0)
-  if (header.readUInt32BE(0) !== qcow2Magic) {
-    const start = header.toString('latin1')
-    if (foreignMagics.some((magic) => start.startsWith(magic)))
-      throw new EngineError(
-        'rejected',
-        'the image has an unsupported format; convert it to qcow2 or raw with qemu-img convert',
-      )
-    return { format: 'raw', virtualSizeGib: inGib(BigInt((await handle.stat()).size)) }
-  }
+  const isQcow2 = header.readUInt32BE(0) === qcow2Magic
+  const start = header.toString('latin1')
+  if (foreignMagics.some((magic) => start.startsWith(magic)))
+    throw new EngineError(
+      'rejected',
+      'the image has an unsupported format; convert it to qcow2 or raw with qemu-img convert',
+    )
+  if (isQcow2 !== (format === 'qcow2'))
+    throw new EngineError(
+      'rejected',
+      `the image is not ${format}, but ${isQcow2 ? 'qcow2' : 'another format'}`,
+    )
+  if (format === 'raw') return { format, virtualSizeGib: inGib(BigInt((await handle.stat()).size)) }
   const version = header.readUInt32BE(4)
   if (version !== 2 && version !== 3)
     throw new EngineError('rejected', `qcow2 version ${version} is not supported. Supported: 2, 3.`)
@@ -72,12 +78,13 @@ export async function describeImage(
  */
 export async function describeFile(
   file: string,
+  format: ImageFormat = 'qcow2',
   options: { mayReferToBase?: boolean } = {},
 ): Promise<ImageDescription> {
   const handle = await openPlainFile(file)
   if (!handle) throw new EngineError('missing', 'the image file does not exist')
   try {
-    return await describeImage(handle, options)
+    return await describeImage(handle, format, options)
   } finally {
     await handle.close()
   }

@@ -26,6 +26,7 @@ interface DiskImageSource extends Record<string, unknown> {
   virtualSizeGib: number
 }
 
+const maxImportBytes = 512 * 1024 ** 3
 const plainName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 /** A custom image. The VM has a link to its file, so that the image can be removed. */
@@ -43,12 +44,13 @@ export type ImageSource = MiniGuestSource | DiskImageSource | CapturedSource
 export const bootOf = (source: ImageSource): MiniGuestSource | null =>
   source.kind === 'mini' ? source : source.kind === 'capture' ? source.boot : null
 
-/** Imports a cloud image (qcow2 or raw) from a file or URL, if it has the given checksum. */
+/** Imports a cloud image from a file or URL, if it has the given checksum and format. */
 export async function importImage(
   dataDir: string,
   source: string,
   sha256: string,
   name: string,
+  format: ImageFormat,
   progress: Progress,
 ): Promise<DiskImageSource> {
   const expected = sha256.toLowerCase()
@@ -59,18 +61,29 @@ export async function importImage(
   const temporary = join(dir, `import-${randomBytes(6).toString('hex')}.tmp`)
   try {
     progress(`fetching ${name} from ${source}`)
-    await pipeline(await openSource(source), createWriteStream(temporary, { mode: 0o600 }))
+    await pipeline(await openSource(source), limited, createWriteStream(temporary, { mode: 0o600 }))
     const actual = await sha256Of(createReadStream(temporary))
     if (actual !== expected)
       throw new EngineError('rejected', `${source} has SHA-256 ${actual}, expected ${expected}`)
     const file = `${expected}.img`
-    const described = await describeFile(temporary)
+    const described = await describeFile(temporary, format)
     await chmod(temporary, 0o400)
     await rename(temporary, join(dir, file))
     progress(`${name} is imported`)
     return { kind: 'disk', arch: hostArchitecture().name, file, sha256: expected, ...described }
   } finally {
     await rm(temporary, { force: true })
+  }
+}
+
+/** An endless response would fill the disk of the host. */
+async function* limited(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  let bytes = 0
+  for await (const chunk of content) {
+    bytes += chunk.length
+    if (bytes > maxImportBytes)
+      throw new EngineError('rejected', `the image is larger than ${maxImportBytes / 1024 ** 3} GiB`)
+    yield chunk
   }
 }
 
@@ -97,18 +110,23 @@ async function openSource(source: string): Promise<Readable> {
 const checked = new Map<string, { identity: string; image: ImageDescription }>()
 
 /** Checks before every use that the file has this checksum and refers to no other file. */
-export async function checkImage(file: string, sha256: string, imageName: string): Promise<ImageDescription> {
+export async function checkImage(
+  file: string,
+  sha256: string,
+  imageName: string,
+  format: ImageFormat,
+): Promise<ImageDescription> {
   const handle = await openPlainFile(file).catch((error: Error) => refuse(imageName, error))
   if (!handle)
     throw new EngineError('missing', `image ${imageName} is not on this host; import or build it again`)
   try {
     const facts = await handle.stat()
-    const identity = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${sha256}`
+    const identity = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${sha256} ${format}`
     const known = checked.get(file)
     if (known?.identity === identity) return known.image
     if ((await sha256Of(handle.createReadStream({ start: 0, autoClose: false }))) !== sha256)
       throw new EngineError('rejected', `image ${imageName} is corrupt: its checksum differs`)
-    const image = await describeImage(handle).catch((error: Error) => refuse(imageName, error))
+    const image = await describeImage(handle, format).catch((error: Error) => refuse(imageName, error))
     checked.set(file, { identity, image })
     return image
   } finally {
@@ -178,12 +196,15 @@ export async function osBaseOf(
   spec: VmSpec,
 ): Promise<{ file: string; format: ImageFormat; sizeGib: number }> {
   const { name, source } = spec.image as { name: string; source: ImageSource }
-  for (const { file, sha256 } of await bootFiles(ctx, spec)) await checkImage(file, sha256, name)
+  // The kernel and the initramfs are no disks: only their checksums count.
+  for (const { file, sha256 } of await bootFiles(ctx, spec)) await checkImage(file, sha256, name, 'raw')
   const file = await baseFile(ctx, spec)
   // Only this engine writes the file of a copy, and no checksum of it is known.
   const { format, virtualSizeGib } =
     source.kind === 'capture'
       ? await describeFile(file).catch((error: Error) => refuse(name, error))
-      : await checkImage(file, source.kind === 'mini' ? source.osSha256 : source.sha256, name)
+      : source.kind === 'mini'
+        ? await checkImage(file, source.osSha256, name, 'qcow2')
+        : await checkImage(file, source.sha256, name, source.format)
   return { file, format, sizeGib: Math.max(spec.osDiskGib, virtualSizeGib) }
 }
