@@ -70,9 +70,14 @@ async function create(
       throw new EngineError('unavailable', `the network of ${spec.id} was removed during the VM's creation`, {
         cause: error,
       })
-    if (isCode(error, 404)) throw new EngineError('missing', error.message, { cause: error })
+    if (isCode(error, 404) || !(await hasImage(ctx, body.source, signal)))
+      throw new EngineError('missing', `image ${spec.image.name} does not exist`, { cause: error })
     if (isCode(error, 400) && !error.isOperation)
       throw new EngineError('rejected', error.message, { cause: error })
     throw unavailable(error)
   })
 }
+
+/** Incus reports a missing image in several ways. An alias is only for the containers of tests. */
+const hasImage = async (ctx: IncusContext, { fingerprint }: Record<string, string>, signal: AbortSignal) =>
+  fingerprint === undefined || (await ctx.client.find(`/1.0/images/${fingerprint}`, { signal })) !== undefined

@@ -7,6 +7,8 @@ import {
   noSuchDisk,
   type VmSpec,
 } from '../engine.ts'
+import type { BackgroundWork } from './background.ts'
+import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { saysInUse } from './error-texts.ts'
@@ -39,18 +41,48 @@ const sizeMark = 'user.slipway.size-gib'
  */
 export class Disks {
   readonly #ctx: IncusContext
+  readonly #captures: Captures
+  readonly #work: BackgroundWork
 
-  constructor(ctx: IncusContext) {
+  constructor(ctx: IncusContext, captures: Captures, work: BackgroundWork) {
     this.#ctx = ctx
+    this.#captures = captures
+    this.#work = work
   }
 
   async ensure(disk: DiskSpec, call: Call): Promise<void> {
-    if (await this.#checked(disk.id, call)) return this.#write(disk.id, call, {})
+    const known = await this.#checked(disk.id, call)
+    if (disk.source) return this.#restore({ ...disk, source: disk.source }, known, call)
+    if (known) return this.#write(disk.id, call, {})
     await requireNotGone(this.#ctx, disk.id, call)
     if (await isPoolLocal(this.#ctx, call.signal))
       await this.#writeUnplaced(disk.id, call, promised(disk.sizeGib))
     else await this.#create(disk, null, call)
     await this.#removeIfGone(disk.id, call)
+  }
+
+  /** Copies the volume of a snapshot. The disk has its marks when its content is complete. */
+  async #restore(disk: DiskSpec & { source: { id: string } }, known: Volume | undefined, call: Call) {
+    const { id, sizeGib, source } = disk
+    if (known?.config[marks.id]) return this.#write(id, call, {})
+    await requireNotGone(this.#ctx, id, call)
+    const state = this.#work.state(id)
+    if (state === 'running' || (await this.#work.isRunning(volumeName(id), call.signal))) return
+    if (!known && state === 'none')
+      return this.#beginRestore(disk, await this.#captures.memberOf(source.id, call.signal))
+    this.#work.forget(id)
+    await this.#write(id, call, { [marks.id]: id, ...sized(sizeGib) })
+    await this.#removeIfGone(id, call)
+  }
+
+  #beginRestore({ id, sizeGib, source }: DiskSpec & { source: { id: string } }, member: string): void {
+    const { instanceType } = this.#ctx.config
+    const contentType = instanceType === 'virtual-machine' ? 'block' : 'filesystem'
+    const body = copyRequest(this.#ctx, volumeName(id), copyName(source.id), contentType, sizeGib)
+    const query = isMember(member) ? { query: { target: member } } : {}
+    this.#work.begin(id, (limits) =>
+      this.#ctx.client.change('POST', this.#path(), body, { ...limits, ...query }),
+    )
   }
 
   /** Ensures that a VM of this host can use the disk; the first VM of a local disk decides on which member it is. */
@@ -89,7 +121,12 @@ export class Disks {
   }
 
   async find({ id }: DiskRef, signal: AbortSignal): Promise<DiskStatus | null> {
-    const found = (await this.#volume(id, signal)) ?? (await this.#unplaced(id, signal))
+    const volume = await this.#volume(id, signal)
+    const found = volume ?? (await this.#unplaced(id, signal))
+    // A volume without marks is a copy that is being made.
+    if (volume && !volume.config[marks.id]) return { id, generation: 0, sizeGib: 0, isCopying: true }
+    if (!found && this.#work.state(id) === 'running')
+      return { id, generation: 0, sizeGib: 0, isCopying: true }
     return found ? statusOf(found) : null
   }
 

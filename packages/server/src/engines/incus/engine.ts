@@ -3,6 +3,9 @@ import type { CompiledRule } from '../../domain/firewall.ts'
 import {
   type AttachedDisk,
   type Call,
+  type CaptureRef,
+  type CaptureSpec,
+  type CaptureStatus,
   type DiskRef,
   type DiskSpec,
   type DiskStatus,
@@ -20,6 +23,8 @@ import {
 } from '../engine.ts'
 import { InOrder } from '../in-order.ts'
 import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
+import { BackgroundWork } from './background.ts'
+import { Captures } from './captures.ts'
 import { openConsole } from './console.ts'
 import type { IncusContext } from './context.ts'
 import { ensureInstance } from './creation.ts'
@@ -84,6 +89,8 @@ export class IncusEngine implements Engine {
   readonly #statuses: Statuses
   readonly #firewalls: Firewalls
   readonly #networks: { creations: InOrder; locals: LocalNetworks }
+  readonly #background: BackgroundWork
+  readonly #captures: Captures
   readonly #disks: Disks
   readonly #serial: SerialLogs
   readonly #events: IncusEvents
@@ -102,7 +109,9 @@ export class IncusEngine implements Engine {
     this.#statuses = new Statuses(ctx)
     this.#firewalls = new Firewalls(ctx)
     this.#networks = { creations: new InOrder(), locals: new LocalNetworks(ctx) }
-    this.#disks = new Disks(ctx)
+    this.#background = new BackgroundWork(ctx)
+    this.#captures = new Captures(ctx, this.#background)
+    this.#disks = new Disks(ctx, this.#captures, this.#background)
     this.#serial = new SerialLogs(ctx)
     this.#events = new IncusEvents(
       ctx.client,
@@ -119,7 +128,8 @@ export class IncusEngine implements Engine {
     mayBeBrief = false,
   ): AsyncIterable<HostReport> {
     const members = await this.#members(signal)
-    yield* inventory(this.#ctx, this.#statuses, this.#disks, this.#survey, members, mayBeBrief, signal)
+    const stored = { disks: this.#disks, captures: this.#captures }
+    yield* inventory(this.#ctx, this.#statuses, stored, this.#survey, members, mayBeBrief, signal)
     await this.#cleanUp(signal).catch(() => {})
   }
 
@@ -252,14 +262,16 @@ export class IncusEngine implements Engine {
     })
   }
 
-  async capture(): Promise<void> {
-    throw new EngineError('rejected', 'this engine cannot copy disks')
+  capture(capture: CaptureSpec, call: Call): Promise<void> {
+    return this.#prepare(call.signal).then(() => this.#captures.ensure(capture, call))
   }
 
-  async removeCapture(): Promise<void> {}
+  removeCapture(capture: CaptureRef, call: Call): Promise<void> {
+    return this.#captures.remove(capture, call)
+  }
 
-  async inspectCapture(): Promise<null> {
-    return null
+  inspectCapture(capture: CaptureRef, signal: AbortSignal): Promise<CaptureStatus | null> {
+    return this.#captures.find(capture, signal)
   }
 
   async setPublicAddress(vm: VmRef, publicAddress: string, call: Call): Promise<void> {
@@ -313,6 +325,7 @@ export class IncusEngine implements Engine {
 
   async close(): Promise<void> {
     this.#closing.abort()
+    this.#background.close()
     // Closing the connections also ends requests to an Incus that hangs.
     await Promise.all([this.#events.close(), this.#ctx.client.close()])
   }

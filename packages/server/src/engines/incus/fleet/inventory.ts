@@ -2,6 +2,7 @@ import type { GpuReport, HostReport } from '../../engine.ts'
 import { largestShare } from '../../gpu-models.ts'
 import { agentReportOf, generationOfVersion } from '../agent/guest-network.ts'
 import { isLocalBridge } from '../agent/local-networks.ts'
+import type { Captures } from '../captures.ts'
 import type { IncusContext } from '../context.ts'
 import type { Disks } from '../disks.ts'
 import { type Acl, firewallGeneration, listAcls } from '../firewall.ts'
@@ -13,6 +14,12 @@ import { environmentOf, type Member, type MemberList } from './members.ts'
 import { problemsOf } from './problems.ts'
 import { type CardReport, gpusOf, type Resources } from './resources.ts'
 import type { Survey } from './survey.ts'
+
+/** What is in the storage pool. */
+interface Stored {
+  disks: Disks
+  captures: Captures
+}
 
 const maxConcurrentMembers = 16
 const objectsMs = 6_000
@@ -29,7 +36,7 @@ export const filtersMark = 'user.slipway.filters-internal'
 export async function* inventory(
   ctx: IncusContext,
   statuses: Statuses,
-  disks: Disks,
+  stored: Stored,
   survey: Survey,
   { members: listed, isCluster }: MemberList,
   mayBeBrief: boolean,
@@ -42,13 +49,14 @@ export async function* inventory(
   const uplink = await survey.uplink(signal)
   const objects = isBrief
     ? null
-    : await survey.read(members, () => readObjects(ctx, disks, signal)).catch(() => null)
+    : await survey.read(members, () => readObjects(ctx, stored, signal)).catch(() => null)
   const networking = {
     hasOvn: uplink !== undefined,
     hasAgents: members.some(({ config }) => agentReportOf(config)),
   }
-  // Disks are not assigned to hosts: all of them are reported with the first host.
+  // Disks and copies are not assigned to hosts: all of them are reported with the first host.
   let remaining = objects?.volumes ?? []
+  let copies = objects?.copies ?? []
   const answering = members.filter(({ status }) => isAnswering(status))
   const described = inOrderOfArrival(answering, maxConcurrentMembers, async (member) => ({
     member,
@@ -88,19 +96,22 @@ export async function* inventory(
         .filter(({ status }) => status !== 'Error')
         .map((instance) => statuses.listed(instance, generationAt(member, objects.aclOf, instance))),
       disks: remaining,
+      captures: copies,
     }
     remaining = []
+    copies = []
   }
 }
 
-async function readObjects(ctx: IncusContext, disks: Disks, stopping: AbortSignal) {
+async function readObjects(ctx: IncusContext, { disks, captures }: Stored, stopping: AbortSignal) {
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(objectsMs)])
-  const [instances, acls, volumes] = await Promise.all([
+  const [instances, acls, volumes, copies] = await Promise.all([
     listInstances(ctx, signal),
     listAcls(ctx, signal),
     disks.list(signal),
+    captures.list(signal),
   ])
-  return { instances, volumes, aclOf: new Map(acls.map((acl) => [acl.name, acl])) }
+  return { instances, volumes, copies, aclOf: new Map(acls.map((acl) => [acl.name, acl])) }
 }
 
 const unknownHolder = (gpu: GpuReport): GpuReport => ({ ...gpu, holderVmId: null, isClean: false })

@@ -1,0 +1,60 @@
+import type { IncusContext } from './context.ts'
+
+/** The time for a copy of the largest disk. */
+const longestMs = 6 * 3600 * 1000
+
+type State = 'none' | 'running' | 'done'
+
+/**
+ * Work of Incus that may take longer than a call of ours, by the id of its result. A failure is thrown once, to the next
+ * call that asks.
+ */
+export class BackgroundWork {
+  readonly #ctx: IncusContext
+  readonly #closing = new AbortController()
+  readonly #work = new Map<string, { state: State; error?: unknown }>()
+
+  constructor(ctx: IncusContext) {
+    this.#ctx = ctx
+  }
+
+  begin(id: string, run: (limits: { signal: AbortSignal; operationMs: number }) => Promise<void>): void {
+    const entry: { state: State; error?: unknown } = { state: 'running' }
+    this.#work.set(id, entry)
+    run({ signal: this.#closing.signal, operationMs: longestMs }).then(
+      () => {
+        entry.state = 'done'
+      },
+      (error) => {
+        entry.state = 'none'
+        entry.error = error
+      },
+    )
+  }
+
+  /** What this process knows of the work. */
+  state(id: string): State {
+    const entry = this.#work.get(id)
+    if (!entry) return 'none'
+    if (entry.state === 'none') {
+      this.#work.delete(id)
+      throw entry.error
+    }
+    return entry.state
+  }
+
+  forget(id: string): void {
+    this.#work.delete(id)
+  }
+
+  /** Returns whether Incus works on an object of this name, for a process that did not begin the work. */
+  async isRunning(name: string, signal: AbortSignal): Promise<boolean> {
+    const query = { recursion: '1' }
+    const all = await this.#ctx.client.get<Record<string, unknown[]>>('/1.0/operations', { signal, query })
+    return (all.running ?? []).some((operation) => JSON.stringify(operation).includes(name))
+  }
+
+  close(): void {
+    this.#closing.abort()
+  }
+}

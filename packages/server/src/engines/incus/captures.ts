@@ -1,0 +1,266 @@
+import {
+  type Call,
+  type CaptureRef,
+  type CaptureSpec,
+  type CaptureStatus,
+  EngineError,
+  noSuchDisk,
+  type VmRef,
+} from '../engine.ts'
+import type { BackgroundWork } from './background.ts'
+import { isCode, isDuplicate, unavailable } from './client.ts'
+import type { IncusContext } from './context.ts'
+import { markGone, requireNotGone } from './gone.ts'
+import {
+  findInstance,
+  generationOf,
+  instancePath,
+  isOn,
+  marks,
+  requireInstance,
+  volumeName,
+} from './instances.ts'
+import {
+  findProfile,
+  listProfiles,
+  type Profile,
+  putProfile,
+  removeProfile,
+  requireNotNewer,
+} from './profiles.ts'
+
+type Result = NonNullable<CaptureStatus['result']>
+
+/** What the profile of a copy says. */
+interface Copy {
+  kind: CaptureSpec['kind']
+  consistency: Result['consistency']
+  sizeGib: number
+  /** The path of the snapshot that the copy is made from, which is removed afterwards; '' if there is none. */
+  snapshot: string
+  /** The body of the request that makes the copy, and the member that has the source. */
+  request: Record<string, unknown>
+  member: string
+  result: Result | null
+}
+
+interface Volume {
+  location: string
+  content_type: string
+}
+
+const copyMark = 'user.slipway.copy'
+export const copyName = (id: string) => `copy-${id}`
+
+/**
+ * Copies of disks. That of an instance becomes an image, that of a volume a volume of its own, because a volume takes its
+ * snapshots along when it is deleted. A profile of the copy's name says how far it is. Incus cannot freeze a guest.
+ */
+export class Captures {
+  readonly #ctx: IncusContext
+  readonly #work: BackgroundWork
+
+  constructor(ctx: IncusContext, work: BackgroundWork) {
+    this.#ctx = ctx
+    this.#work = work
+  }
+
+  async ensure(capture: CaptureSpec, call: Call): Promise<void> {
+    const { id } = capture
+    const found = await findProfile(this.#ctx, copyName(id), call.signal)
+    requireNotNewer(id, found, call)
+    if (!found) await requireNotGone(this.#ctx, id, call)
+    const begun = found ? copyOf(found) : await this.#begin(capture, call.signal)
+    if (!found || generationOf(found) < call.generation) await this.#write(id, begun, call)
+    if (!found) await this.#removeIfGone(id, begun, call)
+    if (begun.result || !(await this.#isComplete(id, begun, call.signal))) return
+    const result = await this.#resultOf(id, begun, call.signal)
+    if (begun.snapshot)
+      await this.#ctx.client.remove(begun.snapshot, { signal: call.signal, timeoutMs: 60_000 })
+    await this.#write(id, { ...begun, result }, call)
+    this.#work.forget(id)
+  }
+
+  async remove({ id }: CaptureRef, call: Call): Promise<void> {
+    const found = await findProfile(this.#ctx, copyName(id), call.signal)
+    requireNotNewer(id, found, call)
+    await markGone(this.#ctx, id, call)
+    await this.#delete(id, found ? copyOf(found) : null, call.signal)
+  }
+
+  async find({ id }: CaptureRef, signal: AbortSignal): Promise<CaptureStatus | null> {
+    const found = await findProfile(this.#ctx, copyName(id), signal)
+    return found ? { id, generation: generationOf(found), result: copyOf(found).result } : null
+  }
+
+  async list(signal: AbortSignal): Promise<Pick<CaptureStatus, 'id' | 'generation'>[]> {
+    const profiles = await listProfiles(this.#ctx, signal)
+    return profiles
+      .filter(({ name, config }) => name.startsWith(copyName('')) && config[marks.id])
+      .map((profile) => ({ id: profile.config[marks.id]!, generation: generationOf(profile) }))
+  }
+
+  /** Returns the member that has the volume of a complete copy. */
+  async memberOf(id: string, signal: AbortSignal): Promise<string> {
+    const volume = await this.#ctx.client.find<Volume>(this.#volumePath(copyName(id)), { signal })
+    if (!volume) throw new EngineError('missing', `no such copy: ${id}`)
+    return volume.location
+  }
+
+  /** The snapshot is the moment of the copy. */
+  async #begin(capture: CaptureSpec, signal: AbortSignal): Promise<Copy> {
+    const { id, kind, from, sizeGib } = capture
+    const own = { kind, sizeGib, result: null }
+    if (kind === 'image' && from.kind !== 'vm')
+      throw new EngineError('rejected', 'with Incus, an image can be created only from a VM')
+    if (from.kind === 'vm') {
+      const instance = await requireInstance(this.#ctx, from.vm.id, signal)
+      const consistency = consistencyOf(capture, isOn(instance))
+      const snapshots = `${instancePath(from.vm.id)}/snapshots`
+      await this.#snapshot(snapshots, { name: copyName(id), stateful: false }, signal)
+      const source = { type: 'snapshot', name: `${instance.name}/${copyName(id)}` }
+      const request = { source, compression_algorithm: 'none', aliases: [{ name: copyName(id) }] }
+      return { ...own, consistency, snapshot: `${snapshots}/${copyName(id)}`, request, member: '' }
+    }
+    const name = from.kind === 'disk' ? volumeName(from.disk.id) : copyName(from.snapshot.id)
+    const path = this.#volumePath(name)
+    const volume = await this.#ctx.client.find<Volume>(path, { signal })
+    if (!volume)
+      throw from.kind === 'disk'
+        ? noSuchDisk(from.disk.id)
+        : new EngineError('missing', `no such copy: ${from.snapshot.id}`)
+    const isBusy = from.kind === 'disk' && from.vm !== null && (await this.#isOn(from.vm, signal))
+    const consistency = consistencyOf(capture, isBusy)
+    const isOwnCopy = from.kind === 'snapshot'
+    if (!isOwnCopy) await this.#snapshot(`${path}/snapshots`, { name: copyName(id) }, signal)
+    const source = isOwnCopy ? name : `${name}/${copyName(id)}`
+    const request = copyRequest(this.#ctx, copyName(id), source, volume.content_type, sizeGib)
+    const snapshot = isOwnCopy ? '' : `${path}/snapshots/${copyName(id)}`
+    return { ...own, consistency, snapshot, request, member: volume.location }
+  }
+
+  async #isOn({ id }: VmRef, signal: AbortSignal): Promise<boolean> {
+    const instance = await findInstance(this.#ctx, id, signal)
+    return instance !== undefined && isOn(instance)
+  }
+
+  async #snapshot(path: string, body: object, signal: AbortSignal): Promise<void> {
+    await this.#ctx.client.change('POST', path, body, { signal, timeoutMs: 60_000 }).catch((error) => {
+      if (!isDuplicate(error)) throw refused(error)
+    })
+  }
+
+  /** Begins the copy unless it is under way or complete, and returns whether it is complete. */
+  async #isComplete(id: string, copy: Copy, signal: AbortSignal): Promise<boolean> {
+    const state = this.#stateOf(id)
+    if (state !== 'none') return state === 'done'
+    if (await this.#work.isRunning(copyName(id), signal)) return false
+    if (await this.#exists(id, copy, signal)) return true
+    const path = copy.kind === 'image' ? '/1.0/images' : this.#volumePath()
+    const query = isMember(copy.member) ? { query: { target: copy.member } } : {}
+    this.#work.begin(id, (limits) =>
+      this.#ctx.client.change('POST', path, copy.request, { ...limits, ...query }),
+    )
+    return false
+  }
+
+  #stateOf(id: string): 'none' | 'running' | 'done' {
+    try {
+      return this.#work.state(id)
+    } catch (error) {
+      throw refused(error)
+    }
+  }
+
+  async #exists(id: string, { kind }: Copy, signal: AbortSignal): Promise<boolean> {
+    const path = kind === 'image' ? aliasPath(id) : this.#volumePath(copyName(id))
+    return (await this.#ctx.client.find(path, { signal })) !== undefined
+  }
+
+  async #resultOf(id: string, { kind, consistency, sizeGib }: Copy, signal: AbortSignal): Promise<Result> {
+    if (kind === 'image') {
+      const { target } = await this.#ctx.client.get<{ target: string }>(aliasPath(id), { signal })
+      const { size } = await this.#ctx.client.get<{ size: number }>(`/1.0/images/${target}`, { signal })
+      return { storedBytes: size, consistency, source: { fingerprint: target } }
+    }
+    const path = `${this.#volumePath(copyName(id))}/state`
+    const state = await this.#ctx.client.find<{ usage: { used: number } | null }>(path, { signal })
+    // Some pools do not know how much a volume takes: it is at most its size.
+    const storedBytes = state?.usage?.used || sizeGib * 1024 ** 3
+    return { storedBytes, consistency, source: { volume: copyName(id) } }
+  }
+
+  async #delete(id: string, copy: Copy | null, signal: AbortSignal): Promise<void> {
+    this.#work.forget(id)
+    const options = { signal, timeoutMs: 60_000 }
+    if (await this.#work.isRunning(copyName(id), signal))
+      throw new EngineError('unavailable', 'Incus still makes the copy')
+    const alias = await this.#ctx.client.find<{ target: string }>(aliasPath(id), { signal })
+    if (alias) await this.#ctx.client.remove(`/1.0/images/${alias.target}`, options)
+    await this.#ctx.client.remove(this.#volumePath(copyName(id)), options)
+    if (copy?.snapshot) await this.#ctx.client.remove(copy.snapshot, options)
+    await removeProfile(this.#ctx, copyName(id), signal)
+  }
+
+  /** A removal at the same time may have looked for the copy before it existed. */
+  async #removeIfGone(id: string, copy: Copy, call: Call): Promise<void> {
+    await requireNotGone(this.#ctx, id, call).catch(async (error) => {
+      await this.#delete(id, copy, call.signal)
+      throw error
+    })
+  }
+
+  async #write(id: string, copy: Copy, call: Call): Promise<void> {
+    const profile = { config: { [copyMark]: JSON.stringify(copy) }, description: 'Slipway: a copy of a disk' }
+    await putProfile(this.#ctx, copyName(id), id, call, profile).catch((error) => {
+      throw unavailable(error)
+    })
+  }
+
+  #volumePath(name?: string): string {
+    const all = `/1.0/storage-pools/${this.#ctx.config.storagePool}/volumes/custom`
+    return name ? `${all}/${name}` : all
+  }
+}
+
+/** The request that copies a volume, without the marks of its source. */
+export const copyRequest = (
+  { config }: Pick<IncusContext, 'config'>,
+  name: string,
+  source: string,
+  contentType: string,
+  sizeGib: number,
+) => ({
+  name,
+  type: 'custom',
+  content_type: contentType,
+  config: { size: `${sizeGib}GiB` },
+  source: {
+    type: 'copy',
+    pool: config.storagePool,
+    project: config.project,
+    name: source,
+    volume_only: true,
+  },
+})
+
+/** Returns whether a location names a member of a cluster. */
+export const isMember = (location: string) => location !== '' && location !== 'none'
+
+function consistencyOf({ mustFreeze }: CaptureSpec, isRunning: boolean): Result['consistency'] {
+  if (!isRunning) return 'off'
+  if (mustFreeze) throw new EngineError('unfrozen', 'Incus cannot freeze the file systems of a guest')
+  return 'crash'
+}
+
+/** A pool without space will not have it a moment later. */
+function refused(error: unknown): Error {
+  const message = error instanceof Error ? error.message : String(error)
+  if (/no space left|quota exceeded/i.test(message))
+    return new EngineError('rejected', 'no space left in the storage pool', { cause: error })
+  if (isCode(error, 404)) return new EngineError('missing', message, { cause: error })
+  return unavailable(error)
+}
+
+const aliasPath = (id: string) => `/1.0/images/aliases/${copyName(id)}`
+const copyOf = ({ config }: Profile): Copy => JSON.parse(config[copyMark] ?? '{}') as Copy
