@@ -8,6 +8,8 @@ import { runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
 
 const waiting = 10_000
+/** Releases before the measured ones: each connection plans its statements once. */
+const warmUps = 20
 
 /** The end of a quarantine and a creation, without and with many requests that wait for such GPUs. */
 export async function measureWaiting(service: RunningService, effort: Effort): Promise<Figure[]> {
@@ -62,14 +64,14 @@ async function releaseMs(database: Database, times: number): Promise<number> {
   )
   const gpuIds = rows.map(({ id }) => id)
   const took: number[] = []
-  for (let n = 0; n < times; n++) {
+  for (let n = -warmUps; n < times; n++) {
     await database.pool.query(
       `UPDATE gpus SET state = 'quarantined', quarantined_at = slipway_now() - interval '1 second' WHERE id = ANY ($1)`,
       [gpuIds],
     )
     const begun = performance.now()
     await database.transaction(async (tx) => offerGpus(tx, await freeCleanGpus(tx, gpuIds, new Date())))
-    took.push(performance.now() - begun)
+    if (n >= 0) took.push(performance.now() - begun)
   }
   return percentile(
     took.sort((a, b) => a - b),
@@ -94,4 +96,6 @@ async function addWaiting(database: Database): Promise<void> {
      SELECT id, $1, 'a100', row_number() OVER (), gpus FROM capacity_requests WHERE actor = 'bench'`,
   )
   await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
+  // The rows came in one transaction, and each has changed the row of the queue.
+  await database.pool.query('VACUUM capacity_lanes')
 }

@@ -20,11 +20,12 @@ const place = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
 /** The number of groups that are examined when GPUs become free. Organizations alternate, so that they are of several tenants. */
 const mostGroups = 10
 
-// One probe of an index for each size that fits, so that requests that do not fit are not read. The order begins with the
-// size, which is one here, so that only the index by size serves it. A group is read with the room on all hosts where one of
-// its members fits; it needs at most as many hosts as it has members.
+// One probe of an index for each size that fits, so that requests that do not fit are not read. The size is a range, by which
+// the rows are ordered: then only the index by size serves the order. For an equality the planner would read the queue in its
+// order until it finds the size. A group is read with the room on all hosts where one of its members fits; it needs at most as
+// many hosts as it has members.
 const first = `SELECT ${place} FROM capacity_places p
-         WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus = s.gpus
+         WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
            AND request_id <> ALL (:passed::uuid[])`
 const next = statement<Lane & PlaceRow, { hostIds: string[]; sizes: number[]; passed: string[] }>(
   'place_next',
