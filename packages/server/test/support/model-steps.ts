@@ -15,6 +15,10 @@ export type Step =
   | { do: 'changeRule'; rule: number; port: number }
   | { do: 'deleteRule'; rule: number }
   | { do: 'fault'; method: number; kind: 'fail' | 'lie' | 'forget' }
+  | { do: 'createGroup'; name: number; count: number }
+  | { do: 'resizeGroup'; group: number; count: number }
+  | { do: 'deleteGroup'; group: number }
+  | { do: 'waitForVm'; name: number }
   | { do: 'turnClock' }
 
 const some = fc.nat(9)
@@ -55,6 +59,20 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('changeRule' as const), rule: some, port: fc.nat(9) }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('deleteRule' as const), rule: some }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('createGroup' as const),
+      name: some,
+      count: fc.constantFrom(2, 3),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('resizeGroup' as const), group: some, count: fc.nat(3) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('deleteGroup' as const), group: some }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('waitForVm' as const), name: some }) },
   {
     weight: 3,
     arbitrary: fc.record({

@@ -2,6 +2,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import type { TestService } from '@slipway/testing/service.ts'
 import { expect } from 'vitest'
+import { GroupModel } from './model-groups.ts'
 import type { Step } from './model-steps.ts'
 
 const faulty = [
@@ -41,9 +42,18 @@ export class Lane {
   readonly #disks = new Map<string, ModelDisk>()
   readonly #rules = new Map<string, { name: string; port: string }>()
 
+  readonly #groups: GroupModel
+
   constructor(service: TestService, place: LanePlace) {
     this.#service = service
     this.#place = place
+    this.#groups = new GroupModel(service, place, {
+      hasRoomFor: (count) => this.#vms.size + count <= mostVms,
+      hasName: (name) => this.#hasName(name),
+      add: (id, name, type) => this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false }),
+      forget: (id) => this.#forgetVm(id),
+      ends: (reply) => this.#ends(reply),
+    })
   }
 
   async run(step: Step): Promise<void> {
@@ -90,6 +100,14 @@ export class Lane {
         return this.#changeRule(step.rule, String(9000 + step.port))
       case 'deleteRule':
         return this.#deleteRule(step.rule)
+      case 'createGroup':
+        return this.#groups.create(`group-${step.name}`, step.count)
+      case 'resizeGroup':
+        return this.#groups.resize(step.group, step.count)
+      case 'deleteGroup':
+        return this.#groups.delete(step.group)
+      case 'waitForVm':
+        return this.#groups.wait(`vm-${step.name}`)
       case 'fault':
         return this.#simulator.addFault({ method: faulty[step.method]!, kind: step.kind })
       case 'turnClock':
@@ -108,6 +126,7 @@ export class Lane {
       const params = { project_id: this.#place.projectId, vm_id: listed.id }
       expect(await this.#service.ok('vmGet', { token: this.#place.token, params })).toMatchObject(listed)
     }
+    await this.#groups.compare()
     const disks = await this.#ok('diskList', {})
     expect(
       disks.items
@@ -134,6 +153,7 @@ export class Lane {
 
   /** Deletes everything, so that the next run begins with an empty project. */
   async clear(): Promise<void> {
+    await this.#groups.clear()
     while (this.#vms.size > 0) await this.#deleteVm(0)
     while (this.#disks.size > 0) await this.#deleteDisk(0)
     while (this.#rules.size > 0) await this.#deleteRule(0)
@@ -150,7 +170,7 @@ export class Lane {
     const { location } = this.#place
     const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
     const answer = await this.#call('vmCreate', {}, body)
-    if ([...this.#vms.values()].some((vm) => vm.name === name)) return this.#refused(answer, 'already_exists')
+    if (this.#hasName(name)) return this.#refused(answer, 'already_exists')
     if (disk?.[1].vm) return this.#refused(answer, 'conflict')
     // GPUs of deleted VMs may still be in quarantine. Only then is this response valid, too.
     if (answer.status === 409 && answer.body.code === 'out_of_stock') return
@@ -327,8 +347,13 @@ export class Lane {
     this.#rules.delete(id)
   }
 
+  #hasName(name: string): boolean {
+    return [...this.#vms.values()].some((vm) => vm.name === name)
+  }
+
   #forgetVm(id: string): void {
     this.#vms.delete(id)
+    this.#groups.forgetMember(id)
     for (const disk of this.#disks.values()) if (disk.vm === id) disk.vm = null
   }
 
