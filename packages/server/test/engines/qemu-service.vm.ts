@@ -225,7 +225,8 @@ async function logInOnConsole(vmId: string): Promise<void> {
   type('\r')
   await eventually(() => /real-one login: $/.test(output), patienceMs)
   type('root\r')
-  await eventually(() => /# $/.test(output), patienceMs)
+  // The shell asks for the position of the cursor after its prompt.
+  await eventually(() => output.includes('~ # '), patienceMs)
   type('echo $((6 * 7))-answer\r')
   await eventually(() => output.includes('42-answer'), patienceMs)
   // The log and the guest go on without a session.
