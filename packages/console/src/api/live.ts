@@ -18,6 +18,8 @@ const routesByResourceType: Record<string, RouteId[]> = {
     ...groups,
   ],
   disk: ['diskGet', 'vmGet', ...quotas, 'projectCosts'],
+  snapshot: ['snapshotList', 'diskList', ...quotas, 'projectCosts'],
+  custom_image: ['customImageList', ...quotas, 'projectCosts'],
   firewall_rule: ['firewallRuleList', ...quotas],
   network: ['networkList', 'subnetList'],
   subnet: ['networkList', 'subnetList'],

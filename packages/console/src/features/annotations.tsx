@@ -10,6 +10,9 @@ import { CheckField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
 
+/** An image keeps its name. */
+type Kind = 'vm' | 'disk' | 'snapshot' | 'image'
+
 type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
 
 export const protectionReason = ({ deletion_protection }: Pick<Annotated, 'deletion_protection'>) =>
@@ -74,8 +77,8 @@ export function EditButton({
   )
 }
 
-/** The name of a group never changes, because the names of its members begin with it. */
-type Kind = 'vm' | 'disk' | 'group'
+/** The name of a group never changes, because the names of its members begin with it. Nor does the name of an image. */
+type Kind = 'vm' | 'disk' | 'group' | 'snapshot' | 'image'
 type Changes = Partial<Omit<Annotated, 'id'>>
 
 const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<Started>> = {
@@ -83,6 +86,9 @@ const updates: Record<Kind, (project_id: string, id: string, changes: Changes) =
   disk: (project_id, disk_id, changes) => client.diskUpdate({ project_id, disk_id }, changes),
   group: (project_id, instance_group_id, { name: _, ...changes }) =>
     client.instanceGroupUpdate({ project_id, instance_group_id }, changes),
+  snapshot: (project_id, snapshot_id, changes) => client.snapshotUpdate({ project_id, snapshot_id }, changes),
+  image: (project_id, custom_image_id, { name: _, ...changes }) =>
+    client.customImageUpdate({ project_id, custom_image_id }, changes),
 }
 
 export function AnnotationDialog({
@@ -112,7 +118,7 @@ export function AnnotationDialog({
     run: () => updates[kind](projectId, of.id, changes),
     done: () => `Saved ${name}`,
     failed: () => `Not changed: ${of.name}`,
-    invalidates: ['vmGet', 'vmList', 'diskList', 'instanceGroupGet', 'instanceGroupList'],
+    invalidates: ['vmGet', 'vmList', 'diskList', 'instanceGroupGet', 'instanceGroupList', 'snapshotList', 'customImageList'],
     showsErrors: true,
   })
   return (
@@ -123,12 +129,12 @@ export function AnnotationDialog({
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={
-        nameProblem(name) ||
+        (kind === 'image' ? '' : nameProblem(name)) ||
         problem ||
         (name && Object.keys(changes).length > 0 ? undefined : 'No changes yet')
       }
     >
-      {kind !== 'group' && (
+      {kind !== 'group' && kind !== 'image' && (
         <TextField
           label="Name"
           value={name}

@@ -6,12 +6,14 @@ import {
   networkPages,
   type PageName,
   settingsPages,
+  storagePages,
   vmPages,
 } from '../lib/destinations.ts'
 import { Page } from '../ui/page.tsx'
 import { TabLinks } from '../ui/tabs.tsx'
 
 export const VmTabs = () => <ProjectTabs label="VMs" pages={vmPages} />
+export const StorageTabs = () => <ProjectTabs label="Disks" pages={storagePages} />
 export const NetworkTabs = () => <ProjectTabs label="Network" pages={networkPages} />
 export const EventTabs = () => <ProjectTabs label="Events" pages={eventPages} />
 export const SettingsTabs = () => <ProjectTabs label="Settings" pages={settingsPages} />

@@ -21,6 +21,11 @@ export const vmPages: PageName[] = [
   { name: 'Templates', path: '/templates' },
   { name: 'Queue', path: '/queue' },
 ]
+export const storagePages: PageName[] = [
+  { name: 'Disks', path: '/disks' },
+  { name: 'Snapshots', path: '/snapshots' },
+  { name: 'Images', path: '/images' },
+]
 export const networkPages: PageName[] = [
   { name: 'Firewall', path: '/network/firewall' },
   { name: 'Networks', path: '/network/networks' },

@@ -5,6 +5,8 @@ import { eventTypeText } from './format.ts'
 const kinds = {
   vm: 'VMs',
   disk: 'Disks',
+  snapshot: 'Snapshots',
+  custom_image: 'Custom images',
   firewall_rule: 'Firewall rules',
   network: 'Networks',
   subnet: 'Subnets',

@@ -68,6 +68,10 @@ export function quantity(value: number, unit: string): string {
 /** "500GiB" becomes "500 GiB". */
 export const sizeText = (size: string): string => size.replace(/(?=[GT]iB$)/, ' ')
 
+/** Bytes in GiB, as they are billed; nothing while a copy is made. */
+export const storedText = (bytes: number): string =>
+  bytes === 0 ? '–' : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+
 export const shortId = (id: string): string => id.slice(-8)
 
 export const quotaLabel = (name: string): string => {
@@ -89,6 +93,9 @@ export const quotaLabel = (name: string): string => {
     instance_templates: 'Templates',
     capacity_requests: 'Capacity requests',
     reserved_addresses: 'Reserved addresses',
+    custom_images: 'Custom images',
+    snapshots: 'Snapshots',
+    captured_gib: 'Images and snapshots (GiB)',
     members: 'Members',
     webhooks: 'Webhooks',
   }

@@ -76,6 +76,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       vm: `${base}/vms/${vm.id}`,
       'vm-gone': `${base}/vms/00000000-0000-7000-8000-000000000000`,
       disks: `${base}/disks`,
+      snapshots: `${base}/snapshots`,
+      images: `${base}/images`,
       firewall: `${base}/network/firewall`,
       networks: `${base}/network/networks`,
       addresses: `${base}/network/addresses`,

@@ -10,6 +10,7 @@ import { AnnotationDialog, ProtectedMark, protectionReason } from '../../feature
 import { AttachThisDisk } from '../../features/attach-disk.tsx'
 import { CreateDisk } from '../../features/create-disk.tsx'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
+import { StorageTabs } from '../../features/page-tabs.tsx'
 import { diskUsdPerHour, gibOf } from '../../lib/disk-price.ts'
 import { plural, sizeText, usd } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
@@ -178,6 +179,7 @@ export function Disks() {
   ]
   return (
     <Page title="Disks" actions={create} isWide>
+      <StorageTabs />
       <Loaded query={disks}>
         {(data) =>
           data.length === 0 ? (

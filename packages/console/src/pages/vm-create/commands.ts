@@ -34,6 +34,7 @@ const optionsOf = (request: Omit<VmCreate, 'name'>, { keyNames, template }: Name
   ...(template ? [`--template ${shellQuote(template)}`] : []),
   ...(request.type ? [`--type ${request.type}`] : []),
   ...(request.location ? [`--location ${request.location}`] : []),
+  ...(request.custom_image ? [`--custom-image ${request.custom_image}`] : []),
   ...(request.image ? [`--image ${request.image}`] : []),
   ...(request.ssh_key_ids || !template ? keyNames.map((name) => `--ssh-key ${shellQuote(name)}`) : []),
   ...(request.ssh_public_key || (keyNames.length === 0 && !template)

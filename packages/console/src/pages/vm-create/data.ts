@@ -19,6 +19,7 @@ export function useFormData() {
   const locations = useQuery(read('locationList', { params }))
   const prices = usePrices(project_id)
   const images = useQuery(read('imageList', { params }))
+  const customImages = useQuery(readAll('customImageList', params))
   const quotas = useQuery(read('quotaList', { params }))
   const wholeQuotas = useQuery(read('organizationQuotaList', { params: { organization_id } }))
   const networks = useQuery(readAll('networkList', params))
@@ -34,6 +35,7 @@ export function useFormData() {
     locations: locations.data?.items ?? [],
     prices: prices.data?.items ?? [],
     images: images.data?.items ?? [],
+    customImages: (customImages.data ?? []).filter(({ state }) => state === 'available'),
     limits: limitsOf(quotas.data?.items ?? [], wholeQuotas.data?.items ?? []),
     networks: networks.data ?? [],
     subnets: subnets.data ?? [],
@@ -65,6 +67,7 @@ export function settle(data: FormData, draft: Draft, wanted: Wanted, template: I
     defaultImage(images.map(({ name }) => name)) ??
     images[0]?.name ??
     ''
+  const customImages = data.customImages.filter(({ locations }) => locations.includes(location))
   const subnets = data.subnets.filter((subnet) => subnet.location === location)
   const subnetId =
     subnets.find(({ id }) => id === draft.subnetId)?.id ??
@@ -85,6 +88,8 @@ export function settle(data: FormData, draft: Draft, wanted: Wanted, template: I
     fitsIn,
     images,
     image,
+    customImages,
+    customImage: customImages.find(({ id }) => id === draft.customImage),
     subnets,
     subnetId,
     disks,

@@ -29,6 +29,8 @@ export interface Draft {
   /** The chosen saved keys; null until the user chooses. */
   keyIds: string[] | null
   image: string
+  /** The id of an image of the project; empty for one of the catalogue. */
+  customImage: string
   startupScript: string
   shutdownScript: string
   ttlHours: string
@@ -54,6 +56,7 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   key: earlier?.ssh_public_key ?? (earlier?.ssh_key_ids ? '' : rememberedKey()),
   keyIds: earlier?.ssh_key_ids ?? null,
   image: earlier?.image ?? '',
+  customImage: earlier?.custom_image ?? '',
   startupScript: earlier?.startup_script ?? '',
   shutdownScript: earlier?.shutdown_script ?? '',
   ttlHours: earlier?.ttl_seconds ? String(earlier.ttl_seconds / 3600) : '',
@@ -68,20 +71,20 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   }),
 })
 
-type Settled = Required<Pick<VmCreate, 'type' | 'location' | 'image'>> &
+type Settled = Pick<VmCreate, 'type' | 'location'> & { image: string; customImage: { id: string } | undefined } &
   Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
 
 /** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
 export function requestOf(
   draft: Draft,
-  { type, location, image, disks, keyIds, subnetId }: Settled,
+  { type, location, image, customImage, disks, keyIds, subnetId }: Settled,
 ): VmCreate {
   const { labels } = parseLabels(draft.labels)
   return {
     name: draft.name,
     type,
     location,
-    image,
+    ...(customImage ? { custom_image: customImage.id } : { image }),
     ...(trimKey(draft.key) && { ssh_public_key: trimKey(draft.key) }),
     ...(keyIds.length > 0 && { ssh_key_ids: keyIds }),
     ...(draft.startupScript && { startup_script: draft.startupScript }),

@@ -64,10 +64,22 @@ export function FormFields(props: FormFieldsProps) {
       <Fieldset title="System">
         <SelectField
           label="Image"
-          value={settled.image}
-          onChange={(image) => onChange({ image })}
-          choices={settled.images.map(({ name }) => ({ value: name, label: name }))}
-          hint={settled.images.find(({ name }) => name === settled.image)?.description}
+          value={settled.customImage?.id ?? settled.image}
+          onChange={(value) =>
+            onChange(
+              settled.customImages.some(({ id }) => id === value)
+                ? { customImage: value }
+                : { customImage: '', image: value },
+            )
+          }
+          choices={[
+            ...settled.images.map(({ name }) => ({ value: name, label: name })),
+            ...settled.customImages.map(({ id, name }) => ({ value: id, label: `${name} (your image)` })),
+          ]}
+          hint={
+            settled.customImage?.description ??
+            settled.images.find(({ name }) => name === settled.image)?.description
+          }
         />
         {!props.isTemplate && <CountFields draft={draft} onChange={onChange} />}
         <div id={partId('key')} className="flex flex-col gap-4">

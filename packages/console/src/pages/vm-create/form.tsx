@@ -79,7 +79,7 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
     { words: limitProblem(type, data.limits, count), part: 'type' },
     { words: stockProblem(type.name, location, stock, count), part: count > 1 ? 'count' : 'type' },
     ownProblem,
-    { words: settled.image === '' ? 'No image is available in this location' : '' },
+    { words: settled.image === '' && !settled.customImage ? 'No image is available in this location' : '' },
   )
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -1,0 +1,70 @@
+import type { CustomImage, Snapshot } from '@slipway/sdk'
+import { ProtectedMark } from '../../features/annotations.tsx'
+import { gibOf } from '../../lib/disk-price.ts'
+import { sizeText, storedText } from '../../lib/format.ts'
+import { NoBreak } from '../../ui/no-break.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import type { Column } from '../../ui/table.tsx'
+
+/** What each value of `consistency` means for who uses the copy. */
+const meanings: Record<string, string> = {
+  off: 'No VM could write to the disk.',
+  frozen: 'A running VM froze its file systems for the moment of the copy.',
+  crash: 'A running VM was writing: the copy is like a disk after a power cut.',
+}
+
+/** The columns that images and snapshots have in common. */
+export const copyColumns = <Copy extends CustomImage | Snapshot>(
+  locationOf: (copy: Copy) => string,
+): Column<Copy>[] => [
+  {
+    key: 'name',
+    title: 'Name',
+    width: 'minmax(140px, 2fr)',
+    sortBy: ({ name }) => name,
+    cell: (copy) => (
+      <span className="font-medium" title={copy.description || copy.id}>
+        {copy.name}
+        <ProtectedMark of={copy} />
+      </span>
+    ),
+  },
+  {
+    key: 'size',
+    title: 'Disk size',
+    width: '92px',
+    align: 'right',
+    isFoldable: true,
+    sortBy: ({ size }) => gibOf(size),
+    cell: ({ size }) => sizeText(size),
+  },
+  {
+    key: 'stored',
+    title: 'Stored',
+    width: '92px',
+    align: 'right',
+    isFoldable: true,
+    sortBy: ({ stored_bytes }) => stored_bytes,
+    cell: ({ stored_bytes }) => storedText(stored_bytes),
+  },
+  {
+    key: 'consistency',
+    title: 'Consistency',
+    width: '112px',
+    isFoldable: true,
+    cell: ({ consistency }) => <span title={meanings[consistency]}>{consistency || '–'}</span>,
+  },
+  {
+    key: 'location',
+    title: 'Location',
+    width: 'minmax(112px, 1fr)',
+    isFoldable: true,
+    cell: (copy) => <NoBreak>{locationOf(copy)}</NoBreak>,
+  },
+  {
+    key: 'state',
+    title: 'State',
+    width: '115px',
+    cell: (copy) => <StateBadge state={copy.state} since={copy.created_at} />,
+  },
+]

@@ -1,0 +1,109 @@
+import { imageNamePattern } from '@slipway/contract/names'
+import type { CustomImage } from '@slipway/sdk'
+import { useState } from 'react'
+import { useOperation } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+
+interface ImageProps {
+  projectId: string
+  image: CustomImage
+  onClose: () => void
+}
+
+const form = new RegExp(imageNamePattern)
+const nameProblemOf = (name: string) =>
+  name === '' || form.test(name)
+    ? ''
+    : 'Use lower-case letters, digits, dots, underscores and hyphens, and a tag after a colon.'
+
+export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
+  const params = { project_id: projectId }
+  const vms = useQuery(readAll('vmList', params))
+  const usable = (vms.data ?? []).filter(
+    ({ state }) => state === 'STATE_RUNNING' || state === 'STATE_SHUTOFF',
+  )
+  const [name, setName] = useState('')
+  const [chosen, setChosen] = useState('')
+  const [allowsCrash, setAllowsCrash] = useState(false)
+  const vm = usable.find(({ id }) => id === chosen) ?? usable[0]
+  const isRunning = vm?.state === 'STATE_RUNNING'
+  const create = useOperation({
+    projectId,
+    run: () =>
+      client.customImageCreate(params, {
+        name,
+        vm_id: vm!.id,
+        ...(isRunning && allowsCrash && { allow_crash_consistent: true }),
+      }),
+    done: () => `Created image ${name}`,
+    failed: () => `Not created: image ${name}`,
+    invalidates: ['customImageList', 'organizationQuotaList'],
+    showsErrors: true,
+  })
+  const problem = vm ? (name === '' ? 'Enter a name' : nameProblemOf(name)) : 'Create a VM first'
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Create image"
+      action="Create image"
+      {...submitProps(create, undefined, onClose)}
+      reason={problem || undefined}
+    >
+      <SelectField
+        label="VM"
+        value={vm?.id ?? ''}
+        onChange={setChosen}
+        choices={usable.map(({ id, name, state }) => ({
+          value: id,
+          label: `${name}, ${state === 'STATE_RUNNING' ? 'running' : 'stopped'}`,
+        }))}
+        hint="Its OS disk is copied, with everything on it except SSH keys and host keys. Remove other secrets first."
+      />
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        problem={nameProblemOf(name)}
+        placeholder="trainer:v1"
+        autoComplete="off"
+        autoFocus
+      />
+      {isRunning && (
+        <CheckField
+          label="Also without a guest agent"
+          hint="The VM runs. Without a guest agent in it, the image is like a disk after a power cut."
+          isChecked={allowsCrash}
+          onChange={setAllowsCrash}
+        />
+      )}
+    </FormDialog>
+  )
+}
+
+export function DeleteImage({ projectId, image, onClose }: ImageProps) {
+  const remove = useOperation({
+    projectId,
+    run: () => client.customImageDelete({ project_id: projectId, custom_image_id: image.id }),
+    done: () => `Deleted image ${image.name}`,
+    failed: () => `Not deleted: image ${image.name}`,
+    invalidates: ['customImageList', 'organizationQuotaList'],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete ${image.name}`}
+      action="Delete image"
+      {...submitProps(remove, undefined, onClose)}
+      nameToType={image.name}
+    >
+      <p>The image will be permanently deleted. VMs that were created from it keep working.</p>
+    </Confirm>
+  )
+}

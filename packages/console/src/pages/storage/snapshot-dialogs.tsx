@@ -1,0 +1,140 @@
+import type { Snapshot } from '@slipway/sdk'
+import { useState } from 'react'
+import { useOperation } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { gibOf } from '../../lib/disk-price.ts'
+import { sizeText } from '../../lib/format.ts'
+import { nameProblem } from '../../lib/names.ts'
+import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+
+interface SnapshotProps {
+  projectId: string
+  snapshot: Snapshot
+  onClose: () => void
+}
+
+export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snapshot'>) {
+  const params = { project_id: projectId }
+  const disks = useQuery(readAll('diskList', params))
+  const usable = (disks.data ?? []).filter(
+    ({ type, state }) => type === 'persistent-ssd' && state === 'available',
+  )
+  const [name, setName] = useState('')
+  const [chosen, setChosen] = useState('')
+  const [mustFreeze, setMustFreeze] = useState(false)
+  const disk = usable.find(({ id }) => id === chosen) ?? usable[0]
+  const create = useOperation({
+    projectId,
+    run: () =>
+      client.snapshotCreate(params, {
+        name,
+        disk_id: disk!.id,
+        ...(mustFreeze && { require_frozen: true }),
+      }),
+    done: () => `Created snapshot ${name}`,
+    failed: () => `Not created: snapshot ${name}`,
+    invalidates: ['snapshotList', 'organizationQuotaList'],
+    showsErrors: true,
+  })
+  const problem = disk ? (name === '' ? 'Enter a name' : nameProblem(name)) : 'Create a disk first'
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Create snapshot"
+      action="Create snapshot"
+      {...submitProps(create, undefined, onClose)}
+      reason={problem || undefined}
+    >
+      <SelectField
+        label="Disk"
+        value={disk?.id ?? ''}
+        onChange={setChosen}
+        choices={usable.map(({ id, name, size }) => ({ value: id, label: `${name}, ${sizeText(size)}` }))}
+      />
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        problem={nameProblem(name)}
+        autoComplete="off"
+        autoFocus
+      />
+      <CheckField
+        label="Only if the VM can be frozen"
+        hint="Fails if a running VM writes to the disk and has no guest agent. Otherwise the copy is like a disk after a power cut."
+        isChecked={mustFreeze}
+        onChange={setMustFreeze}
+      />
+    </FormDialog>
+  )
+}
+
+export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps) {
+  const least = gibOf(snapshot.size)
+  const [name, setName] = useState(`${snapshot.name}-copy`.slice(0, 63))
+  const [amount, setAmount] = useState(String(least))
+  const restore = useOperation({
+    projectId,
+    run: () =>
+      client.diskCreate({ project_id: projectId }, { name, size: `${amount}GiB`, snapshot_id: snapshot.id }),
+    done: () => `Created disk ${name} from ${snapshot.name}`,
+    failed: () => `Not created: disk ${name}`,
+    invalidates: ['diskList', 'quotaList'],
+    showsErrors: true,
+  })
+  const sizeProblem = Number(amount) >= least ? '' : `Enter at least ${least} GiB`
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`Restore ${snapshot.name}`}
+      action="Create disk"
+      {...submitProps(restore, undefined, onClose)}
+      reason={(name === '' ? 'Enter a name' : nameProblem(name)) || sizeProblem || undefined}
+    >
+      <TextField
+        label="Name of the new disk"
+        value={name}
+        onChange={setName}
+        problem={nameProblem(name)}
+        autoComplete="off"
+        autoFocus
+      />
+      <TextField
+        label="Size (GiB)"
+        inputMode="numeric"
+        value={amount}
+        onChange={setAmount}
+        problem={sizeProblem}
+        hint={`In ${snapshot.location}. The file system keeps its size; resize it in the VM afterwards.`}
+      />
+    </FormDialog>
+  )
+}
+
+export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) {
+  const remove = useOperation({
+    projectId,
+    run: () => client.snapshotDelete({ project_id: projectId, snapshot_id: snapshot.id }),
+    done: () => `Deleted snapshot ${snapshot.name}`,
+    failed: () => `Not deleted: snapshot ${snapshot.name}`,
+    invalidates: ['snapshotList', 'organizationQuotaList'],
+    showsErrors: true,
+  })
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete ${snapshot.name}`}
+      action="Delete snapshot"
+      {...submitProps(remove, undefined, onClose)}
+      nameToType={snapshot.name}
+    >
+      <p>The copy will be permanently deleted. Disks that were created from it keep their data.</p>
+    </Confirm>
+  )
+}
