@@ -195,6 +195,7 @@ test('networks, subnets, keys, SSH keys, members and webhooks are limited by the
 })
 
 test('the storage of images and snapshots is limited for the whole organization', async () => {
+  await limit({ networks: 100, subnets: 100 })
   const project_id = await addProject(service, owner, organization_id, 'storage')
   await limit({ snapshots: 100, captured_gib: (await quota('captured_gib'))!.used + 1 })
   const diskIds = await Promise.all([1, 2, 3].map((index) => addDisk(project_id, `stored-${index}`)))

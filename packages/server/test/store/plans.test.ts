@@ -17,6 +17,7 @@ const exceptions: Record<string, string> = {
   event_list_forward_organizationId_projectId:
     'an event has a project or an organization alone: nothing fits both',
   event_list_organizationId_projectId: 'an event has a project or an organization alone: nothing fits both',
+  capture_image_by_ref: 'a project has few custom images: their quota is 50 for the organization',
   event_list:
     'an operator searches all events by type or actor; it reads back in time until the page is full',
   fleet_counts: 'an operator asks for the whole fleet',
@@ -35,6 +36,7 @@ const exceptions: Record<string, string> = {
   search_everywhere: 'an operator searches all names; those of VMs are read from an index',
   simulated_host_clear: 'an operator registers a simulated host anew',
   simulated_disks: 'an inventory is all that the engine has',
+  simulated_captures: 'an inventory is all that the engine has',
   usage_day_next: 'intervals are read only until the first day is closed',
   vm_list_all: 'hidden VMs, which it passes over, are few',
   vm_list_all_organizationId: 'an operator looks at one organization, whose projects stand apart',

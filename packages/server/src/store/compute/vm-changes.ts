@@ -46,7 +46,7 @@ export interface NewVm {
 
 // Inserts VMs only if the catalogue still offers what they need or their custom image is available, and if their names and
 // addresses are free. Unless all of them can be inserted, the transaction fails. Names are in order, so that two batches
-// never deadlock.
+// never deadlock. A database without statistics would read all subnets unless their ids are the only way to find them.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
@@ -55,13 +55,17 @@ const insert = statement<never, { vms: string; count: number }>(
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
      is_address_static, ttl_seconds, on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number,
      custom_image_id, state, created_at, updated_at)
-   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, coalesce(i.source, c.engine_source),
+   SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, n.source,
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
      n."publicAddressId", n."isAddressStatic", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
-     n."instanceTemplateId", n."groupId", n."groupNumber", c.id, 'STATE_CREATING',
+     n."instanceTemplateId", n."groupId", n."groupNumber", n."customImageId", 'STATE_CREATING',
      n.now, n.now
-   FROM (SELECT *, (SELECT now FROM moment) FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
+   FROM (SELECT *, (SELECT now FROM moment), coalesce(
+     (SELECT i.source FROM images i WHERE i.name = n."imageName" AND n.location = ANY (i.locations)),
+     (SELECT c.engine_source FROM captures c WHERE c.id = n."customImageId" AND c.project_id = n."projectId"
+        AND c.location = n.location AND c.state = 'available')) AS source
+     FROM json_to_recordset(:vms::json) AS n (id uuid, "projectId" uuid, name text, type text, family text,
      "gpuCount" integer, location text, "hostId" uuid, image text, "imageName" text, "sshPublicKeys" text[],
      "startupScript" text, "startupScriptSha256" text, "shutdownScript" text, "osDiskId" uuid, "osDiskSize" text,
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
@@ -69,11 +73,9 @@ const insert = statement<never, { vms: string; count: number }>(
      description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
      "groupNumber" integer, "customImageId" uuid)) n
    JOIN locations l ON l.name = n.location
-   LEFT JOIN images i ON i.name = n."imageName" AND n.location = ANY (i.locations)
-   LEFT JOIN captures c ON c.id = n."customImageId" AND c.project_id = n."projectId" AND c.location = n.location
-     AND c.state = 'available'
-   JOIN subnets s ON s.id = n."subnetId" AND s.project_id = n."projectId" AND s.location = n.location
-   WHERE num_nonnulls(i.name, c.id) = 1
+   JOIN subnets s ON s.id = n."subnetId" AND s.id = ANY (ARRAY(
+       SELECT (v ->> 'subnetId')::uuid FROM json_array_elements(:vms::json) v)) AND s.project_id = n."projectId" AND s.location = n.location
+   WHERE n.source IS NOT NULL
    ORDER BY n."projectId", n.name FOR KEY SHARE OF s
    ON CONFLICT DO NOTHING RETURNING id)
    SELECT assert_or_abort(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
