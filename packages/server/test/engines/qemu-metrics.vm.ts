@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gpuMetricNames } from '@slipway/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, VmSample, VmSpec } from '../../src/engines/engine.ts'
+import { allow } from '../support/conformance-bench.ts'
 import { makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { specOf, wanted } from '../support/qemu-spec.ts'
 
@@ -21,7 +22,7 @@ printf '#!/bin/sh\\ncat /root/report.xml\\n' >/usr/bin/nvidia-smi
 chmod 755 /usr/bin/nvidia-smi
 `
 /** Init starts the reporter again, and it reports at once. */
-const reportNow = 'kill $(pgrep -f /usr/sbin/slipway-guest)'
+const reportNow = `kill $(ps | awk '/[s]bin.slipway-guest/ { print $1 }')`
 
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }
@@ -34,7 +35,7 @@ beforeAll(async () => {
   let host = ''
   for await (const { name } of engine.inventory(signal)) host = name
   vm = specOf(bench, host, { name: 'busy', startupScript: fakeNvidiaSmi })
-  await engine.ensureVm(vm, wanted('on', [], 0), { generation: 1, signal })
+  await engine.ensureVm(vm, wanted('on', [allow(22)]), { generation: 1, signal })
   for (;;) {
     const status = await engine.inspectVm(vm, signal)
     if (status?.power === 'running') {
