@@ -52,6 +52,15 @@ test('the guest of a VM reports what the lever sets', async () => {
   expect(table).toMatch(/^NAME +GPU +LATEST +LOWEST +HIGHEST +UNIT/)
   expect(table).toMatch(/DCGM_FI_DEV_GPU_UTIL +0 +42 +42 +42 +percent/)
   expect(await slipway('dev', 'vm', 'metrics', 'busy')).toMatchObject({ code: 2 })
+  const changed = await json('vm', 'idle', 'busy', '--below', '5', '--for', '1h')
+  expect(changed.idle_policy).toEqual({
+    min_gpu_utilization: 5,
+    window_seconds: 3600,
+    action: 'stop',
+    ignore_ssh: false,
+  })
+  expect((await json('vm', 'idle', 'busy', '--off')).idle_policy).toBeNull()
+  expect(await slipway('vm', 'idle', 'busy')).toMatchObject({ code: 2 })
 })
 
 test('a type can be out of stock, a host and a VM can fail, and a payment can be declined', async () => {

@@ -116,6 +116,34 @@ export const NetworkInterface = record('NetworkInterface', {
   ),
 })
 
+export const idleActions = ['stop', 'notify'] as const
+const idleLimits = { utilization: { minimum: 1, maximum: 50 }, window: { minimum: 600, maximum: 86_400 } }
+const idleMembers = {
+  min_gpu_utilization: Type.Integer({
+    ...idleLimits.utilization,
+    description: 'In percent. A GPU below it is idle.',
+  }),
+  window_seconds: Type.Integer({
+    ...idleLimits.window,
+    description: 'How long every GPU must have been idle.',
+  }),
+  action: Type.Enum([...idleActions], {
+    description:
+      '`stop` stops the VM 600 seconds after the event `vm.idle_stopping`; `notify` only sends the event `vm.idle`.',
+  }),
+}
+const ignoreSsh = Type.Boolean({ description: 'Whether a VM with an open SSH session can be idle.' })
+export const IdlePolicy = record('IdlePolicy', { ...idleMembers, ignore_ssh: ignoreSsh })
+export type IdlePolicy = Static<typeof IdlePolicy>
+export const IdlePolicyGiven = Type.Object(
+  { ...idleMembers, ignore_ssh: Type.Optional(ignoreSsh) },
+  {
+    additionalProperties: false,
+    description:
+      'What happens when all GPUs of the VM are idle. The image must have the tag `slipway-guest`. Missing data never counts as idle.',
+  },
+)
+
 export const Vm = record('Vm', {
   id: Uuid,
   project_id: Uuid,
@@ -167,6 +195,11 @@ export const Vm = record('Vm', {
     description: 'The price of the VM type per hour while the VM runs. Null if no price is set.',
   }),
   cost_usd: Type.Number({ description: 'The cost so far in US dollars, without data disks.' }),
+  idle_policy: Type.Union([IdlePolicy, Type.Null()]),
+  idle_since: Type.String({
+    ...Timestamp,
+    description: 'Since when every GPU of the VM has been idle by its `idle_policy`. Empty if it is not.',
+  }),
   labels: Labels,
   description: Description,
   deletion_protection: DeletionProtection,

@@ -6,7 +6,7 @@ import {
   OperationStarted,
   OperationWaitQuery,
 } from './operations.ts'
-import { AnnotationUpdate, annotations, DiskMode, DiskSize, Vm } from './resources.ts'
+import { AnnotationUpdate, annotations, DiskMode, DiskSize, IdlePolicyGiven, Vm } from './resources.ts'
 import { defineRoutes } from './route.ts'
 import {
   body,
@@ -156,6 +156,7 @@ export const vmMembers = {
   ...annotations,
   ttl_seconds: Type.Optional(TtlSeconds),
   on_expiry: Type.Optional(OnExpiry),
+  idle_policy: Type.Optional(IdlePolicyGiven),
   reservation_specification: Type.Optional(ReservationSpecification),
 }
 
@@ -201,11 +202,12 @@ export const VmUpdate = Type.Union(
     Type.Object({ action: Type.Literal('UNRESERVE') }, closed),
     Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
+    Type.Object({ idle_policy: Type.Union([IdlePolicyGiven, Type.Null()]) }, closed),
     AnnotationUpdate,
   ],
   {
     description:
-      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )

@@ -69,6 +69,8 @@ function expectedRecord({ vm, disks, price, cost, months, contract_end }: Joined
     started_at: time(vm.started_at),
     usd_per_hour: vm.reservation_id ? 0 : price === null ? null : Number(price),
     cost_usd: Number(cost),
+    idle_policy: vm.idle_policy,
+    idle_since: time(vm.idle_since),
     labels: vm.labels,
     description: vm.description,
     deletion_protection: vm.is_protected,

@@ -118,7 +118,15 @@ export function AnnotationDialog({
     run: () => updates[kind](projectId, of.id, changes),
     done: () => `Saved ${name}`,
     failed: () => `Not changed: ${of.name}`,
-    invalidates: ['vmGet', 'vmList', 'diskList', 'instanceGroupGet', 'instanceGroupList', 'snapshotList', 'customImageList'],
+    invalidates: [
+      'vmGet',
+      'vmList',
+      'diskList',
+      'instanceGroupGet',
+      'instanceGroupList',
+      'snapshotList',
+      'customImageList',
+    ],
     showsErrors: true,
   })
   return (

@@ -356,6 +356,17 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.host_draining': foundVm('The host of a VM is being drained. The VM keeps running.', {
     location: 'us-east1-a',
   }),
+  'vm.idle': foundVm('All GPUs of a VM have been idle for the window of its idle policy.', {
+    idle_since: '2026-10-30T11:00:00.000Z',
+  }),
+  'vm.idle_stopping': foundVm('A VM is idle and will be stopped, unless it becomes busy before.', {
+    idle_since: '2026-10-30T11:00:00.000Z',
+    stops_at: '2026-10-30T12:10:00.000Z',
+  }),
+  'vm.idle_unknown': foundVm(
+    'The guest of a VM with an idle policy does not report, so the VM is not stopped.',
+    { window_seconds: 3600 },
+  ),
   'vm.maintenance_cancelled': foundVm('The maintenance of the host of a VM was cancelled.'),
   'vm.maintenance_scheduled': foundVm(
     'The host of a VM has maintenance soon. Sent 7 days, 24 hours and 1 hour ahead.',

@@ -10,6 +10,7 @@ import type { Services } from '../services.ts'
 import { warnAheadS } from '../store/compute/vm-expiry.ts'
 import { findClock, findNextDue, listDueOperations, setClock, stepClock } from '../store/dev/clock.ts'
 import { findDueWork, type WorkKind } from '../store/fleet/due.ts'
+import { hasWatchedVms } from '../store/metrics/idle.ts'
 import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
 const longestSettleMs = 30_000
@@ -90,9 +91,12 @@ async function settle(workers: Workers, limit: number, readsEngines: boolean): P
     findDueWork(database, { locations: ['', ...services.engines.keys()], turns: [], restsMs: [] })
   let found = await find()
   let isReading = readsEngines
+  let isSampling = readsEngines || (await hasWatchedVms(database))
   for (;;) {
     signals.send('operations')
     if (isReading || found.hosts || found.gpus) await reconciler.reports()
+    if (isSampling) await reconciler.samples()
+    isSampling = false
     isReading = false
     if (found.firewalls) await reconciler.firewalls()
     if (found.expiry) await reconciler.expiry()

@@ -10,6 +10,7 @@ import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { repairGroups } from './groups.ts'
 import { Hints } from './hints.ts'
+import { applyIdlePolicies } from './idle.ts'
 import { Inventory } from './inventory.ts'
 import { announceMaintenance } from './maintenance.ts'
 import { pruneOld } from './retention.ts'
@@ -122,8 +123,7 @@ export class Reconciler {
     this.#inTurn(
       {},
       { name: `samples ${location}`, everyMs: sampleMs },
-      (signal) =>
-        sampleLocation(this.#services, location, AbortSignal.any([signal, AbortSignal.timeout(callMs)])),
+      (signal) => this.#sample(location, AbortSignal.any([signal, AbortSignal.timeout(callMs)])),
       left.signal,
     )
   }
@@ -158,9 +158,14 @@ export class Reconciler {
 
   /** Samples all VMs, and packs the samples of complete hours. */
   async samples(): Promise<void> {
-    for (const location of this.#services.engines.keys())
-      await sampleLocation(this.#services, location, this.#limit())
+    for (const location of this.#services.engines.keys()) await this.#sample(location, this.#limit())
     await packSamples(this.#services, this.#tasks.stopping)
+  }
+
+  /** Nothing is stopped because of the policies of a backup. */
+  async #sample(location: string, signal: AbortSignal): Promise<void> {
+    const samples = await sampleLocation(this.#services, location, signal)
+    if (!this.#isRestored) await applyIdlePolicies(this.#services, location, samples)
   }
 
   firewalls(): Promise<void> {

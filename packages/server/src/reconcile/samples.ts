@@ -9,16 +9,17 @@ const samplesPerStatement = 1_000
 /** Few enough that packing their samples does not keep the process from other work. */
 const vmsPerChunking = 50
 
-/** Stores one sample of each running VM of a location. */
+/** Stores one sample of each running VM of a location, and returns them. */
 export async function sampleLocation(
   { database, engines }: Services,
   location: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<VmSample[]> {
   const samples: VmSample[] = []
   for await (const sample of engines.get(location)!.sample(signal)) samples.push(sample)
   for (const some of chunksOf(samples, samplesPerStatement))
     await insertSamples(database, location, some.map(newSample))
+  return samples
 }
 
 function newSample({ vmId, host, guest }: VmSample): NewSample {

@@ -59,6 +59,9 @@ export const grownTables: Record<string, number> = {
   capacity_requests: 1_000_000,
   capacity_places: 10_000,
   capacity_turns: 10_000,
+  vm_samples: 100_000_000,
+  vm_sample_chunks: 400_000_000,
+  vm_guests: 1_000_000,
   simulated_hosts: 20_000,
   simulated_vms: 1_000_000,
   simulated_gpu_resets: 160_000,
@@ -230,6 +233,13 @@ const rows = `
            CASE WHEN n > 19990 THEN 'pending' ELSE 'delivered' END, CASE WHEN n > 19990 THEN now() END,
            CASE WHEN n <= 19990 THEN now() END
     FROM (SELECT *, row_number() OVER (ORDER BY seq) AS n FROM events LIMIT 20000) e;
+
+  INSERT INTO vm_samples (vm_id, at, data)
+    SELECT id_of('vm', n % 1000 + 1), now() - (n / 1000) * interval '1 minute', '{}' FROM generate_series(1, 20000) n;
+  INSERT INTO vm_sample_chunks (vm_id, hour, step, data)
+    SELECT id_of('vm', n % 1000 + 1), now() - (n / 1000) * interval '1 hour', 60 + 240 * (n % 2), '{}'
+    FROM generate_series(1, 20000) n;
+  INSERT INTO vm_guests (vm_id) SELECT id FROM vms;
 
   INSERT INTO simulated_hosts (location, name, model, gpu_count) SELECT location, name, 'A100', 8 FROM hosts;
   INSERT INTO simulated_vms (id, location, host, generation, is_removed, removed_at, spec)

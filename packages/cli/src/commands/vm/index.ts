@@ -5,6 +5,7 @@ import { deleteCommand, showCommand } from '../../core/generic-commands.ts'
 import { vmConsole } from './console-session.ts'
 import { vmCreate } from './create.ts'
 import { vmExtend } from './extend.ts'
+import { vmIdle } from './idle.ts'
 import { vmList } from './list.ts'
 import { vmLog } from './log.ts'
 import { vmMetrics } from './metrics.ts'
@@ -34,6 +35,7 @@ export const vm: GroupSpec = {
     vmReset,
     vmResize,
     vmExtend,
+    vmIdle,
     renameCommand(annotated),
     labelCommand(annotated),
     ...protectCommands(annotated),

@@ -71,8 +71,10 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   }),
 })
 
-type Settled = Pick<VmCreate, 'type' | 'location'> & { image: string; customImage: { id: string } | undefined } &
-  Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
+type Settled = Pick<VmCreate, 'type' | 'location'> & {
+  image: string
+  customImage: { id: string } | undefined
+} & Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
 
 /** Returns the request that creates the VM. Empty fields are omitted, so the service uses its defaults. */
 export function requestOf(

@@ -3,6 +3,7 @@ import { requireFound } from '../../domain/failure.ts'
 import { protectionRefusal } from '../../operations/annotations.ts'
 import { reserveVm, unreserveVm } from '../../operations/capacity/reserved-vms.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
+import { changeIdlePolicy } from '../../operations/idle-policy.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
 import { admitVmCreate } from '../../operations/vm/create.ts'
@@ -32,6 +33,8 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   const { tx, by } = context
   if ('type' in body) return admitVmRetype(tx, by, vm, body.type)
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
+  if ('idle_policy' in body)
+    return changeIdlePolicy(tx, context.services.catalogueMemory, by, vm, body.idle_policy)
   if (!('action' in body)) return annotate(tx, by, vm, body)
   if (body.action === 'RESERVE') return reserveVm(tx, by, vm, body.reservation_id)
   if (body.action === 'UNRESERVE') return unreserveVm(tx, by, vm)

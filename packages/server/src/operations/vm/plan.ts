@@ -18,6 +18,7 @@ import type { ProjectRequester } from '../admission.ts'
 import { requireAvailable } from '../capture/sources.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { hostsOf, type LockedDisk, requireDistinct } from '../disk/attachments.ts'
+import { idlePolicyOf, requireReporter } from '../idle-policy.ts'
 import type { Addresses } from './addresses.ts'
 import { osDiskOf, scriptDigest, sshKeysOf } from './given.ts'
 import { chooseLocation } from './location.ts'
@@ -72,6 +73,7 @@ export async function planVm(
       'startup_script',
       `must be a script: the image ${image.name} has no cloud-init and cannot read #cloud-config`,
     )
+  if (body.idle_policy) requireReporter(image)
   const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
   if (!subnet)
     throw body.subnet_id === undefined
@@ -144,6 +146,7 @@ export const rowOf = (
   isAddressStatic: address !== undefined,
   ttlSeconds: body.ttl_seconds ?? null,
   onExpiry: body.on_expiry ?? 'stop',
+  idlePolicy: body.idle_policy ? idlePolicyOf(body.idle_policy) : null,
   labels: body.labels ?? {},
   description: body.description ?? '',
   isProtected: body.deletion_protection ?? false,

@@ -1,4 +1,4 @@
-import { type EventType, type Labels, osDiskGib, type VmState } from '@slipway/contract'
+import { type EventType, type IdlePolicy, type Labels, osDiskGib, type VmState } from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
@@ -36,6 +36,7 @@ export interface NewVm {
   isAddressStatic: boolean
   ttlSeconds: number | null
   onExpiry: string
+  idlePolicy: IdlePolicy | null
   labels: Labels
   description: string
   isProtected: boolean
@@ -54,12 +55,12 @@ const insert = statement<never, { vms: string; count: number }>(
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
      is_address_static, ttl_seconds, on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number,
-     custom_image_id, state, created_at, updated_at)
+     custom_image_id, idle_policy, state, created_at, updated_at)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, n.source,
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
      n."publicAddressId", n."isAddressStatic", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
-     n."instanceTemplateId", n."groupId", n."groupNumber", n."customImageId", 'STATE_CREATING',
+     n."instanceTemplateId", n."groupId", n."groupNumber", n."customImageId", n."idlePolicy", 'STATE_CREATING',
      n.now, n.now
    FROM (SELECT *, (SELECT now FROM moment), coalesce(
      (SELECT i.source FROM images i WHERE i.name = n."imageName" AND n.location = ANY (i.locations)),
@@ -71,7 +72,7 @@ const insert = statement<never, { vms: string; count: number }>(
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "isAddressStatic" boolean, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
      description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
-     "groupNumber" integer, "customImageId" uuid)) n
+     "groupNumber" integer, "customImageId" uuid, "idlePolicy" jsonb)) n
    JOIN locations l ON l.name = n.location
    JOIN subnets s ON s.id = n."subnetId" AND s.id = ANY (ARRAY(
        SELECT (v ->> 'subnetId')::uuid FROM json_array_elements(:vms::json) v)) AND s.project_id = n."projectId" AND s.location = n.location

@@ -1,0 +1,39 @@
+import type { IdlePolicy, VmCreate } from '@slipway/contract'
+import { Failure, invalidField } from '../domain/failure.ts'
+import type { Tx } from '../postgres/database.ts'
+import type { BegunOperation } from '../store/compute/operation-row.ts'
+import { vmViewOf } from '../store/compute/vm-view.ts'
+import type { VmRow } from '../store/compute/vms.ts'
+import { setIdlePolicy } from '../store/metrics/idle.ts'
+import type { ProjectRequester } from './admission.ts'
+import { recordAnnotation } from './annotations.ts'
+import type { CatalogueCache } from './catalogue.ts'
+
+type GivenPolicy = NonNullable<VmCreate['idle_policy']>
+
+export const idlePolicyOf = (given: GivenPolicy): IdlePolicy => ({ ignore_ssh: false, ...given })
+
+/** Without the reporter in the guest, a VM would never be known to be idle. */
+export function requireReporter({ name, tags }: { name: string; tags: string[] }): void {
+  if (!tags.includes('slipway-guest'))
+    throw invalidField(
+      'idle_policy',
+      `requires an image with the tag slipway-guest, whose guest reports the load of its GPUs; ${name} has no such tag`,
+    )
+}
+
+/** Changes the policy, which also cancels a stop that was announced. The caller has locked the VM. */
+export async function changeIdlePolicy(
+  tx: Tx,
+  catalogue: CatalogueCache,
+  by: ProjectRequester,
+  vm: VmRow,
+  given: GivenPolicy | null,
+): Promise<BegunOperation> {
+  if (vm.state === 'STATE_DELETING')
+    throw new Failure('conflict', `The VM ${vm.name} is being deleted and cannot be changed.`)
+  if (given) requireReporter(await catalogue.image(tx, vm.image, vm.location))
+  const idle_policy = given && idlePolicyOf(given)
+  await setIdlePolicy(tx, vm.id, idle_policy && JSON.stringify(idle_policy))
+  return recordAnnotation(tx, by, 'vm', vm, { idle_policy }, await vmViewOf(tx, vm.id))
+}

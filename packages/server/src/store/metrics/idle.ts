@@ -1,0 +1,83 @@
+import type { IdlePolicy, Labels } from '@slipway/contract'
+import type { Tx } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
+
+/** A running VM with an idle policy. */
+export interface WatchedVm {
+  id: string
+  project_id: string
+  name: string
+  labels: Labels
+  gpu_count: number
+  policy: IdlePolicy
+  idle_since: Date | null
+  stops_at: Date | null
+  is_told: boolean
+  now: Date
+  /** Since when the policy has applied to this run of the VM. */
+  watched_since: Date
+}
+
+// What was noted before the last start of the VM no longer counts.
+const since = 'greatest(v.idle_policy_at, v.started_at, v.created_at)'
+const columns = `v.id, v.project_id, v.name, v.labels, v.gpu_count, v.idle_policy AS policy,
+  CASE WHEN v.idle_since >= date_trunc('minute', ${since}) THEN v.idle_since END AS idle_since,
+  CASE WHEN v.idle_stops_at >= ${since} THEN v.idle_stops_at END AS stops_at,
+  coalesce(v.idle_told_at >= ${since}, false) AS is_told, t.now, ${since} AS watched_since`
+const isWatched = `v.idle_policy IS NOT NULL AND v.state = 'STATE_RUNNING' AND v.deleted_at IS NULL`
+
+/** Lists the VMs of a location that a policy applies to now. */
+export const listWatchedVms = statement<WatchedVm, { location: string }>(
+  'vm_idle_list',
+  `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.location = :location AND ${isWatched}`,
+).allBy('location')
+
+/** Reads and locks such a VM; undefined if the policy does not apply any more. */
+export const lockWatchedVm = statement<WatchedVm, { id: string }, Tx>(
+  'vm_idle_lock',
+  `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.id = :id AND ${isWatched} FOR UPDATE OF v`,
+).oneBy('id')
+
+export const setIdlePolicy = statement<never, { id: string; policy: string | null }, Tx>(
+  'vm_idle_policy',
+  `UPDATE vms SET idle_policy = :policy::jsonb, idle_policy_at = slipway_now(), updated_at = slipway_now(),
+          idle_since = NULL, idle_stops_at = NULL, idle_told_at = NULL WHERE id = :id`,
+).runBy('id', 'policy')
+
+/** A busy sample ends everything that was noted. */
+export const markBusy = statement<never, { id: string }>(
+  'vm_idle_busy',
+  `UPDATE vms SET idle_since = NULL, idle_stops_at = NULL, idle_told_at = NULL
+   WHERE id = :id AND num_nonnulls(idle_since, idle_stops_at, idle_told_at) > 0`,
+).runBy('id')
+
+export const markIdle = statement<never, { id: string }>(
+  'vm_idle_begin',
+  `UPDATE vms SET idle_since = date_trunc('minute', slipway_now()), idle_stops_at = NULL, idle_told_at = NULL WHERE id = :id`,
+).runBy('id')
+
+export const markTold = statement<never, { id: string; stopsAt: Date | null }, Tx>(
+  'vm_idle_told',
+  'UPDATE vms SET idle_told_at = slipway_now(), idle_stops_at = :stopsAt::timestamptz WHERE id = :id',
+).runBy('id', 'stopsAt')
+
+/** Counts the samples since a time in which the guest reported GPUs. */
+const reported = statement<{ count: number }, { id: string; from: Date }>(
+  'vm_idle_samples',
+  `SELECT ((SELECT count(*) FROM vm_samples s WHERE s.vm_id = :id AND s.at > :from AND json_array_length(s.data -> 'g') > 0)
+         + (SELECT count(*) FROM vm_sample_chunks c, json_array_elements_text(c.data -> 't') e
+            WHERE c.vm_id = :id AND c.step = 60 AND c.hour > :from::timestamptz - interval '1 hour'
+              AND json_array_length(c.data -> 'g') > 0 AND to_timestamp(e::float8) > :from))::float8 AS count`,
+)
+
+export const countReportedSamples = async (tx: Tx, id: string, from: Date): Promise<number> =>
+  (await reported.one(tx, { id, from }))!.count
+
+const anyWatched = statement<{ any: boolean }>(
+  'dev_idle_any',
+  `SELECT EXISTS (SELECT FROM vms v WHERE ${isWatched}) AS any`,
+)
+
+/** Returns whether a policy applies to any VM. */
+export const hasWatchedVms = async (db: Parameters<typeof anyWatched.one>[0]): Promise<boolean> =>
+  (await anyWatched.one(db))!.any

@@ -1,0 +1,132 @@
+import { devRoutes } from '@slipway/contract'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+const start = '2026-11-20T10:00:00Z'
+const policy = { min_gpu_utilization: 5, window_seconds: 600, action: 'stop' as const }
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.isDev = true
+  })
+  await lever('PUT', devRoutes.clockSet.path, { mode: 'frozen', now: start })
+})
+afterAll(() => service?.close())
+
+async function lever(method: string, path: string, body: object): Promise<void> {
+  const response = await fetch(`${service.url}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${service.credentials.operator_key}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(body),
+  })
+  expect(response.status, await response.clone().text()).toBe(200)
+}
+
+const advance = (minutes: number) => lever('POST', devRoutes.clockAdvance.path, { seconds: minutes * 60 })
+const report = (id: string, metrics: object) => lever('POST', `/_dev/vms/${id}/metrics`, metrics)
+const idle = { gpu_utilization: 1, ssh_sessions: 0 }
+
+async function newVm(name: string, idle_policy: object = policy): Promise<string> {
+  const { operation } = await service.ok('vmCreate', { body: vmBody({ name, idle_policy }) })
+  await service.ended(operation.operation_id)
+  return operation.metadata.id
+}
+
+const show = (vm_id: string) => service.ok('vmGet', { params: { vm_id } })
+const change = (vm_id: string, idle_policy: object | null) =>
+  service.call('vmUpdate', { params: { vm_id }, body: { idle_policy } })
+
+async function idleEvents(id: string): Promise<string[]> {
+  const { items } = await service.ok('eventList', { query: { resource_id: id } as never })
+  return items
+    .map(({ type }) => type)
+    .filter((type) => type.startsWith('vm.idle'))
+    .toReversed()
+}
+
+test('an idle VM is announced when its window is full, and stopped 10 minutes later', async () => {
+  const id = await newVm('idle')
+  expect((await show(id)).idle_policy).toEqual({ ...policy, ignore_ssh: false })
+  await report(id, idle)
+  await advance(9)
+  expect(await idleEvents(id)).toEqual([])
+  expect((await show(id)).idle_since).not.toBe('')
+  await advance(2)
+  expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
+  await advance(8)
+  expect((await show(id)).state).toBe('STATE_RUNNING')
+  await advance(3)
+  expect((await show(id)).state).toBe('STATE_SHUTOFF')
+  expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
+  // A VM that is started again has a whole window before it is announced again.
+  const started = await service.ok('vmUpdate', { params: { vm_id: id }, body: { action: 'START' } })
+  await service.ended(started.operation.operation_id)
+  await advance(8)
+  expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
+  await service.ok('vmDelete', { params: { vm_id: id } })
+})
+
+test('one busy sample or a change of the policy cancels the stop', async () => {
+  const [busy, changed] = [await newVm('busy'), await newVm('changed')]
+  for (const id of [busy, changed]) await report(id, idle)
+  await advance(13)
+  for (const id of [busy, changed]) expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
+  await report(busy, { gpu_utilization: 90 })
+  await advance(1)
+  expect((await show(busy)).idle_since).toBe('')
+  await report(busy, idle)
+  expect((await change(changed, { ...policy, window_seconds: 3600 })).status).toBe(200)
+  await advance(9)
+  for (const id of [busy, changed]) {
+    expect((await show(id)).state).toBe('STATE_RUNNING')
+    await service.ok('vmDelete', { params: { vm_id: id } })
+  }
+})
+
+test('a VM is not idle while a session is open, and a silent guest is never stopped', async () => {
+  const [used, silent, ignoring] = [
+    await newVm('used'),
+    await newVm('silent'),
+    await newVm('ignoring', { ...policy, action: 'notify', ignore_ssh: true }),
+  ]
+  await report(used, { gpu_utilization: 0, ssh_sessions: 1 })
+  await report(ignoring, { gpu_utilization: 0, ssh_sessions: 1 })
+  await report(silent, { silent: true })
+  await advance(14)
+  expect(await idleEvents(used)).toEqual([])
+  expect(await idleEvents(silent)).toEqual(['vm.idle_unknown'])
+  expect(await idleEvents(ignoring)).toEqual(['vm.idle'])
+  for (const id of [used, silent, ignoring]) {
+    expect((await show(id)).state).toBe('STATE_RUNNING')
+    await service.ok('vmDelete', { params: { vm_id: id } })
+  }
+})
+
+test('a guest that falls silent after the announcement is not stopped', async () => {
+  const id = await newVm('lost')
+  await report(id, idle)
+  await advance(12)
+  expect(await idleEvents(id)).toEqual(['vm.idle_stopping'])
+  await report(id, { silent: true })
+  await advance(11)
+  expect((await show(id)).state).toBe('STATE_RUNNING')
+  await service.ok('vmDelete', { params: { vm_id: id } })
+})
+
+test('an idle policy needs an image whose guest reports, and values within their bounds', async () => {
+  const refused = await service.call('vmCreate', {
+    body: vmBody({ image: 'debian12:latest', idle_policy: policy }),
+  })
+  expect(refused).toMatchObject({ status: 400, body: { message: expect.stringContaining('slipway-guest') } })
+  const id = await newVm('bounds')
+  for (const wrong of [{ min_gpu_utilization: 51 }, { window_seconds: 599 }, { action: 'delete' }])
+    expect((await change(id, { ...policy, ...wrong })).status).toBe(400)
+  expect((await change(id, null)).status).toBe(200)
+  expect((await show(id)).idle_policy).toBeNull()
+  await service.ok('vmDelete', { params: { vm_id: id } })
+})
