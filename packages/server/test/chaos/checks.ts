@@ -19,6 +19,7 @@ export async function checkAll(evidence: Evidence): Promise<void> {
     [evidence.projectId],
   )
   await checkEvents(evidence, events)
+  await checkQueues(evidence)
   await checkMeters(evidence, events)
   await checkCosts(evidence)
   checkDeliveries(evidence, events)
@@ -36,17 +37,37 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
     request_id: string
     resource_id: string
     result: { code: string; message: string } | null
-  }>('SELECT id, kind, state, request_id, resource_id, result FROM operations')
+    is_one_of_many: boolean
+  }>(
+    // One request changes the members of a group; a granted request may not boot and be granted again.
+    `SELECT id, kind, state, request_id, resource_id, result,
+            resource_type <> 'instance_group' AND EXISTS (
+              SELECT FROM operations g WHERE g.request_id = o.request_id AND g.resource_type = 'instance_group')
+            OR EXISTS (SELECT FROM capacity_requests r WHERE r.request_id = o.request_id) AS is_one_of_many
+     FROM operations o`,
+  )
   const operations = rows.map(({ id, request_id, state }) => ({ id, key: request_id, state }))
   for (const broken of checkExchanges(history.exchanges, operations)) history.violation(broken)
   const keys = new Set<string>()
-  for (const { id, kind, state, request_id, resource_id, result } of rows) {
-    if (keys.has(request_id))
+  for (const { id, kind, state, request_id, resource_id, result, is_one_of_many } of rows) {
+    if (keys.has(request_id) && !is_one_of_many)
       history.violation(`${request_id} began more than one operation, ${id} among them`)
-    keys.add(request_id)
+    if (!is_one_of_many) keys.add(request_id)
     if (state === 'FAILED' && !isExpectedFailure(result!))
       history.violation(`${kind} ${id} of ${resource_id} failed: ${JSON.stringify(result)}`)
   }
+}
+
+/** No request for one VM waits beside free GPUs that it could have. */
+async function checkQueues({ cluster, history }: Evidence): Promise<void> {
+  const forgotten = await cluster.sql<{ request_id: string; host: string }>(
+    `SELECT DISTINCT ON (p.request_id) p.request_id, h.name AS host
+     FROM capacity_places p JOIN hosts h ON h.location = p.location AND h.family = p.family AND h.is_schedulable
+       AND h.state = 'up' AND h.free_gpus >= p.gpus AND coalesce(h.id = p.host_id, true)
+     WHERE p.is_open AND p.vms = 1`,
+  )
+  for (const { request_id, host } of forgotten)
+    history.violation(`the request ${request_id} waits, and ${host} has free GPUs for it`)
 }
 
 async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evidence, events: EventRow[]) {

@@ -69,6 +69,13 @@ export class Client {
     return answer
   }
 
+  /** Makes a change that is no operation. */
+  async change(method: 'POST' | 'DELETE', path: string, body?: unknown): Promise<void> {
+    const key = `${this.#name}-${++this.#count}`
+    const { status } = await this.#untilAnswered(method, path, body, key)
+    this.#service.history.note(`${key} ${method} ${path} ${JSON.stringify(body ?? '')} → ${status}`)
+  }
+
   /** Waits a limited time for an operation to end, as connected clients do. */
   async untilEnded(operationId: string, ms: number): Promise<void> {
     const until = performance.now() + ms
@@ -99,15 +106,12 @@ export class Client {
   async #attempt(...request: Attempt): Promise<Answer | undefined> {
     const startedMs = performance.now()
     const answer = await this.#send(...request)
-    const {
-      operation = {},
-      operation_id = operation.operation_id,
-      state = operation.state,
-    } = answer?.body ?? {}
+    // The record of an operation, or a response that begins one.
+    const { metadata, operation = metadata && answer!.body } = answer?.body ?? {}
     this.#service.history.exchanges.push({
       ...{ startedMs, endedMs: performance.now(), key: request[4] },
       ...{ status: answer?.status ?? 0, isFinal: answer?.isFinal ?? false },
-      ...(operation_id !== undefined && { operationId: operation_id, state }),
+      ...(operation && { operationId: operation.operation_id, state: operation.state }),
     })
     return answer?.isFinal ? answer : undefined
   }

@@ -43,7 +43,7 @@ export function checkExchanges(exchanges: Exchange[], operations: FinalOperation
       if (!operation) violations.push(`${key} was accepted as ${operationId}, which does not exist`)
       else if (operation.state === 'IN_PROGRESS')
         violations.push(`${key} was accepted as ${operationId}, which is unfinished`)
-    } else if (isFinal && keysWithOperation.has(key))
+    } else if (isFinal && status >= 400 && keysWithOperation.has(key))
       violations.push(`${key} was refused with ${status}, but began an operation`)
   }
   return [...violations, ...checkStates(exchanges, byId)]

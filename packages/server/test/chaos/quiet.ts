@@ -16,6 +16,8 @@ const unrest = `
        JOIN simulated_vms s USING (id) WHERE v.state = 'STATE_RUNNING' AND s.power = 'crashed')),
     ('firewalls behind', (SELECT string_agg(id::text, ', ') FROM vms
        WHERE firewall_applied < firewall_wanted AND deleted_at IS NULL)),
+    ('capacity requests that are due', (SELECT string_agg(id::text, ', ') FROM capacity_requests WHERE due_at <= slipway_now())),
+    ('queues that are due', (SELECT string_agg(location, ', ') FROM capacity_lanes WHERE due_at <= slipway_now())),
     ('GPUs in quarantine', (SELECT string_agg(id::text, ', ') FROM gpus WHERE state = 'quarantined')),
     ('events without position', (SELECT count(*)::text FROM events_pending HAVING count(*) > 0)),
     ('events without deliveries', (SELECT (last_position - position)::text FROM event_counter, webhook_fan_out

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Disk, FirewallRule, Vm } from '@slipway/contract'
+import type { CapacityRequest, Disk, FirewallRule, InstanceGroup, Vm } from '@slipway/contract'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Answer, Client } from './client.ts'
 import { locations } from './cluster.ts'
@@ -21,18 +21,32 @@ const weights = {
   renameRule: 6,
   changeRule: 3,
   deleteRule: 3,
+  createGroup: 5,
+  resizeGroup: 4,
+  deleteGroup: 4,
+  waitForVm: 5,
+  waitForGroup: 3,
+  claim: 4,
+  cancel: 3,
 }
 const mostVms = 14
+const mostGroups = 3
+const mostRequests = 6
 const mostDisks = 10
 const mostRules = 8
 const patienceMs = 3_000
 const rulePath = '/vpc/firewall-rules'
+const groupPath = '/instance-groups'
+const requestPath = '/capacity-requests'
 
 /** What a tenant sees of the project at one moment. Other tenants change it concurrently. */
 interface Sight {
   vms: Vm[]
   disks: Disk[]
   rules: FirewallRule[]
+  groups: InstanceGroup[]
+  /** Capacity requests that have not ended. */
+  requests: CapacityRequest[]
 }
 
 /** A tenant that uses the service regardless of faults, and conflicts with other tenants. */
@@ -59,21 +73,28 @@ export class Tenant {
   }
 
   async #look(): Promise<Sight> {
-    const [vms, disks, rules] = await Promise.all(
-      ['/vms', '/disks', rulePath].map(async (path) => (await this.#client.get(path)).body.items ?? []),
+    const paths = ['/vms', '/disks', rulePath, '/instance-groups', requestPath]
+    const [vms, disks, rules, groups, requests] = await Promise.all(
+      paths.map(async (path) => (await this.#client.get(path)).body.items ?? []),
     )
-    // The initial rules are kept.
-    return { vms, disks, rules: rules.filter(({ name }: FirewallRule) => name.startsWith('rule-')) }
+    return {
+      ...{ vms, disks, groups },
+      // The initial rules are kept.
+      rules: rules.filter(({ name }: FirewallRule) => name.startsWith('rule-')),
+      requests: requests.filter(({ state }: CapacityRequest) => state === 'waiting' || state === 'held'),
+    }
   }
 
   /** Undefined if there is no resource for the action. */
-  async #act({ vms, disks, rules }: Sight): Promise<Answer | undefined> {
+  async #act({ vms, disks, rules, groups, requests }: Sight): Promise<Answer | undefined> {
     const kind = this.#random.weighted(weights)
     const number = this.#random.between(1, 12)
     const type = `a100.${this.#random.pick([1, 1, 2, 4])}x`
     const vm = this.#any(vms, ({ state }) => statesFor[kind]?.includes(state) ?? true)
     const disk = this.#any(disks, (each) => kind !== 'attach' || isFreeFor(vm, each))
     const rule = this.#any(rules)
+    const group = this.#any(groups)
+    const request = this.#any(requests)
     switch (kind) {
       case 'createVm':
         return vms.length < mostVms ? this.#createVm(`vm-${number}`, type, disk) : undefined
@@ -105,16 +126,62 @@ export class Tenant {
         )
       case 'deleteRule':
         return rule && this.#client.begin('DELETE', `${rulePath}/${rule.id}`)
+      case 'createGroup':
+        return groups.length < mostGroups
+          ? this.#client.begin('POST', groupPath, this.#groupBody(number))
+          : undefined
+      case 'resizeGroup':
+        return group && this.#client.begin('PATCH', `${groupPath}/${group.id}`, { desired_count: number % 5 })
+      case 'deleteGroup':
+        return group && this.#client.begin('DELETE', `${groupPath}/${group.id}`)
+      case 'waitForVm':
+      case 'waitForGroup':
+        return requests.length < mostRequests ? this.#wait(kind, number, type) : undefined
+      case 'claim':
+        return request && this.#client.begin('POST', `${requestPath}/${request.id}/claim`)
+      case 'cancel':
+        return request && this.#cancel(request)
     }
   }
 
   #createVm(name: string, type: string, disk: Disk | undefined): Promise<Answer> {
     const takesDisk = disk && this.#random.isOneIn(2)
     return this.#client.begin('POST', '/vms', {
-      ...{ name, type, location: takesDisk ? disk.location : this.#random.pick(locations) },
-      ...{ image: 'ubuntu24.04-nvidia:latest', ssh_public_key: sshKey },
+      name,
+      ...this.#members(type, takesDisk ? disk.location : this.#random.pick(locations)),
       ...(takesDisk && { disks: [{ disk_id: disk.id }] }),
     })
+  }
+
+  #members(type: string, location: string) {
+    return { type, location, image: 'ubuntu24.04-nvidia:latest', ssh_public_key: sshKey }
+  }
+
+  #groupBody(number: number) {
+    const type = `a100.${this.#random.pick([1, 2])}x`
+    return {
+      ...{ name: `group-${number}`, desired_count: this.#random.between(2, 4) },
+      placement_policy: this.#random.pick(['unspecified', 'spread', 'pack']),
+      vm: this.#members(type, this.#random.pick(locations)),
+    }
+  }
+
+  /** Waits for GPUs, mostly in both locations. */
+  async #wait(kind: 'waitForVm' | 'waitForGroup', number: number, type: string): Promise<undefined> {
+    const on_available = this.#random.pick(['create', 'create', 'hold'])
+    const isAnywhere = !this.#random.isOneIn(3)
+    const wanted =
+      kind === 'waitForGroup'
+        ? { instance_group: this.#groupBody(number) }
+        : { vm: { name: `vm-${number}`, ...this.#members(type, this.#random.pick(locations)) } }
+    await this.#client.change('POST', requestPath, {
+      ...{ on_available, ...wanted },
+      ...(isAnywhere && { locations }),
+    })
+  }
+
+  async #cancel({ id }: CapacityRequest): Promise<undefined> {
+    await this.#client.change('DELETE', `${requestPath}/${id}`)
   }
 
   #createDisk(name: string, vm: Vm | undefined): Promise<Answer> {
