@@ -8,7 +8,7 @@ import { lookAtReservation } from '../operations/capacity/reservations.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
 import type { Services } from '../services.ts'
 import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
-import { listDueLanes, lockLanesOfRequest, refuseHolds } from '../store/capacity/lanes.ts'
+import { type Lane, listDueLanes, lockLanesOfRequest, refuseHolds } from '../store/capacity/lanes.ts'
 import { setPlacesOpen } from '../store/capacity/places.ts'
 import {
   findRequest,
@@ -24,11 +24,15 @@ const noHoldS = 3_600
 /** The pause if something other than GPUs is lacking, such as public addresses. */
 const otherLackS = 600
 const mostRounds = 20
+/** In a large fleet, estimates take long: they are computed for at most a fifth of the time. */
+const longLook = { ms: 100, restFactor: 4 }
 
 /** Serves the waiting list: grants held requests, offers stock to new requests, and ends expired ones. */
 export class CapacityQueue {
   readonly #services: Services
   readonly #catalogue = new CatalogueCache()
+  /** When each queue may be looked at again, by the clock of this process. */
+  readonly #restUntil = new Map<string, number>()
 
   constructor(services: Services) {
     this.#services = services
@@ -36,14 +40,10 @@ export class CapacityQueue {
 
   /** Acts on everything that is due. Work that becomes due by this is done in the next round. */
   async serve(): Promise<void> {
-    const { database, log, config } = this.#services
-    const accumulation = {
-      afterMs: config.capacity.accumulateAfterS * 1000,
-      maxMs: config.capacity.accumulateMaxS * 1000,
-    }
+    const { database, log } = this.#services
     for (let round = 0; round < mostRounds; round++) {
       const requests = await listDueRequests(database)
-      const lanes = await listDueLanes(database)
+      const lanes = (await listDueLanes(database)).filter((lane) => !this.#rests(lane))
       const reservations = await listDueReservations(database)
       if (requests.length + lanes.length + reservations.length === 0) return
       for (const { id } of reservations)
@@ -53,10 +53,22 @@ export class CapacityQueue {
       for (const { id } of requests)
         await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
       for (const lane of lanes)
-        await lookAtLane(database, lane, accumulation).catch((err) =>
-          log.warn({ err, lane }, 'queue not served'),
-        )
+        await this.#look(lane).catch((err) => log.warn({ err, lane }, 'queue not served'))
     }
+  }
+
+  #rests({ location, family }: Lane): boolean {
+    return performance.now() < (this.#restUntil.get(`${location} ${family}`) ?? 0)
+  }
+
+  async #look(lane: Lane): Promise<void> {
+    const { database, config } = this.#services
+    const { accumulateAfterS, accumulateMaxS } = config.capacity
+    const begunMs = performance.now()
+    await lookAtLane(database, lane, { afterMs: accumulateAfterS * 1000, maxMs: accumulateMaxS * 1000 })
+    const tookMs = performance.now() - begunMs
+    if (tookMs > longLook.ms)
+      this.#restUntil.set(`${lane.location} ${lane.family}`, performance.now() + tookMs * longLook.restFactor)
   }
 
   async #act(id: string): Promise<void> {
