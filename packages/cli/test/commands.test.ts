@@ -430,4 +430,19 @@ test('a capacity request waits in the queue, is claimed, and is cancelled', asyn
   expect(await slipway('queue', 'cancel', start.id, '--yes')).toMatchObject({ code: 0 })
   expect(await json('queue', 'show', start.id)).toMatchObject({ state: 'cancelled' })
   expect(await slipway('vm', 'delete', 'queue-1', '--yes')).toMatchObject({ code: 0 })
+
+  const group = await json(
+    'queue',
+    'group',
+    'queue-2',
+    '--count',
+    '2',
+    '--image',
+    'ubuntu24.04-nvidia',
+    ...vm,
+  )
+  expect(group).toMatchObject({ gpus_wanted: 2, request: { instance_group: { name: 'queue-2' } } })
+  expect(await json('queue', 'wait', group.id)).toMatchObject({ state: 'fulfilled' })
+  expect((await slipway('queue', 'show', group.id)).stdout).toMatch(/group +queue-2/)
+  expect(await slipway('group', 'delete', 'queue-2', '--yes')).toMatchObject({ code: 0 })
 })

@@ -4,6 +4,7 @@ import { command, type OptionSpec } from '../../core/command.ts'
 import { parseDurationMs } from '../../core/parse.ts'
 import { idOf } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
+import { groupRequestOf, type NewGroupInput, newGroupOptions } from '../group/create.ts'
 import { type NewVmInput, newVmOptions, requestOf } from '../vm/create.ts'
 import { vms } from '../vm/resource.ts'
 import { capacityRequests, likely } from './resource.ts'
@@ -16,7 +17,7 @@ interface QueueInput {
 const queueOptions: OptionSpec[] = [
   {
     flags: '--hold',
-    description: 'hold the GPUs for 15 minutes instead of creating the VM; then run `slipway queue claim`',
+    description: 'hold the GPUs for 15 minutes instead of using them; then run `slipway queue claim`',
   },
   {
     flags: '--for <duration>',
@@ -42,6 +43,20 @@ export const queueCreate = command<NewVmInput & QueueInput>({
     const { request } = await requestOf(cli, input, first)
     await send(cli, input, { vm: request, ...(locations && { locations }) })
   },
+})
+
+export const queueGroup = command<NewGroupInput & QueueInput>({
+  name: 'group',
+  summary: 'wait for GPUs and then create an instance group',
+  details:
+    'The group gets the GPUs of all its members at one moment, in one location. Until then, smaller requests pass it.',
+  arguments: [{ syntax: '<name>', description: 'name of the group' }],
+  options: [...newGroupOptions, ...queueOptions],
+  examples: [
+    'slipway queue group trainer --count 4 --template trainer',
+    'slipway queue group trainer --count 2 --type a100.8x --location any --image ubuntu24.04-nvidia --ssh-key laptop --for 2d',
+  ],
+  run: async (cli, input) => send(cli, input, { instance_group: await groupRequestOf(cli, input) }),
 })
 
 export const queueStart = command<{ vm: string } & QueueInput>({

@@ -4,7 +4,7 @@ import { listCommand, showCommand } from '../../core/generic-commands.ts'
 import { follow, type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
-import { queueCreate, queueStart } from './create.ts'
+import { queueCreate, queueGroup, queueStart } from './create.ts'
 import { capacityRequests } from './resource.ts'
 
 /** The longest time that the service lets one request wait. */
@@ -29,7 +29,7 @@ const queueWait = command<{ ref: string }>({
 
 const queueClaim = command<{ ref: string } & WaitFlags>({
   name: 'claim',
-  summary: 'create or start the VM on the GPUs that are held for it',
+  summary: 'use the GPUs that are held for a capacity request',
   arguments: [refArgument(capacityRequests)],
   options: waitOptions,
   examples: ['slipway queue claim train-7'],
@@ -67,6 +67,7 @@ export const queue: GroupSpec = {
       cli.client.capacityRequestGet({ project_id: await cli.project(), capacity_request_id }),
     ),
     queueCreate,
+    queueGroup,
     queueStart,
     queueWait,
     queueClaim,

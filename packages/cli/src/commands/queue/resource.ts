@@ -3,9 +3,11 @@ import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
 
 export type CapacityRequest = ListItem<'capacityRequestList'>
 
-/** Returns what a request waits for: the name of its new VM, or the id of the stopped one. */
-const waitsFor = ({ request }: CapacityRequest): string =>
-  (request.vm as { name: string } | undefined)?.name ?? String(request.start_vm_id)
+/** Returns what a request waits for: the name of its new VM or group, or the id of the stopped VM. */
+function waitsFor({ request }: CapacityRequest): string {
+  const created = (request.vm ?? request.instance_group) as { name: string } | undefined
+  return created?.name ?? String(request.start_vm_id)
+}
 
 /** Formats a time for people, without seconds. */
 const minute = (at: string) => (at === '' ? '' : `${at.slice(0, 16).replace('T', ' ')} UTC`)
@@ -21,7 +23,7 @@ export const capacityRequests: Resource<CapacityRequest> = {
   title: 'capacity request',
   example: 'train-7',
   columns: [
-    { name: 'vm', value: waitsFor },
+    { name: 'name', value: waitsFor },
     { name: 'state', value: (request) => request.state, isState: true },
     { name: 'gpus', value: (request) => request.gpus_wanted, align: 'right' },
     { name: 'position', value: (request) => request.position ?? '', align: 'right' },
@@ -32,7 +34,7 @@ export const capacityRequests: Resource<CapacityRequest> = {
     idColumn,
   ],
   fields: (request) => [
-    ['VM', waitsFor(request)],
+    [request.request.instance_group ? 'group' : 'VM', waitsFor(request)],
     ['state', request.state],
     ['when available', request.on_available],
     ['GPUs', `${request.gpus_held} of ${request.gpus_wanted} held`],
