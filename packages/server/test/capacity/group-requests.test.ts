@@ -1,8 +1,7 @@
-import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { addKey, ownerToken } from '@slipway/testing/people.ts'
 import { freshName, vmBody } from '@slipway/testing/resources.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { groupBody, type SmallFleet, startSmallFleet } from '../support/small-fleet.ts'
+import { groupBody, type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
 /** Two hosts with two GPUs each. */
 let fleet: SmallFleet
@@ -11,18 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => fleet?.service.close())
 beforeEach(() => fleet.service.clock.freeze())
-afterEach(async () => {
-  const { service } = fleet
-  await service.simulator().clearFaults()
-  for (const state of ['waiting', 'held'] as const)
-    for (const { id } of (await service.ok('capacityRequestList', { query: { state } })).items)
-      await service.call('capacityRequestDelete', { params: { capacity_request_id: id } })
-  for (const { id } of (await service.ok('instanceGroupList')).items) await fleet.removeGroup(id)
-  for (const { id } of (await service.ok('vmList')).items) await fleet.removeVm(id)
-  await fleet.settled()
-  await checkInvariants(service)
-  expect(await service.sql(`SELECT state FROM gpus WHERE state <> 'free'`)).toEqual([])
-})
+afterEach(() => fleet.clear())
 
 const fill = async (count: number, changes = {}) => {
   const vms: string[] = []

@@ -1,22 +1,25 @@
-import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { keepSessions } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { type SmallFleet, startSmallFleet } from '../support/small-fleet.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
-const start = '2026-11-02T00:00:00.000Z'
-const end = '2027-01-02T00:00:00.000Z'
+/** Two months, of 30 and 31 days. */
+const termDays = 61
 
+/** Two hosts with four GPUs each. Every test begins at a later time. */
 let fleet: SmallFleet
-beforeEach(async () => {
+let [begin, start, end] = ['', '', '']
+beforeAll(async () => {
   fleet = await startSmallFleet([4, 4], () => {}, '2026-11-01T00:00:00Z')
-  onTestFinished(() => fleet.service.close())
   await keepSessions(fleet.service)
 })
-afterEach(async () => {
-  await fleet.service.clock.advance('1 second')
-  await checkInvariants(fleet.service)
+afterAll(() => fleet?.service.close())
+beforeEach(async () => {
+  const [moment] = await fleet.service.sql<{ now: Date }>('SELECT slipway_now() AS now')
+  const inDays = (days: number) => new Date(moment!.now.getTime() + days * 86_400_000).toISOString()
+  ;[begin, start, end] = [inDays(0), inDays(1), inDays(1 + termDays)]
 })
+afterEach(() => fleet.clear())
 
 const operator = () => ({ token: fleet.service.credentials.operator_key })
 
@@ -101,7 +104,7 @@ test('the owner gets what was sold while others have filled the fleet, and no mo
 })
 
 test('a VM is stopped and started inside its reservation', async () => {
-  const { id } = await sell({ contract_start_date: '2026-11-01T00:00:00Z', count: 4 })
+  const { id } = await sell({ contract_start_date: begin, count: 4 })
   await fleet.settled()
   const vm = await fleet.newVm({ type: 'a100.4x' })
   await fleet.newVm({ type: 'a100.4x' })
@@ -127,8 +130,8 @@ test('a reservation costs its price for all GPUs and its term, used or not, and 
   expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 48, 2)
   expect(await costOf(vm)).toBe(0)
   expect(await vmOf(vm)).toMatchObject({ cost_usd: 0 })
-  await advance('59 days')
-  expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 24 * 61, 2)
+  await advance(`${termDays - 2} days`)
+  expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 24 * termDays, 2)
   expect(await read(id)).toMatchObject({ state: 'ended' })
   // The prices of contracts are not in the price list.
   const names = (await fleet.service.ok('priceList')).items.map(({ product_name }) => product_name)
@@ -155,7 +158,7 @@ test('at the end its VMs run on at the list price, after four warnings', async (
   expect(after).toMatchObject({ state: 'STATE_RUNNING', reservation_id: '', usd_per_hour, cost_usd: 0 })
   await advance('1 hour')
   expect(await costOf(vm)).toBeCloseTo(usd_per_hour!, 4)
-  expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 24 * 61, 2)
+  expect(await costOf(id)).toBeCloseTo(4 * 1.1 * 24 * termDays, 2)
   // The GPUs that it did not use are in stock.
   expect(await fleet.service.sql(`SELECT FROM gpus WHERE state = 'free'`)).toHaveLength(6)
 })
@@ -190,7 +193,7 @@ test('a late reservation is billed from its delivery, for what is delivered, and
 
 test('a running VM moves into a reservation and out of it', async () => {
   const vm = await fleet.newVm({ type: 'a100.2x' })
-  const { id } = await sell({ contract_start_date: '2026-11-01T00:00:00Z' })
+  const { id } = await sell({ contract_start_date: begin })
   await fleet.settled()
   await advance('1 hour')
   await fleet.succeeded(await fleet.act(vm, { action: 'RESERVE', reservation_id: id }))
@@ -211,12 +214,13 @@ test('a running VM moves into a reservation and out of it', async () => {
 test('an operator changes the end and the projects of a reservation, and ends it', async () => {
   const { id } = await sell()
   const params = { reservation_id: id }
+  const inTenDays = new Date(Date.parse(begin) + 10 * 86_400_000).toISOString()
   const changed = await fleet.service.ok('adminReservationUpdate', {
     ...operator(),
     params,
-    body: { contract_end_date: '2026-12-01T00:00:00Z', projects: [fleet.service.credentials.project_id] },
+    body: { contract_end_date: inTenDays, projects: [fleet.service.credentials.project_id] },
   })
-  expect(changed).toMatchObject({ contract_end_date: '2026-12-01T00:00:00.000Z', duration: 0 })
+  expect(changed).toMatchObject({ contract_end_date: inTenDays, duration: 0 })
   await advance('1 day')
   expect(await fleet.service.ok('adminReservationEnd', { ...operator(), params })).toMatchObject({
     state: 'ended',
@@ -226,5 +230,5 @@ test('an operator changes the end and the projects of a reservation, and ends it
     status: 409,
   })
   const list = { ...operator(), query: { status: 'ended' } }
-  expect((await fleet.service.ok('adminReservationList', list)).items).toMatchObject([{ id }])
+  expect((await fleet.service.ok('adminReservationList', list)).items[0]).toMatchObject({ id })
 })

@@ -1,7 +1,7 @@
 import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { keepSessions } from '@slipway/testing/people.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { groupBody, type SmallFleet, startSmallFleet } from '../support/small-fleet.ts'
+import { groupBody, type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
 /** Two hosts with four GPUs each. The demo's organization has reserved four of the eight GPUs. */
 let fleet: SmallFleet

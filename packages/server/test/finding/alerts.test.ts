@@ -5,6 +5,7 @@ import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { setPaymentState } from '../../src/store/billing/payments.ts'
+import { groupBody } from '../support/fleets/small-fleet.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -171,6 +172,28 @@ test('a declined card and a due invoice raise alerts for the tenant and for oper
   await service.sql(`UPDATE invoices SET state = 'paid', paid_at = slipway_now()`)
   await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'active'))
   expect(await ofOperator()).toEqual([])
+})
+
+test('a group that cannot be created raises one alert, until it is created', async () => {
+  const body = groupBody(2)
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
+  const failed = await service.ok('instanceGroupCreate', { body })
+  expect(await service.endedSoon(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  expect(await ofProject()).toEqual([
+    expect.objectContaining({
+      kind: 'creation_failed',
+      resource_type: 'instance_group',
+      resource_id: failed.operation.metadata.id,
+      name: body.name,
+    }),
+  ])
+  await service.simulator().clearFaults()
+  const { operation } = await service.ok('instanceGroupCreate', { body })
+  await service.endedSoon(operation.operation_id)
+  expect(await ofProject()).toEqual([])
+  const params = { instance_group_id: operation.metadata.id }
+  const removal = await service.ok('instanceGroupDelete', { params })
+  await service.endedSoon(removal.operation.operation_id)
 })
 
 test('a failed VM creation raises an alert with its reason for a day, or until it is repeated', async () => {

@@ -10,6 +10,9 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { Wire } from '@slipway/testing/wire.ts'
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { groupBody } from '../support/fleets/small-fleet.ts'
+
+type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
 /** Longer than a lease, but over before a replacement worker has started. */
 const inTheMiddleMs = 3_000
@@ -81,11 +84,14 @@ const rowOf = async (id: string) =>
  * Starts a creation that hangs in its worker, even if the worker loses its lease on a busy machine and claims the
  * operation again. The fault is set before the worker looks for work.
  */
-async function beginCreation(delayMs = inTheMiddleMs) {
+async function beginCreation(
+  delayMs = inTheMiddleMs,
+  create: () => Promise<Begun> = () => resources.createVm(),
+) {
   const times = 1_000
   await service.simulator().addFault({ method: 'ensureVm', kind: 'delay', delayMs, times })
   const worker = await startWorker()
-  const { operation } = await resources.createVm()
+  const { operation } = await create()
   await eventually(async () => {
     const [taken] = await service.sql('SELECT FROM simulated_faults WHERE remaining < $1', [times])
     return taken
@@ -128,6 +134,22 @@ test('the work of a killed worker is continued by another', async () => {
   expect((await rowOf(operation.operation_id)).state).toBe('IN_PROGRESS')
   await startSuccessor()
   await endWell(operation)
+})
+
+test('a group whose worker is killed before all members respond is completed by another', async () => {
+  const begin = () => service.ok('instanceGroupCreate', { body: groupBody(3) })
+  const { worker, operation } = await beginCreation(600_000, begin)
+  await worker.end('SIGKILL')
+  const params = { instance_group_id: operation.metadata.id }
+  expect(await service.ok('instanceGroupGet', { params })).toMatchObject({ running_instance_count: 0 })
+  await startSuccessor()
+  expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  const { items } = await service.ok('vmList')
+  const members = items.filter((vm) => vm.instance_group_id === params.instance_group_id)
+  expect(members.map(({ state }) => state)).toEqual(Array(3).fill('STATE_RUNNING'))
+  expect(new Set(members.map(({ started_at }) => started_at)).size).toBe(1)
+  await settle(service)
+  await checkInvariants(service)
 })
 
 test('a worker that is asked to stop hands its work back and exits in time', async () => {

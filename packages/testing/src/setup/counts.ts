@@ -3,6 +3,8 @@ const cases = {
   modelBatches: [6, 25],
   fuzzBatches: [160, 630],
   chaosFaults: [20, 80],
+  /** How often two groups want the same hosts. */
+  gangRaces: [3, 100],
   /** How often a process is killed in the middle of writes. */
   kills: [3, 10],
 } satisfies Record<string, [short: number, long: number]>

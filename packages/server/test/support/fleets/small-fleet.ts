@@ -1,8 +1,10 @@
 import type { RouteBody } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
+import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { addKey, addOrganization, addProject, tokenOfNew } from '@slipway/testing/people.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
 import { type ConfigChanges, startService } from '@slipway/testing/service.ts'
+import { expect } from 'vitest'
 
 /** A service with one location. `hosts` has the number of A100 GPUs of each host. */
 export async function startSmallFleet(hosts: number[], change: ConfigChanges = () => {}, frozenAt?: string) {
@@ -18,8 +20,9 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
   const resources = resourcesOf(service)
   type Body = RouteBody<'capacityRequestCreate'>
 
+  const tenants: Tenant[] = []
   /** A tenant besides the demo, with the credential of its project. */
-  async function addTenant(name: string) {
+  async function addTenant(name: string): Promise<Tenant> {
     const organization_id = await addOrganization(service.database, name)
     const owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
     await service.ok('adminOrganizationQuotaSet', {
@@ -29,7 +32,9 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     })
     const project_id = await addProject(service, owner, organization_id, 'work')
     const { secret } = await addKey(service, owner, project_id, 'write')
-    return { organization_id, project_id, owner, token: secret }
+    const tenant = { organization_id, project_id, owner, token: secret }
+    tenants.push(tenant)
+    return tenant
   }
   /** A member of the demo's organization, below the role of an admin. */
   const member = async () => ({
@@ -37,7 +42,6 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       memberOf: { [service.credentials.organization_id]: 'member' },
     }),
   })
-  type Tenant = Awaited<ReturnType<typeof addTenant>>
   const asTenant = (tenant?: Tenant) =>
     tenant ? { token: tenant.token, params: { project_id: tenant.project_id } } : {}
 
@@ -55,9 +59,36 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       return busy.length === 0
     })
 
+  /** Deletes everything that a test has left, so that the next test begins with an empty fleet, and checks what is left. */
+  async function clear() {
+    await service.simulator().clearFaults()
+    const operator = { token: service.credentials.operator_key }
+    for (const { id, state } of (await service.ok('adminReservationList', operator)).items)
+      if (state !== 'ended')
+        await service.ok('adminReservationEnd', { ...operator, params: { reservation_id: id } })
+    for (const tenant of [undefined, ...tenants]) {
+      const { token, params = {} } = asTenant(tenant)
+      const call = (id: Parameters<typeof service.call>[0], more: object) =>
+        service.call(id, { ...(token && { token }), params: { ...params, ...more } })
+      const list = async (id: 'capacityRequestList' | 'instanceGroupList' | 'vmList') =>
+        ((await call(id, {})).body as { items: { id: string; state: string }[] }).items
+      for (const { id, state } of await list('capacityRequestList'))
+        if (state === 'waiting' || state === 'held')
+          await call('capacityRequestDelete', { capacity_request_id: id })
+      for (const { id } of await list('instanceGroupList'))
+        await call('instanceGroupDelete', { instance_group_id: id })
+      for (const { id } of await list('vmList')) await call('vmDelete', { vm_id: id })
+    }
+    await settled()
+    await service.clock.advance('1 second')
+    await checkInvariants(service)
+    expect(await service.sql(`SELECT state FROM gpus WHERE state <> 'free'`)).toEqual([])
+  }
+
   return {
     ...resources,
     service,
+    clear,
     addTenant,
     member,
     /** Waits for a VM like this; without a body of its own, for one with a single GPU. */
@@ -88,6 +119,13 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
       await settled()
     },
   }
+}
+
+interface Tenant {
+  organization_id: string
+  project_id: string
+  owner: string
+  token: string
 }
 
 /** A body that creates a group; every call has a new name. */
