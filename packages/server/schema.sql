@@ -724,6 +724,11 @@ CREATE TABLE vms (
   reservation_id uuid,
   custom_image_id uuid,
   is_address_static boolean DEFAULT false NOT NULL,
+  idle_policy jsonb,
+  idle_policy_at timestamp with time zone,
+  idle_since timestamp with time zone,
+  idle_stops_at timestamp with time zone,
+  idle_told_at timestamp with time zone,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -750,6 +755,7 @@ CREATE INDEX vms_by_group ON vms USING btree (group_id) WHERE group_id IS NOT NU
 CREATE UNIQUE INDEX vms_group_number ON vms USING btree (group_id, group_number) WHERE deleted_at IS NULL AND group_id IS NOT NULL;
 CREATE INDEX vms_by_reservation ON vms USING btree (reservation_id) WHERE reservation_id IS NOT NULL;
 CREATE INDEX vms_by_custom_image ON vms USING btree (custom_image_id) WHERE custom_image_id IS NOT NULL;
+CREATE INDEX vms_with_idle_policy ON vms USING btree (location) WHERE idle_policy IS NOT NULL;
 
 -- Persistent disks and shared volumes. OS disks belong to their VM and are not listed here.
 CREATE TABLE disks (

@@ -1,6 +1,6 @@
 import { isApiError, type Vm } from '@slipway/sdk'
 import { useState } from 'react'
-import { type Started, useOperation } from '../api/actions.ts'
+import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { labelsText, parseLabels } from '../lib/labels.ts'
 import { nameProblem } from '../lib/names.ts'
@@ -9,9 +9,6 @@ import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
-
-/** An image keeps its name. */
-type Kind = 'vm' | 'disk' | 'snapshot' | 'image'
 
 type Annotated = Pick<Vm, 'id' | 'name' | 'labels' | 'description' | 'deletion_protection'>
 
@@ -77,11 +74,12 @@ export function EditButton({
   )
 }
 
-/** The name of a group never changes, because the names of its members begin with it. Nor does the name of an image. */
+/** Groups and images keep their names: the names of a group's members begin with it, and an image is created by it. */
 type Kind = 'vm' | 'disk' | 'group' | 'snapshot' | 'image'
 type Changes = Partial<Omit<Annotated, 'id'>>
 
-const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<Started>> = {
+/** Each change is done when the service responds. */
+const updates: Record<Kind, (project_id: string, id: string, changes: Changes) => Promise<unknown>> = {
   vm: (project_id, vm_id, changes) => client.vmUpdate({ project_id, vm_id }, changes),
   disk: (project_id, disk_id, changes) => client.diskUpdate({ project_id, disk_id }, changes),
   group: (project_id, instance_group_id, { name: _, ...changes }) =>
@@ -113,8 +111,7 @@ export function AnnotationDialog({
     ...(labelsText(labels) !== labelsText(of.labels) && { labels }),
     ...(isProtected !== of.deletion_protection && { deletion_protection: isProtected }),
   }
-  const save = useOperation({
-    projectId,
+  const save = useAction({
     run: () => updates[kind](projectId, of.id, changes),
     done: () => `Saved ${name}`,
     failed: () => `Not changed: ${of.name}`,
@@ -137,7 +134,7 @@ export function AnnotationDialog({
       action="Save"
       {...submitProps(save, undefined, onClose)}
       reason={
-        (kind === 'image' ? '' : nameProblem(name)) ||
+        (kind === 'group' || kind === 'image' ? '' : nameProblem(name)) ||
         problem ||
         (name && Object.keys(changes).length > 0 ? undefined : 'No changes yet')
       }

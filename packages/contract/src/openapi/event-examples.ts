@@ -1,16 +1,7 @@
 import type { EventType } from '../event-types.ts'
 import type { RouteId } from '../routes.ts'
 import { copyEvents } from './copy-events.ts'
-import {
-  began,
-  deletionRepeated,
-  type EventFacts,
-  id,
-  labels,
-  of,
-  operation_id,
-  repeated,
-} from './event-facts.ts'
+import { began, deletionRepeated, type EventFacts, id, labels, of, operation_id } from './event-facts.ts'
 import { recording } from './recording.ts'
 
 export type { EventFacts, EventScope } from './event-facts.ts'

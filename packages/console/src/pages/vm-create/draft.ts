@@ -71,7 +71,7 @@ export const newDraft = (earlier: Earlier | null, disks: Disk[], count: string):
   }),
 })
 
-type Settled = Pick<VmCreate, 'type' | 'location'> & {
+type Settled = Required<Pick<VmCreate, 'type' | 'location'>> & {
   image: string
   customImage: { id: string } | undefined
 } & Pick<Draft, 'disks' | 'subnetId'> & { keyIds: string[] }
