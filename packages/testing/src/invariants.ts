@@ -62,7 +62,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   const meters = new Set(
     (
       await sql<{ resource_id: string }>(
-        `SELECT resource_id FROM usage_intervals WHERE upper_inf(period) AND resource_type IN ('vm', 'disk')`,
+        `SELECT resource_id FROM usage_intervals WHERE upper_inf(period) AND resource_type NOT IN ('reservation', 'address')`,
       )
     ).map(({ resource_id }) => resource_id),
   )
