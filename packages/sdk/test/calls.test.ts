@@ -36,8 +36,10 @@ const failureOf = (promise: Promise<unknown>): Promise<ApiError> =>
 test('every route has a client method and a matching entry in routePaths', () => {
   const client = createClient({ baseUrl: 'http://127.0.0.1:1' })
   for (const id of routeIds) {
-    const { method, path, body, isPaged, opensTransactions } = routeOf(id)
-    const marks = [body && 'body', isPaged && 'paged', opensTransactions && 'session'].filter(Boolean)
+    const { method, path, body, isPaged, opensTransactions, isText } = routeOf(id)
+    const marks = [
+      ...[body && 'body', isPaged && 'paged', opensTransactions && 'session', isText && 'text'],
+    ].filter(Boolean)
     expect(routePaths[id]).toBe([method, path, ...marks].join(' '))
     expect(client[id]).toBeTypeOf('function')
   }

@@ -373,14 +373,18 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.starting': vm('A VM is being started.', began('START')),
   'vm.stopping': vm('A VM is being stopped.', began('STOP')),
   'vm.unreachable': foundVm('The host of a VM does not respond.', { detail: 'its host stopped reporting' }),
-  'vm.updated': vm('The type, time to live, name, description, labels or protection of a VM changed.', {
-    ...began('UPDATE'),
-    type: 'a100.2x',
-    ttl_seconds: 14400,
-    on_expiry: 'stop',
-    description: 'Fine-tuning',
-    deletion_protection: true,
-  }),
+  'vm.updated': vm(
+    'The type, time to live, idle policy, name, description, labels or protection of a VM changed.',
+    {
+      ...began('UPDATE'),
+      type: 'a100.2x',
+      ttl_seconds: 14400,
+      on_expiry: 'stop',
+      idle_policy: { window_seconds: 3600, min_gpu_utilization: 5, action: 'stop', ignore_ssh: false },
+      description: 'Fine-tuning',
+      deletion_protection: true,
+    },
+  ),
   'vm.updating': vm('A change of a VM was accepted.', {
     ...began('UPDATE'),
     type: 'a100.2x',

@@ -194,6 +194,8 @@ test('a group that cannot be created raises one alert, until it is created', asy
   const params = { instance_group_id: operation.metadata.id }
   const removal = await service.ok('instanceGroupDelete', { params })
   await service.endedSoon(removal.operation.operation_id)
+  await service.clock.advance('25 hours')
+  expect(await ofProject()).toEqual([])
 })
 
 test('a failed VM creation raises an alert with its reason for a day, or until it is repeated', async () => {

@@ -99,8 +99,8 @@ const move = statement<{ id: string }, { ids: string[]; to: string; from: string
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
   `WITH closed AS (
-     UPDATE usage_intervals i SET period = ${closedPeriod} FROM moment t
-     WHERE i.resource_id = ANY (:ids::uuid[]) AND upper_inf(i.period)
+     UPDATE usage_intervals i SET period = ${closedPeriod} FROM unnest(:ids::uuid[]) AS w (id) CROSS JOIN moment t
+     WHERE i.resource_id = w.id AND upper_inf(i.period)
      RETURNING i.resource_id, i.earlier_usd_ms + metered_cost(i.product_name, i.quantity, i.period) AS spent)
    UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1, metered_since = NULL,
           spent_usd_ms = coalesce((SELECT spent FROM closed WHERE resource_id = v.id), v.spent_usd_ms)

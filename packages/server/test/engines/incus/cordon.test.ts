@@ -30,7 +30,12 @@ beforeAll(async () => {
   incus.recorded.set('/1.0/resources', {
     ...{ cpu: { total: 96 }, memory: { total: 2 ** 40 }, gpu: { cards: [] }, pci: { devices: [] } },
   })
-  for (const path of ['/1.0/instances', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+  for (const path of [
+    '/1.0/instances',
+    '/1.0/network-acls',
+    '/1.0/profiles',
+    '/1.0/storage-pools/default/volumes/custom',
+  ])
     incus.recorded.set(path, [])
   const socket = join(dir, 'socket')
   service = await startService((config) => {

@@ -24,7 +24,12 @@ export class ClusterWithAgents extends IncusStandIn {
   constructor(members: string[]) {
     super()
     this.recorded.set('/1.0/projects/slipway', {})
-    for (const path of ['/1.0/networks', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+    for (const path of [
+      '/1.0/networks',
+      '/1.0/network-acls',
+      '/1.0/profiles',
+      '/1.0/storage-pools/default/volumes/custom',
+    ])
       this.recorded.set(path, [])
     this.recorded.set('/1.0/resources', {
       ...{ cpu: { total: 8 }, memory: { total: 2 ** 34 }, gpu: { cards: [] }, pci: { devices: [] } },

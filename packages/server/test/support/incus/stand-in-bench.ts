@@ -19,7 +19,12 @@ beforeEach(async () => {
   incus = await new IncusStandIn().open(join(dir, 'socket'))
   incus.recorded.set('/1.0/projects/slipway', {})
   incus.recorded.set('/1.0/resources', resourcesOf('a100-80gb-8x-two-nodes'))
-  for (const path of ['/1.0/instances', '/1.0/network-acls', '/1.0/storage-pools/default/volumes/custom'])
+  for (const path of [
+    '/1.0/instances',
+    '/1.0/network-acls',
+    '/1.0/profiles',
+    '/1.0/storage-pools/default/volumes/custom',
+  ])
     incus.recorded.set(path, [])
 })
 afterEach(async () => {
