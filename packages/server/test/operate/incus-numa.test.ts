@@ -41,7 +41,7 @@ test('the definition of an instance sets the nodes of its cores, and clears the 
   const spec = {
     ...{ id: 'x', name: 'x', projectId: 'p', cpuCores: 12, memoryGb: 120, osDiskGib: 128, disks: [] },
     ...{ gpus: [{ pciAddress: cards[3]!, model: '' }], sshPublicKeys: [], sshHostKey: null },
-    ...{ startupScript: '', shutdownScript: '' },
+    ...{ startupScript: '', shutdownScript: '', image: { name: 'guest:latest', source: {} } },
     network: { macAddress: '52:54:00:00:00:01', privateAddress: '172.27.0.9', subnetCidr: '172.27.0.0/20' },
   } as unknown as VmSpec
   const pinned = definitionOf(ctx, spec, 'sw0', 'on', [1])

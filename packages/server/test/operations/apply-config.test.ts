@@ -46,7 +46,7 @@ test('the catalogue of the configuration is created once, even if five processes
   expect(image?.locations).toEqual(['us-east1-a', 'us-west1-a', 'eu-north1-a'])
   expect(await rows(database, 'SELECT count(*) AS hosts FROM simulated_hosts')).toEqual([{ hosts: 45 }])
   const history = await rows(database, 'SELECT FROM prices')
-  expect(history).toHaveLength(19)
+  expect(history).toHaveLength(21)
   expect(await priceOf('a40.1x')).toBe('0.9')
   expect(await priceOf('a100.8x')).toBe('11.6')
   expect(await priceOf('l40s-48gb.10x')).toBe('10')

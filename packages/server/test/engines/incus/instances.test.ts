@@ -74,6 +74,7 @@ test('a creation that Incus took on and could not end is tried again', async () 
   }
   const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
   incus.recorded.set(`/1.0/networks/${bridgeOf(spec.network)}`, {})
+  incus.recorded.set(`/1.0/images/${fingerprint}`, {})
   incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
   incus.recorded.set('/1.0/operations/1/wait', { status_code: 400, err: 'the member went away' })
   await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
