@@ -95,7 +95,7 @@ export const quotaLabel = (name: string): string => {
     reserved_addresses: 'Reserved addresses',
     custom_images: 'Custom images',
     snapshots: 'Snapshots',
-    captured_gib: 'Images and snapshots (GiB)',
+    captured_gib: 'Copied data (GiB)',
     members: 'Members',
     webhooks: 'Webhooks',
   }
