@@ -106,6 +106,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     ...began('CREATE'),
     size: '500GiB',
     location: 'us-east1-a',
+    snapshot_id: id('b08'),
   }),
   'disk.deleted': disk('A disk was deleted.'),
   'disk.deleting': disk('The deletion of a disk was accepted.', began('DELETE')),

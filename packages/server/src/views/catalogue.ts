@@ -55,9 +55,9 @@ export const imageView = (row: ImageRow): Image => ({
   locations: row.locations,
 })
 
-const products: readonly string[] = [...vmTypeNames, ...diskTypes]
+const products: readonly string[] = [...vmTypeNames, ...diskTypes, 'custom-image', 'snapshot']
 
-/** Sorts prices in the order of the catalogue: VM types, then disks. */
+/** Sorts prices in the order of the catalogue: VM types, then disks, then copies of disks. */
 export const priceViews = (rows: (PriceRow & Pick<Price, 'unit'>)[]): Price[] =>
   rows
     .toSorted((a, b) => products.indexOf(a.product_name) - products.indexOf(b.product_name))

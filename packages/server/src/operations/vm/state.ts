@@ -73,10 +73,13 @@ export async function changeVmState(
   return true
 }
 
-/** Moves a VM to STATE_DELETING from any state and closes its meter. Returns its raised generation. The operation emits the event. */
+/** Moves a VM to STATE_DELETING from any state. Returns its raised generation. The operation emits the event. */
 export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<number[]> => {
   const ids = vms.map(({ id }) => id)
   const generations = await moveVmsToDeleting(tx, ids, [...vmStates])
+  for (const vm of vms)
+    if (isWaitingMember(vm)) await closeUsage(tx, vm.id)
+    else await meter(tx, vm, 'STATE_DELETING')
   return ids.map((id) => generations.get(id)!)
 })
 

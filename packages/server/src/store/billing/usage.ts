@@ -14,16 +14,11 @@ const openIntervals = statement<never, { metered: string }>(
                                                 "productName" text, quantity bigint, "reservationId" uuid)`,
 )
 
-/**
- * The period of an interval `i` that ends now, at the time `t`. It lasts at least a millisecond, even if the time went back
- * since the interval was opened, so that no usage is lost.
- */
-export const closedPeriod = `tstzrange(lower(i.period), greatest(t.now, lower(i.period) + interval '1 millisecond'))`
-
+// An interval lasts at least a millisecond, even if the time went back since it was opened, so that no usage is lost.
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
   `UPDATE usage_intervals i
-   SET period = ${closedPeriod}
+   SET period = tstzrange(lower(i.period), greatest(t.now, lower(i.period) + interval '1 millisecond'))
    FROM unnest(:resourceIds::uuid[]) AS w (id) CROSS JOIN moment t
    WHERE i.resource_id = w.id AND upper_inf(i.period)`,
 )

@@ -2,7 +2,6 @@ import { type EventType, type IdlePolicy, type Labels, osDiskGib, type VmState }
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
-import { closedPeriod } from '../billing/usage.ts'
 import { annotationOf } from './annotations.ts'
 import type { VmRow } from './vms.ts'
 
@@ -94,16 +93,10 @@ const move = statement<{ id: string }, { ids: string[]; to: string; from: string
   `UPDATE vms v SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-// With the raised generation, the engine rejects calls that earlier operations may still make. The meter is closed in the
-// same statement, so that the VM's row is written once: the trigger `keep_vm_meter` then finds nothing to change.
+// With the raised generation, the engine rejects calls that earlier operations may still make.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
-  `WITH closed AS (
-     UPDATE usage_intervals i SET period = ${closedPeriod} FROM unnest(:ids::uuid[]) AS w (id) CROSS JOIN moment t
-     WHERE i.resource_id = w.id AND upper_inf(i.period)
-     RETURNING i.resource_id, i.earlier_usd_ms + metered_cost(i.product_name, i.quantity, i.period) AS spent)
-   UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1, metered_since = NULL,
-          spent_usd_ms = coalesce((SELECT spent FROM closed WHERE resource_id = v.id), v.spent_usd_ms)
+  `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
    WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
 )
 
