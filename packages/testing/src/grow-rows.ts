@@ -166,7 +166,8 @@ const engineColumns = {
   host: 'g.host',
   gpus: `CASE WHEN g.is_running THEN ARRAY[g.pci_address] ELSE t.gpus END`,
   firewall: 'g.firewall',
-  spec: `replace(t.spec::text, t.id::text, g.id::text)::jsonb`,
+  // Only the template has the public address.
+  spec: `jsonb_set(replace(t.spec::text, t.id::text, g.id::text)::jsonb, '{network,publicAddress}', '""')`,
 }
 
 /** One per second until a minute ago. */

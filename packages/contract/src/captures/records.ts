@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { imageNamePattern } from '../names.ts'
+import { imageNamePattern, imageTagPattern } from '../names.ts'
 import { BlockSize, DeletionProtection, DiskSize } from '../resources.ts'
 import { Description, Labels, record, Timestamp, Uuid } from '../schema.ts'
 import { captureConsistencies, captureStates } from '../states.ts'
@@ -19,6 +19,7 @@ const captured = {
 }
 
 export const CustomImageName = Type.String({
+  format: 'image-name',
   minLength: 1,
   maxLength: 127,
   pattern: imageNamePattern,
@@ -27,14 +28,11 @@ export const CustomImageName = Type.String({
   examples: ['trainer:v1'],
 })
 
-export const ImageTags = Type.Array(
-  Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9][a-z0-9._-]*$' }),
-  {
-    maxItems: 16,
-    uniqueItems: true,
-    description: 'Words that describe the image.',
-  },
-)
+export const ImageTags = Type.Array(Type.String({ format: 'image-tag', pattern: imageTagPattern }), {
+  maxItems: 16,
+  uniqueItems: true,
+  description: 'Words that describe the image.',
+})
 
 export const CustomImage = record('CustomImage', {
   id: Uuid,

@@ -5,6 +5,7 @@ import {
   hostNamePattern,
   imageNamePattern,
   imageSourcePattern,
+  imageTagPattern,
   isEventSelector,
   isLabelKey,
   isLabelValue,
@@ -24,6 +25,7 @@ import { parseDiskSize } from './sizes.ts'
 
 const hostName = new RegExp(hostNamePattern)
 const imageName = new RegExp(imageNamePattern)
+const imageTag = new RegExp(imageTagPattern)
 const imageSource = new RegExp(imageSourcePattern)
 const plainText = new RegExp(plainTextPattern)
 const email = new RegExp(emailPattern)
@@ -48,6 +50,8 @@ export const formats: Record<string, (text: string) => string | null> = {
     imageName.test(text)
       ? null
       : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, with a tag after : if it has one',
+  'image-tag': (text) =>
+    imageTag.test(text) ? null : 'must be lower-case letters, digits, ., _ and -, such as training',
   'image-source': (text) =>
     imageSource.test(text) ? null : 'must be a plain name of letters, digits, ., _, : and -, without a path',
   'email-address': (text) => (email.test(text) ? null : 'must be an e-mail address, such as ada@example.com'),

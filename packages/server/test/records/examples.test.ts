@@ -59,6 +59,7 @@ async function recordedRun() {
   recordFailures(recorder)
   const addresses = {
     [service.url]: 'http://127.0.0.1:8080',
+    [service.url.replace('http', 'ws')]: 'ws://127.0.0.1:8080',
     [issuer]: 'https://idp.example.com',
     [receiver]: 'https://hooks.example.com',
   }
