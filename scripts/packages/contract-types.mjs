@@ -16,7 +16,7 @@ export async function contractTypes() {
     .filter(([name, value]) => isSchema(value) && !components.has(name))
     .map(([name, schema]) => `${docOf(schema, '')}export type ${name} = ${type.of(schema)}`)
 
-  const printRoute = ([id, { method, path, summary, query, body, answer, opensTransactions }]) => {
+  const printRoute = ([id, { method, path, summary, query, body, response, opensTransactions }]) => {
     const params = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => `${name}: string`).join('; ')
     const parts = [
       `method: '${method}'`,
@@ -24,7 +24,7 @@ export async function contractTypes() {
       `params: {${params && ` ${params} `}}`,
       query && `query: ${type.of(query, '    ')}`,
       body && `body: ${type.of(body, '    ')}`,
-      `answer: ${type.of(answer, '    ')}`,
+      `response: ${type.of(response, '    ')}`,
       opensTransactions && 'opensTransactions: true',
     ]
     const doc = summary ? `  /** ${summary} */\n` : ''
@@ -37,18 +37,18 @@ export async function contractTypes() {
     ...others,
     `export type ErrorCode = ${union(errorCodes)}`,
     `export type FailureCode = ErrorCode | ${union(operationErrorCodes)}`,
-    `/** What each route takes and answers. */\nexport interface Routes {\n${routes.join('\n')}\n}`,
+    `/** What each route takes and returns. */\nexport interface Routes {\n${routes.join('\n')}\n}`,
     'export type RouteId = keyof Routes',
     "export type RouteParams<Id extends RouteId> = Routes[Id]['params']",
     'export type RouteQuery<Id extends RouteId> = Routes[Id] extends { query: infer Query } ? Query : undefined',
     'export type RouteBody<Id extends RouteId> = Routes[Id] extends { body: infer Body } ? Body : undefined',
-    "export type RouteResponse<Id extends RouteId> = Routes[Id]['answer']",
+    "export type RouteResponse<Id extends RouteId> = Routes[Id]['response']",
     `export type FaultEffect = ${union(contract.faultEffects)}`,
-    `/** What each lever takes and answers. */\nexport interface DevRoutes {\n${Object.entries(devRoutes).map(printRoute).join('\n')}\n}`,
+    `/** What each lever takes and returns. */\nexport interface DevRoutes {\n${Object.entries(devRoutes).map(printRoute).join('\n')}\n}`,
     'export type DevRouteId = keyof DevRoutes',
     'export type DevQuery<Id extends DevRouteId> = DevRoutes[Id] extends { query: infer Query } ? Query : undefined',
     'export type DevBody<Id extends DevRouteId> = DevRoutes[Id] extends { body: infer Body } ? Body : undefined',
-    "export type DevResponse<Id extends DevRouteId> = DevRoutes[Id]['answer']",
+    "export type DevResponse<Id extends DevRouteId> = DevRoutes[Id]['response']",
   ].join('\n\n')}\n`
 }
 

@@ -57,8 +57,8 @@ async function golden(name: string, reply: object, ...lines: string[][]) {
 }
 
 test('the test figures of usage and cost match the response schema', () => {
-  expect([...Value.Errors(routes.projectUsage.answer, usage)]).toEqual([])
-  expect([...Value.Errors(routes.projectCosts.answer, costs)]).toEqual([])
+  expect([...Value.Errors(routes.projectUsage.response, usage)]).toEqual([])
+  expect([...Value.Errors(routes.projectCosts.response, costs)]).toEqual([])
 })
 
 test('usage is a table by product and a chart by day', async () => {

@@ -151,7 +151,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List locations',
     access: 'viewer',
-    answer: wholeList('LocationList', Location),
+    response: wholeList('LocationList', Location),
   },
   availabilityList: {
     method: 'GET',
@@ -160,7 +160,7 @@ export const catalogueRoutes = defineRoutes({
     summary: 'List which VM types are available in which locations',
     access: 'viewer',
     query: typeAndLocation,
-    answer: wholeList('AvailabilityList', Availability),
+    response: wholeList('AvailabilityList', Availability),
   },
   capacityList: {
     method: 'GET',
@@ -169,7 +169,7 @@ export const catalogueRoutes = defineRoutes({
     summary: 'List how many more VMs of each type fit now',
     access: 'viewer',
     query: typeAndLocation,
-    answer: wholeList('CapacityList', Capacity),
+    response: wholeList('CapacityList', Capacity),
   },
   specList: {
     method: 'GET',
@@ -177,7 +177,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List the VM types',
     access: 'viewer',
-    answer: wholeList('SpecList', Spec),
+    response: wholeList('SpecList', Spec),
   },
   imageList: {
     method: 'GET',
@@ -185,7 +185,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List images',
     access: 'viewer',
-    answer: wholeList('ImageList', Image),
+    response: wholeList('ImageList', Image),
   },
   priceList: {
     method: 'GET',
@@ -193,7 +193,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List current prices',
     access: 'viewer',
-    answer: wholeList('PriceList', Price),
+    response: wholeList('PriceList', Price),
   },
   quotaList: {
     method: 'GET',
@@ -201,7 +201,7 @@ export const catalogueRoutes = defineRoutes({
     tag: 'Catalogue',
     summary: 'List quotas and their usage',
     access: 'viewer',
-    answer: wholeList('QuotaList', Quota),
+    response: wholeList('QuotaList', Quota),
   },
   offerList: {
     method: 'GET',
@@ -211,7 +211,7 @@ export const catalogueRoutes = defineRoutes({
     description: 'Sorted by price, cheapest first; types without a price come last.',
     access: 'viewer',
     query: OfferQuery,
-    answer: wholeList('OfferList', Offer),
+    response: wholeList('OfferList', Offer),
   },
   catalogueList: {
     method: 'GET',
@@ -222,7 +222,7 @@ export const catalogueRoutes = defineRoutes({
       'Has the same items and filters as the offers of a project, without quotas. The data is at most one second old. The operator of the service can disable access without a credential.',
     access: 'public',
     query: OfferQuery,
-    answer: wholeList('Catalogue', CatalogueItem),
+    response: wholeList('Catalogue', CatalogueItem),
     errors: ['unauthenticated'],
   },
   estimateCreate: {
@@ -236,7 +236,7 @@ export const catalogueRoutes = defineRoutes({
     access: 'viewer',
     costsMoney: true,
     body: body('EstimateRequest', { vm: Type.Optional(VmCreate), disk: Type.Optional(DiskCreate) }),
-    answer: Estimate,
+    response: Estimate,
     errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
 })

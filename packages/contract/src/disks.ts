@@ -65,7 +65,7 @@ export const diskRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: DiskCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   diskList: {
@@ -84,7 +84,7 @@ export const diskRoutes = defineRoutes({
       attached_to: CommaList('Ids of VMs that the disks are attached to'),
       ...labelQuery,
     }),
-    answer: pagedList('DiskList', Disk),
+    response: pagedList('DiskList', Disk),
   },
   diskGet: {
     method: 'GET',
@@ -92,7 +92,7 @@ export const diskRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Read a disk',
     access: 'viewer',
-    answer: Disk,
+    response: Disk,
   },
   diskUpdate: {
     method: 'PATCH',
@@ -101,7 +101,7 @@ export const diskRoutes = defineRoutes({
     summary: 'Resize a disk, or change its name, description, labels or deletion protection',
     access: 'member',
     body: DiskUpdate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['payment_method_required', 'already_exists', 'conflict', 'quota_exceeded'],
   },
   diskDelete: {
@@ -110,7 +110,7 @@ export const diskRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Delete a disk',
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['protected', 'conflict'],
   },
   diskOperationList: {
@@ -120,7 +120,7 @@ export const diskRoutes = defineRoutes({
     summary: 'List disk operations',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   diskOperationGet: {
     method: 'GET',
@@ -129,6 +129,6 @@ export const diskRoutes = defineRoutes({
     summary: 'Read a disk operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

@@ -124,7 +124,7 @@ export const eventRoutes = defineRoutes({
       'With `Accept: text/event-stream`, the response is a stream of new events, or of all events after `Last-Event-ID`. `id:` is the position and `data:` is the event.',
     access: 'viewer',
     query: EventListQuery,
-    answer: EventList,
+    response: EventList,
     alsoAnswers: 'text/event-stream',
   },
   organizationEventList: {
@@ -136,7 +136,7 @@ export const eventRoutes = defineRoutes({
       'Contains the events that belong to no project: members, billing, organization keys, failed sign-ins of members and reused refresh tokens. Supports `Accept: text/event-stream` like the events of a project.',
     access: 'admin',
     query: EventListQuery,
-    answer: EventList,
+    response: EventList,
     alsoAnswers: 'text/event-stream',
   },
   webhookList: {
@@ -146,7 +146,7 @@ export const eventRoutes = defineRoutes({
     summary: 'List webhooks',
     access: 'viewer',
     query: PageQuery,
-    answer: pagedList('WebhookList', Webhook),
+    response: pagedList('WebhookList', Webhook),
   },
   webhookCreate: {
     method: 'POST',
@@ -155,7 +155,7 @@ export const eventRoutes = defineRoutes({
     summary: 'Create a webhook',
     access: 'admin',
     body: body('WebhookCreate', { url: WebhookUrl, event_types: Type.Optional(EventTypes) }),
-    answer: WebhookWithSecret,
+    response: WebhookWithSecret,
     errors: ['quota_exceeded'],
     noStore: true,
   },
@@ -170,7 +170,7 @@ export const eventRoutes = defineRoutes({
       event_types: Type.Optional(EventTypes),
       state: Type.Optional(Type.Enum(['active', 'paused'])),
     }),
-    answer: Webhook,
+    response: Webhook,
   },
   webhookDelete: {
     method: 'DELETE',
@@ -178,7 +178,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'Delete a webhook',
     access: 'admin',
-    answer: Empty,
+    response: Empty,
   },
   webhookDeliveryList: {
     method: 'GET',
@@ -187,7 +187,7 @@ export const eventRoutes = defineRoutes({
     summary: 'List deliveries',
     access: 'viewer',
     query: PageQuery,
-    answer: pagedList('WebhookDeliveryList', WebhookDelivery),
+    response: pagedList('WebhookDeliveryList', WebhookDelivery),
   },
   webhookDeliveryReplay: {
     method: 'POST',
@@ -195,7 +195,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'Send a delivery again',
     access: 'admin',
-    answer: WebhookDelivery,
+    response: WebhookDelivery,
   },
   webhookTest: {
     method: 'POST',
@@ -203,7 +203,7 @@ export const eventRoutes = defineRoutes({
     tag: 'Events',
     summary: 'Send a test event',
     access: 'admin',
-    answer: WebhookDelivery,
+    response: WebhookDelivery,
   },
   webhookRotateSecret: {
     method: 'POST',
@@ -212,7 +212,7 @@ export const eventRoutes = defineRoutes({
     summary: 'Rotate the secret; deliveries are also signed with the old secret for one more day',
     isDestructive: true,
     access: 'admin',
-    answer: WebhookWithSecret,
+    response: WebhookWithSecret,
     noStore: true,
   },
 })

@@ -95,7 +95,7 @@ export const findingRoutes = defineRoutes({
     summary: 'List alerts of a project',
     description: alertDescription,
     access: 'viewer',
-    answer: AlertList,
+    response: AlertList,
   },
   organizationAlertList: {
     method: 'GET',
@@ -104,7 +104,7 @@ export const findingRoutes = defineRoutes({
     summary: 'List alerts of an organization and its projects',
     description: alertDescription,
     access: 'viewer',
-    answer: AlertList,
+    response: AlertList,
   },
   adminAlertList: {
     method: 'GET',
@@ -114,7 +114,7 @@ export const findingRoutes = defineRoutes({
     description: `Covers the clock, hosts, GPUs, operations and payments. ${alertDescription}`,
     access: 'operator',
     isInventory: true,
-    answer: AlertList,
+    response: AlertList,
   },
   organizationSearch: {
     method: 'GET',
@@ -124,7 +124,7 @@ export const findingRoutes = defineRoutes({
     description: 'Returns the 20 best matches.',
     access: 'viewer',
     query: SearchQuery,
-    answer: SearchResults,
+    response: SearchResults,
   },
   adminSearch: {
     method: 'GET',
@@ -134,6 +134,6 @@ export const findingRoutes = defineRoutes({
     description: 'Returns the 20 best matches. VMs are found by name, full id or public address.',
     access: 'operator',
     query: SearchQuery,
-    answer: SearchResults,
+    response: SearchResults,
   },
 })

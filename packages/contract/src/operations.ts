@@ -98,7 +98,7 @@ export const operationRoutes = defineRoutes({
     summary: 'List operations on all resources of the project',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   operationGet: {
     method: 'GET',
@@ -107,7 +107,7 @@ export const operationRoutes = defineRoutes({
     summary: 'Read an operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
   operationSteps: {
     method: 'GET',
@@ -115,6 +115,6 @@ export const operationRoutes = defineRoutes({
     tag: 'Operations',
     summary: 'List the steps of an operation',
     access: 'viewer',
-    answer: wholeList('OperationStepList', OperationStep),
+    response: wholeList('OperationStepList', OperationStep),
   },
 })

@@ -186,7 +186,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List organizations that the caller can see',
     access: 'caller',
-    answer: Type.Array(Organization),
+    response: Type.Array(Organization),
   },
   organizationGet: {
     method: 'GET',
@@ -195,7 +195,7 @@ export const organizationRoutes = defineRoutes({
     summary: 'Read an organization',
     access: 'visible',
     worksSuspended: true,
-    answer: Organization,
+    response: Organization,
   },
   organizationUpdate: {
     method: 'PATCH',
@@ -209,7 +209,7 @@ export const organizationRoutes = defineRoutes({
       name: Type.Optional(DisplayName),
       require_totp: Type.Optional(Type.Boolean()),
     }),
-    answer: Organization,
+    response: Organization,
     errors: ['already_exists'],
   },
   organizationBilling: {
@@ -222,7 +222,7 @@ export const organizationRoutes = defineRoutes({
     access: 'owner',
     alsoWriteKeys: true,
     worksSuspended: true,
-    answer: BillingSession,
+    response: BillingSession,
     noStore: true,
   },
   organizationPaymentMethod: {
@@ -233,7 +233,7 @@ export const organizationRoutes = defineRoutes({
     description: 'To change it, open the billing dashboard.',
     access: 'owner',
     worksSuspended: true,
-    answer: PaymentMethod,
+    response: PaymentMethod,
   },
   organizationCosts: {
     method: 'GET',
@@ -242,7 +242,7 @@ export const organizationRoutes = defineRoutes({
     summary: 'Read the current and monthly cost of the organization',
     access: 'viewer',
     worksSuspended: true,
-    answer: Costs,
+    response: Costs,
   },
   organizationProjectList: {
     method: 'GET',
@@ -250,7 +250,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List projects with their running resources and costs',
     access: 'viewer',
-    answer: wholeList('ProjectSummaryList', ProjectSummary),
+    response: wholeList('ProjectSummaryList', ProjectSummary),
   },
   organizationInvoices: {
     method: 'GET',
@@ -260,7 +260,7 @@ export const organizationRoutes = defineRoutes({
     access: 'viewer',
     worksSuspended: true,
     query: PageQuery,
-    answer: pagedList('InvoiceList', Invoice),
+    response: pagedList('InvoiceList', Invoice),
   },
   organizationQuotaList: {
     method: 'GET',
@@ -269,7 +269,7 @@ export const organizationRoutes = defineRoutes({
     summary: 'List quotas of the organization and their usage',
     description: 'The limits apply to all projects together. A project can have lower limits of its own.',
     access: 'viewer',
-    answer: wholeList('OrganizationQuotaList', OrganizationQuota),
+    response: wholeList('OrganizationQuotaList', OrganizationQuota),
   },
   organizationUsage: {
     method: 'GET',
@@ -279,7 +279,7 @@ export const organizationRoutes = defineRoutes({
     description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
-    answer: UsageList,
+    response: UsageList,
     alsoAnswers: 'text/csv',
   },
   projectList: {
@@ -289,7 +289,7 @@ export const organizationRoutes = defineRoutes({
     summary: 'List projects that the caller can see',
     access: 'caller',
     query: Type.Object(labelQuery),
-    answer: Type.Array(Project),
+    response: Type.Array(Project),
   },
   projectCreate: {
     method: 'POST',
@@ -304,7 +304,7 @@ export const organizationRoutes = defineRoutes({
       organization_id: Uuid,
       labels: Type.Optional(Labels),
     }),
-    answer: Project,
+    response: Project,
     errors: ['permission_denied', 'not_found', 'already_exists', 'quota_exceeded'],
   },
   projectGet: {
@@ -313,7 +313,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Read a project',
     access: 'viewer',
-    answer: Project,
+    response: Project,
   },
   projectUpdate: {
     method: 'PATCH',
@@ -322,7 +322,7 @@ export const organizationRoutes = defineRoutes({
     summary: 'Rename a project, or replace its labels',
     access: 'admin',
     body: body('ProjectUpdate', { name: Type.Optional(DisplayName), labels: Type.Optional(Labels) }),
-    answer: Project,
+    response: Project,
     errors: ['already_exists'],
   },
   projectDelete: {
@@ -331,7 +331,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Delete an empty project',
     access: 'admin',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   projectCosts: {
@@ -340,7 +340,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Read the current and monthly cost of the project',
     access: 'viewer',
-    answer: Costs,
+    response: Costs,
   },
   projectResourceCost: {
     method: 'GET',
@@ -348,7 +348,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Read the cost of a VM or disk, also after its deletion',
     access: 'viewer',
-    answer: ResourceCost,
+    response: ResourceCost,
   },
   projectUsage: {
     method: 'GET',
@@ -358,7 +358,7 @@ export const organizationRoutes = defineRoutes({
     description: usageDescription,
     access: 'viewer',
     query: UsageQuery,
-    answer: UsageList,
+    response: UsageList,
     alsoAnswers: 'text/csv',
   },
   budgetGet: {
@@ -367,7 +367,7 @@ export const organizationRoutes = defineRoutes({
     tag: 'Projects',
     summary: 'Read the monthly budget',
     access: 'viewer',
-    answer: Budget,
+    response: Budget,
   },
   budgetSet: {
     method: 'PUT',
@@ -384,6 +384,6 @@ export const organizationRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: Budget,
+    response: Budget,
   },
 })

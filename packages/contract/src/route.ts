@@ -22,7 +22,7 @@ interface RouteEntry {
   params?: TObject
   query?: TObject
   body?: TSchema
-  answer: TSchema
+  response: TSchema
   /** Error codes in addition to those that every route can return. */
   errors?: ErrorCode[]
   /** Refused while the payment method is removed or declined. */
@@ -43,7 +43,7 @@ interface RouteEntry {
   isBatched?: true
   /** Another media type that a client can request with `Accept`. */
   alsoAnswers?: 'text/event-stream' | 'text/csv'
-  /** The response is text in the format of Prometheus, and `answer` is a string. */
+  /** The response is text in the format of Prometheus, and `response` is a string. */
   isText?: true
   /** Also works while the organization is suspended. */
   worksSuspended?: true
@@ -93,7 +93,7 @@ export function defineRoutes<const T extends Record<string, RouteEntry>>(
 function factsOf(entry: RouteEntry): RouteFacts {
   const isTransactional = entry.method !== 'GET' && !entry.opensTransactions
   return {
-    isPaged: 'next_page_token' in ((entry.answer as { properties?: object }).properties ?? {}),
+    isPaged: 'next_page_token' in ((entry.response as { properties?: object }).properties ?? {}),
     isTransactional,
     isAudited: isTransactional && !entry.changesNothing,
     recordsTenants: entry.access === 'operator' && entry.method === 'GET' && !entry.isInventory,

@@ -70,4 +70,4 @@ type ParamNames<P extends string> = P extends `${string}{${infer Name}}${infer R
 export type RouteParams<Id extends RouteId> = { [N in ParamNames<Routes[Id]['path']>]: string }
 export type RouteQuery<Id extends RouteId> = Part<Routes[Id], 'query'>
 export type RouteBody<Id extends RouteId> = Part<Routes[Id], 'body'>
-export type RouteResponse<Id extends RouteId> = Static<Routes[Id]['answer']>
+export type RouteResponse<Id extends RouteId> = Static<Routes[Id]['response']>

@@ -48,7 +48,7 @@ export const signInRoutes = defineRoutes({
     description: 'Ends all sessions of the user. The second factor is kept.',
     access: 'public',
     body: body('ResetRequest', { code, password: Password }),
-    answer: Empty,
+    response: Empty,
     errors: ['invalid_grant'],
   },
   authForgot: {
@@ -60,7 +60,7 @@ export const signInRoutes = defineRoutes({
       'The response is the same whether or not the address has an account. Returns 409 if the service does not send e-mail; an operator can then create a reset link.',
     access: 'public',
     body: body('ForgotRequest', { email: Email }),
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   authTotpCreate: {
@@ -71,7 +71,7 @@ export const signInRoutes = defineRoutes({
     description: 'The second factor becomes active when a code confirms it.',
     access: 'user',
     body: body('TotpRequest', { current_password: Type.String({ minLength: 1, maxLength: 256 }) }),
-    answer: record('TotpSecret', {
+    response: record('TotpSecret', {
       otpauth_uri: Type.String({
         description: 'Show this as a QR code for the authenticator app, or let the user type the secret.',
         examples: ['otpauth://totp/Slipway:ada@example.com?issuer=Slipway&secret=JBSWY3DPEHPK3PXP'],
@@ -88,7 +88,7 @@ export const signInRoutes = defineRoutes({
       'Only this response shows the recovery codes. Each code can be used once instead of the second factor.',
     access: 'user',
     body: body('TotpConfirmation', { code: totpCode }),
-    answer: record('RecoveryCodes', { recovery_codes: Type.Array(Type.String()) }),
+    response: record('RecoveryCodes', { recovery_codes: Type.Array(Type.String()) }),
     errors: ['invalid_grant', 'conflict'],
   },
   authTotpRemove: {
@@ -98,7 +98,7 @@ export const signInRoutes = defineRoutes({
     summary: 'Remove the second factor',
     access: 'user',
     body: body('TotpRemoval', { code: totpCode }),
-    answer: Empty,
+    response: Empty,
     errors: ['invalid_grant', 'conflict'],
   },
   authOidcList: {
@@ -109,7 +109,7 @@ export const signInRoutes = defineRoutes({
     description:
       'A browser starts at `/v0.1/auth/oidc/{name}`. The provider sends it back to `/v0.1/auth/oidc/{name}/callback`, which creates a console session.',
     access: 'public',
-    answer: wholeList(
+    response: wholeList(
       'SignInProviderList',
       record('SignInProvider', { name: Type.String({ examples: ['company'] }) }),
     ),
@@ -122,7 +122,9 @@ export const signInRoutes = defineRoutes({
     description:
       'Open `url` in the browser that sent this request, because the response sets a cookie that the sign-in needs.',
     access: 'user',
-    answer: record('SignInRedirect', { url: Type.String({ examples: ['https://idp.example.com/auth?…'] }) }),
+    response: record('SignInRedirect', {
+      url: Type.String({ examples: ['https://idp.example.com/auth?…'] }),
+    }),
     errors: ['not_found'],
   },
   authOidcUnlink: {
@@ -133,7 +135,7 @@ export const signInRoutes = defineRoutes({
     description:
       'Ends the memberships that came from the claims of this identity. Returns 409 if the account has no password and this is its last identity, because the user could no longer sign in.',
     access: 'user',
-    answer: Empty,
+    response: Empty,
     errors: ['not_found', 'conflict'],
   },
   authIdentityList: {
@@ -142,7 +144,7 @@ export const signInRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'List your identities at single sign-on providers',
     access: 'user',
-    answer: wholeList('IdentityList', Identity),
+    response: wholeList('IdentityList', Identity),
     noStore: true,
   },
   authSessionList: {
@@ -151,7 +153,7 @@ export const signInRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'List your sessions',
     access: 'user',
-    answer: wholeList('SessionList', Session),
+    response: wholeList('SessionList', Session),
     noStore: true,
   },
   authSessionGet: {
@@ -160,7 +162,7 @@ export const signInRoutes = defineRoutes({
     tag: 'Authentication',
     summary: 'Read one of your sessions',
     access: 'user',
-    answer: Session,
+    response: Session,
     errors: ['not_found'],
     noStore: true,
   },
@@ -170,7 +172,7 @@ export const signInRoutes = defineRoutes({
     path: '/v0.1/auth/sessions/{session_id}',
     summary: 'End one of your sessions',
     access: 'user',
-    answer: Empty,
+    response: Empty,
     errors: ['not_found'],
   },
   authSessionDeleteAll: {
@@ -179,6 +181,6 @@ export const signInRoutes = defineRoutes({
     path: '/v0.1/auth/sessions',
     summary: 'End all your other sessions',
     access: 'user',
-    answer: Empty,
+    response: Empty,
   },
 })

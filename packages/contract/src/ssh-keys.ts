@@ -34,7 +34,7 @@ export const sshKeyRoutes = defineRoutes({
     access: 'viewer',
     worksUnpaid: true,
     query: PageQuery,
-    answer: pagedList('SshKeyList', SshKey),
+    response: pagedList('SshKeyList', SshKey),
   },
   sshKeyCreate: {
     method: 'POST',
@@ -46,7 +46,7 @@ export const sshKeyRoutes = defineRoutes({
     access: 'member',
     worksUnpaid: true,
     body: body('SshKeyCreate', { name: DisplayName, public_key: SshPublicKey }),
-    answer: SshKey,
+    response: SshKey,
     errors: ['already_exists', 'quota_exceeded'],
   },
   sshKeyDelete: {
@@ -56,6 +56,6 @@ export const sshKeyRoutes = defineRoutes({
     summary: 'Remove an SSH key',
     access: 'member',
     worksUnpaid: true,
-    answer: Empty,
+    response: Empty,
   },
 })

@@ -224,7 +224,7 @@ export const vmRoutes = defineRoutes({
     costsMoney: true,
     isBatched: true,
     body: VmCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
   vmList: {
@@ -243,7 +243,7 @@ export const vmRoutes = defineRoutes({
       states: CommaList('States', vmStates),
       ...labelQuery,
     }),
-    answer: pagedList('VmList', Vm),
+    response: pagedList('VmList', Vm),
   },
   vmGet: {
     method: 'GET',
@@ -251,7 +251,7 @@ export const vmRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Read a VM',
     access: 'viewer',
-    answer: Vm,
+    response: Vm,
   },
   vmUpdate: {
     method: 'PATCH',
@@ -261,7 +261,7 @@ export const vmRoutes = defineRoutes({
     isDestructive: true,
     access: 'member',
     body: VmUpdate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['payment_method_required', 'already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
   vmDelete: {
@@ -273,7 +273,7 @@ export const vmRoutes = defineRoutes({
       'Works in any state. Deletes the OS disk and keeps data disks. A repeated request returns the same operation.',
     access: 'member',
     isBatched: true,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['protected'],
   },
   vmAttachDisks: {
@@ -289,7 +289,7 @@ export const vmRoutes = defineRoutes({
         { minItems: 1, maxItems: maxDisks },
       ),
     }),
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict'],
   },
   vmDetachDisks: {
@@ -300,7 +300,7 @@ export const vmRoutes = defineRoutes({
     isDestructive: true,
     access: 'member',
     body: body('VmDetachDisks', { detach_disks: Type.Array(Uuid, { minItems: 1, maxItems: maxDisks }) }),
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict'],
   },
   vmSerialLog: {
@@ -317,7 +317,7 @@ export const vmRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: record('SerialLog', { content: Type.String(), next_offset: Type.Integer() }),
+    response: record('SerialLog', { content: Type.String(), next_offset: Type.Integer() }),
   },
   vmOperationList: {
     method: 'GET',
@@ -326,7 +326,7 @@ export const vmRoutes = defineRoutes({
     summary: 'List VM operations',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   vmOperationGet: {
     method: 'GET',
@@ -335,6 +335,6 @@ export const vmRoutes = defineRoutes({
     summary: 'Read a VM operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

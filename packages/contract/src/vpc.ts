@@ -141,7 +141,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'List networks',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...labelQuery }),
-    answer: pagedList('NetworkList', Network),
+    response: pagedList('NetworkList', Network),
   },
   networkCreate: {
     method: 'POST',
@@ -150,7 +150,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'Create a network',
     access: 'member',
     body: body('NetworkCreate', { name: ResourceName, cidr: Cidr, labels: Type.Optional(Labels) }),
-    answer: Network,
+    response: Network,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   networkGet: {
@@ -159,7 +159,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Read a network',
     access: 'viewer',
-    answer: Network,
+    response: Network,
   },
   networkUpdate: {
     method: 'PATCH',
@@ -168,7 +168,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'Rename a network, or replace its labels',
     access: 'member',
     body: body('NetworkUpdate', { name: Type.Optional(ResourceName), labels: Type.Optional(Labels) }),
-    answer: Network,
+    response: Network,
     errors: ['already_exists'],
   },
   networkDelete: {
@@ -177,7 +177,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Delete an empty network',
     access: 'member',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   subnetList: {
@@ -187,7 +187,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'List subnets',
     access: 'viewer',
     query: PageQuery,
-    answer: pagedList('SubnetList', Subnet),
+    response: pagedList('SubnetList', Subnet),
   },
   subnetCreate: {
     method: 'POST',
@@ -201,7 +201,7 @@ export const vpcRoutes = defineRoutes({
       vpc_network_id: Uuid,
       location: Type.String({ minLength: 1, maxLength: 100 }),
     }),
-    answer: Subnet,
+    response: Subnet,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   subnetGet: {
@@ -210,7 +210,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Read a subnet',
     access: 'viewer',
-    answer: Subnet,
+    response: Subnet,
   },
   subnetUpdate: {
     method: 'PATCH',
@@ -219,7 +219,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'Rename a subnet',
     access: 'member',
     body: body('SubnetUpdate', { name: ResourceName }),
-    answer: Subnet,
+    response: Subnet,
     errors: ['already_exists'],
   },
   subnetDelete: {
@@ -228,7 +228,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Delete an empty subnet',
     access: 'member',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   firewallRuleCreate: {
@@ -238,7 +238,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'Create a firewall rule',
     access: 'member',
     body: FirewallRuleCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'quota_exceeded'],
   },
   firewallRuleList: {
@@ -248,7 +248,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'List firewall rules',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...labelQuery }),
-    answer: pagedList('FirewallRuleList', FirewallRule),
+    response: pagedList('FirewallRuleList', FirewallRule),
   },
   firewallRuleGet: {
     method: 'GET',
@@ -256,7 +256,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Read a firewall rule',
     access: 'viewer',
-    answer: FirewallRule,
+    response: FirewallRule,
   },
   firewallRuleUpdate: {
     method: 'PATCH',
@@ -265,7 +265,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'Change a firewall rule',
     access: 'member',
     body: FirewallRuleUpdate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict'],
   },
   firewallRuleDelete: {
@@ -274,7 +274,7 @@ export const vpcRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Delete a firewall rule',
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
   },
   firewallRuleTest: {
     method: 'POST',
@@ -290,7 +290,7 @@ export const vpcRoutes = defineRoutes({
       destination: AddressOrVm,
       destination_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
     }),
-    answer: record('FirewallRuleTestResult', {
+    response: record('FirewallRuleTestResult', {
       allowed: Type.Boolean(),
       rule_id: Type.String({
         description: 'The rule that decided. Empty if no rule matched and the packet is denied by default.',
@@ -304,7 +304,7 @@ export const vpcRoutes = defineRoutes({
     summary: 'List firewall rule operations',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   firewallRuleOperationGet: {
     method: 'GET',
@@ -313,6 +313,6 @@ export const vpcRoutes = defineRoutes({
     summary: 'Read a firewall rule operation, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

@@ -48,7 +48,7 @@ export const adminAccountRoutes = defineRoutes({
       organization_id: Type.Optional(Type.String({ ...Uuid, description: 'Only VMs of this organization.' })),
       ids: CommaList('VM ids'),
     }),
-    answer: pagedList('AdminVmList', AdminVm),
+    response: pagedList('AdminVmList', AdminVm),
   },
   adminVmStop: {
     method: 'POST',
@@ -57,7 +57,7 @@ export const adminAccountRoutes = defineRoutes({
     summary: 'Stop a tenant’s VM',
     isDestructive: true,
     access: 'operator',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict'],
   },
   adminVmDelete: {
@@ -66,7 +66,7 @@ export const adminAccountRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Delete a tenant’s VM',
     access: 'operator',
-    answer: OperationStarted,
+    response: OperationStarted,
   },
   adminUserReset: {
     method: 'POST',
@@ -75,7 +75,7 @@ export const adminAccountRoutes = defineRoutes({
     summary: 'Create a password reset link for a user',
     description: 'The link works once, within one hour. Earlier links stop working.',
     access: 'operator',
-    answer: record('ResetLink', {
+    response: record('ResetLink', {
       reset_url: Type.String({ description: 'Only this response shows the link. Send it only to the user.' }),
       expires_at: Timestamp,
     }),
@@ -90,7 +90,7 @@ export const adminAccountRoutes = defineRoutes({
     description:
       'Use this for a user who lost both the second factor and the recovery codes. Ends all sessions of the user.',
     access: 'operator',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   adminKeyList: {
@@ -100,7 +100,7 @@ export const adminAccountRoutes = defineRoutes({
     summary: 'List operator keys',
     access: 'operator',
     query: PageQuery,
-    answer: pagedList('OperatorKeyList', AccessKey),
+    response: pagedList('OperatorKeyList', AccessKey),
   },
   adminKeyCreate: {
     method: 'POST',
@@ -114,7 +114,7 @@ export const adminAccountRoutes = defineRoutes({
       expires_at: Type.Optional(Instant),
       allowed_cidrs: Type.Optional(AllowedCidrs),
     }),
-    answer: AccessKeyCreated,
+    response: AccessKeyCreated,
     noStore: true,
   },
   adminKeyDelete: {
@@ -124,6 +124,6 @@ export const adminAccountRoutes = defineRoutes({
     summary: 'Revoke an operator key',
     access: 'operator',
     query: RevokeKeyQuery,
-    answer: AccessKeyRevoked,
+    response: AccessKeyRevoked,
   },
 })

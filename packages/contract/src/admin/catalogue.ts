@@ -25,7 +25,7 @@ export const adminCatalogueRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List images',
     access: 'operator',
-    answer: wholeList('AdminImageList', Image),
+    response: wholeList('AdminImageList', Image),
   },
   adminImageCreate: {
     method: 'POST',
@@ -46,7 +46,7 @@ export const adminCatalogueRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: Image,
+    response: Image,
     errors: ['already_exists'],
   },
   adminImageUpdate: {
@@ -56,7 +56,7 @@ export const adminCatalogueRoutes = defineRoutes({
     summary: 'Change the locations of an image',
     access: 'operator',
     body: body('ImageUpdate', { locations: LocationNames }),
-    answer: Image,
+    response: Image,
   },
   adminImageDelete: {
     method: 'DELETE',
@@ -64,7 +64,7 @@ export const adminCatalogueRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Remove an image',
     access: 'operator',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   adminPriceList: {
@@ -73,7 +73,7 @@ export const adminCatalogueRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List current prices',
     access: 'operator',
-    answer: wholeList('AdminPriceList', Price),
+    response: wholeList('AdminPriceList', Price),
   },
   adminPriceSet: {
     method: 'PUT',
@@ -88,6 +88,6 @@ export const adminCatalogueRoutes = defineRoutes({
         maxItems: 100,
       }),
     }),
-    answer: wholeList('PriceSetResult', Price),
+    response: wholeList('PriceSetResult', Price),
   },
 })

@@ -109,7 +109,7 @@ export const adminFleetRoutes = defineRoutes({
       location: Type.Optional(Type.String({ maxLength: 100 })),
       state: Type.Optional(Type.Enum([...hostStates])),
     }),
-    answer: pagedList('HostList', Host),
+    response: pagedList('HostList', Host),
   },
   adminHostCreate: {
     method: 'POST',
@@ -132,7 +132,7 @@ export const adminFleetRoutes = defineRoutes({
         ),
       ),
     }),
-    answer: Host,
+    response: Host,
     errors: ['already_exists'],
   },
   adminHostGet: {
@@ -142,7 +142,7 @@ export const adminFleetRoutes = defineRoutes({
     summary: 'Read a host',
     access: 'operator',
     isInventory: true,
-    answer: Host,
+    response: Host,
   },
   adminHostUpdate: {
     method: 'PATCH',
@@ -154,7 +154,7 @@ export const adminFleetRoutes = defineRoutes({
       schedulable: Type.Optional(Type.Boolean()),
       note: Type.Optional(PlainText({ maxLength: 500, examples: ['The fan in slot 3 is loud'] })),
     }),
-    answer: Host,
+    response: Host,
   },
   adminHostDrain: {
     method: 'POST',
@@ -164,7 +164,7 @@ export const adminFleetRoutes = defineRoutes({
     description:
       'No new VMs are placed on the host, and an event notifies its tenants. A drain never stops a VM. The state becomes `drained` when the last VM has left.',
     access: 'operator',
-    answer: Host,
+    response: Host,
     errors: ['conflict'],
   },
   adminHostMaintenanceSet: {
@@ -179,7 +179,7 @@ export const adminFleetRoutes = defineRoutes({
       at: Instant,
       note: Type.Optional(PlainText({ maxLength: 500, examples: ['New power supplies'] })),
     }),
-    answer: Host,
+    response: Host,
   },
   adminHostMaintenanceDelete: {
     method: 'DELETE',
@@ -188,7 +188,7 @@ export const adminFleetRoutes = defineRoutes({
     summary: 'Cancel or end the maintenance of a host',
     description: 'Tenants who were notified get an event if the maintenance has not begun.',
     access: 'operator',
-    answer: Host,
+    response: Host,
   },
   adminHostForget: {
     method: 'POST',
@@ -199,7 +199,7 @@ export const adminFleetRoutes = defineRoutes({
     description:
       'The host must be down. Its VMs lose their OS disks, and disks stored on it are deleted. Its GPUs become `gone`. VMs that were deleted while the host was unreachable release their disks and addresses. Reports from the host are refused until it is registered again.',
     access: 'operator',
-    answer: Host,
+    response: Host,
     errors: ['conflict'],
   },
   adminHostDelete: {
@@ -208,7 +208,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Remove an empty host',
     access: 'operator',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   adminGpuUpdate: {
@@ -218,7 +218,7 @@ export const adminFleetRoutes = defineRoutes({
     summary: 'Quarantine a GPU, or return it to use',
     access: 'operator',
     body: body('GpuUpdate', { state: Type.Enum(['free', 'quarantined']) }),
-    answer: Gpu,
+    response: Gpu,
     errors: ['conflict'],
   },
   adminLocationList: {
@@ -227,7 +227,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List locations',
     access: 'operator',
-    answer: wholeList('AdminLocationList', AdminLocation),
+    response: wholeList('AdminLocationList', AdminLocation),
   },
   adminCapacityList: {
     method: 'GET',
@@ -235,6 +235,6 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List the number of GPUs by location and family',
     access: 'operator',
-    answer: wholeList('FamilyCapacityList', FamilyCapacity),
+    response: wholeList('FamilyCapacityList', FamilyCapacity),
   },
 })

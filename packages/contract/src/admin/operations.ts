@@ -52,7 +52,7 @@ export const adminOperationRoutes = defineRoutes({
       ),
       state: Type.Optional(Type.Enum([...operationStates])),
     }),
-    answer: pagedList('AdminOperationList', AdminOperation),
+    response: pagedList('AdminOperationList', AdminOperation),
   },
   adminOperationRetry: {
     method: 'POST',
@@ -60,7 +60,7 @@ export const adminOperationRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Retry a stuck operation',
     access: 'operator',
-    answer: AdminOperation,
+    response: AdminOperation,
     errors: ['conflict'],
   },
   adminOperationAbandon: {
@@ -72,7 +72,7 @@ export const adminOperationRoutes = defineRoutes({
     description:
       'The operation ends as failed. The service keeps trying to remove what the operation left behind. You must remove resources that the service cannot remove.',
     access: 'operator',
-    answer: AdminOperation,
+    response: AdminOperation,
     errors: ['conflict'],
   },
   adminEventList: {
@@ -83,7 +83,7 @@ export const adminOperationRoutes = defineRoutes({
     description: 'Supports `Accept: text/event-stream` like the events of a project.',
     access: 'operator',
     query: AdminEventListQuery,
-    answer: pagedList('AdminEventList', AdminEvent),
+    response: pagedList('AdminEventList', AdminEvent),
     alsoAnswers: 'text/event-stream',
   },
 })

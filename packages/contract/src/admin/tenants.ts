@@ -68,7 +68,7 @@ export const adminTenantRoutes = defineRoutes({
     summary: 'List the quotas of a project',
     access: 'operator',
     query: Type.Object({ project_id: Type.String({ ...Uuid, description: 'The project.' }) }),
-    answer: wholeList('AdminQuotaList', Quota),
+    response: wholeList('AdminQuotaList', Quota),
     tenantIn: 'project_id',
   },
   adminQuotaSet: {
@@ -82,7 +82,7 @@ export const adminTenantRoutes = defineRoutes({
       project_id: Uuid,
       items: quotaItems(quotaNames, Type.Union([QuotaLimit, Type.Null()])),
     }),
-    answer: wholeList('QuotaSetResult', Quota),
+    response: wholeList('QuotaSetResult', Quota),
   },
   adminOrganizationQuotaList: {
     method: 'GET',
@@ -91,7 +91,7 @@ export const adminTenantRoutes = defineRoutes({
     summary: 'List the quotas of an organization',
     access: 'operator',
     tenantIn: 'organization_id',
-    answer: wholeList('AdminOrganizationQuotaList', OrganizationQuota),
+    response: wholeList('AdminOrganizationQuotaList', OrganizationQuota),
   },
   adminOrganizationQuotaSet: {
     method: 'PUT',
@@ -101,7 +101,7 @@ export const adminTenantRoutes = defineRoutes({
     description: 'The limits apply to all its projects together. Quotas that are not listed do not change.',
     access: 'operator',
     body: body('OrganizationQuotaSet', { items: quotaItems(organizationQuotaNames, QuotaLimit) }),
-    answer: wholeList('OrganizationQuotaSetResult', OrganizationQuota),
+    response: wholeList('OrganizationQuotaSetResult', OrganizationQuota),
   },
   adminOrganizationList: {
     method: 'GET',
@@ -111,7 +111,7 @@ export const adminTenantRoutes = defineRoutes({
     access: 'operator',
     isInventory: true,
     query: PageQuery,
-    answer: pagedList('AdminOrganizationList', AdminOrganization),
+    response: pagedList('AdminOrganizationList', AdminOrganization),
   },
   adminOrganizationCreate: {
     method: 'POST',
@@ -120,7 +120,7 @@ export const adminTenantRoutes = defineRoutes({
     summary: 'Create an organization',
     access: 'operator',
     body: body('OrganizationCreate', { name: DisplayName }),
-    answer: Organization,
+    response: Organization,
   },
   adminOrganizationUpdate: {
     method: 'PATCH',
@@ -138,7 +138,7 @@ export const adminTenantRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: AdminOrganization,
+    response: AdminOrganization,
   },
   adminProjectList: {
     method: 'GET',
@@ -148,7 +148,7 @@ export const adminTenantRoutes = defineRoutes({
     access: 'operator',
     isInventory: true,
     query: PageQuery,
-    answer: pagedList('AdminProjectList', AdminProject),
+    response: pagedList('AdminProjectList', AdminProject),
   },
   adminUserList: {
     method: 'GET',
@@ -157,7 +157,7 @@ export const adminTenantRoutes = defineRoutes({
     summary: 'List users',
     access: 'operator',
     query: PageQuery,
-    answer: pagedList('AdminUserList', AdminUser),
+    response: pagedList('AdminUserList', AdminUser),
   },
   adminUserCreate: {
     method: 'POST',
@@ -173,7 +173,7 @@ export const adminTenantRoutes = defineRoutes({
       role: Type.Optional(Type.Enum([...roles])),
       is_operator: Type.Optional(Type.Boolean()),
     }),
-    answer: AdminUserCreated,
+    response: AdminUserCreated,
     errors: ['already_exists', 'quota_exceeded'],
     noStore: true,
   },
@@ -190,7 +190,7 @@ export const adminTenantRoutes = defineRoutes({
       suspended: Type.Optional(Type.Boolean()),
       is_operator: Type.Optional(Type.Literal(false)),
     }),
-    answer: AdminUser,
+    response: AdminUser,
     errors: ['conflict'],
   },
 })

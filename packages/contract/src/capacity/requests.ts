@@ -143,7 +143,7 @@ export const capacityRequestRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: CapacityRequestCreate,
-    answer: CapacityRequest,
+    response: CapacityRequest,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   capacityRequestList: {
@@ -157,7 +157,7 @@ export const capacityRequestRoutes = defineRoutes({
       state: Type.Optional(Type.Enum([...capacityRequestStates])),
       ...labelQuery,
     }),
-    answer: pagedList('CapacityRequestList', CapacityRequest),
+    response: pagedList('CapacityRequestList', CapacityRequest),
   },
   capacityRequestGet: {
     method: 'GET',
@@ -175,7 +175,7 @@ export const capacityRequestRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: CapacityRequest,
+    response: CapacityRequest,
   },
   capacityRequestUpdate: {
     method: 'PATCH',
@@ -184,7 +184,7 @@ export const capacityRequestRoutes = defineRoutes({
     summary: 'Change how long a capacity request waits, or replace its labels',
     access: 'member',
     body: body('CapacityRequestUpdate', { until: Type.Optional(Instant), labels: Type.Optional(Labels) }),
-    answer: CapacityRequest,
+    response: CapacityRequest,
     errors: ['conflict'],
   },
   capacityRequestDelete: {
@@ -194,7 +194,7 @@ export const capacityRequestRoutes = defineRoutes({
     summary: 'Cancel a capacity request',
     description: 'Returns the cancelled request. A request that has ended cannot be cancelled.',
     access: 'member',
-    answer: CapacityRequest,
+    response: CapacityRequest,
     errors: ['conflict'],
   },
   capacityRequestClaim: {
@@ -206,7 +206,7 @@ export const capacityRequestRoutes = defineRoutes({
       'Creates or starts the VM, or creates the group. After `held_until`, the GPUs are no longer held, and the request has expired.',
     access: 'member',
     costsMoney: true,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
 })
@@ -223,6 +223,6 @@ export const adminCapacityRequestRoutes = defineRoutes({
       location: Type.Optional(Type.String({ maxLength: 100 })),
       family: Type.Optional(Type.Enum([...familyNames])),
     }),
-    answer: pagedList('AdminCapacityRequestList', AdminCapacityRequest),
+    response: pagedList('AdminCapacityRequestList', AdminCapacityRequest),
   },
 })

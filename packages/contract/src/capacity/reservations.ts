@@ -65,7 +65,7 @@ export const reservationRoutes = defineRoutes({
       'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether its GPUs are used or not; its VMs cost nothing.',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...statusQuery }),
-    answer: pagedList('ReservationList', Reservation),
+    response: pagedList('ReservationList', Reservation),
   },
   reservationGet: {
     method: 'GET',
@@ -73,7 +73,7 @@ export const reservationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Read a reservation',
     access: 'viewer',
-    answer: Reservation,
+    response: Reservation,
   },
 })
 
@@ -85,7 +85,7 @@ export const adminReservationRoutes = defineRoutes({
     summary: 'List the reservations of all organizations',
     access: 'operator',
     query: Type.Object({ ...pageQuery, ...statusQuery, organization_id: Type.Optional(Uuid) }),
-    answer: pagedList('AdminReservationList', Reservation),
+    response: pagedList('AdminReservationList', Reservation),
   },
   adminReservationCreate: {
     method: 'POST',
@@ -96,7 +96,7 @@ export const adminReservationRoutes = defineRoutes({
       'From 24 hours before the start, GPUs are assigned to the reservation as they become free. No VM is stopped for this. Until all GPUs are delivered, only delivered GPUs are billed.',
     access: 'operator',
     body: ReservationCreate,
-    answer: Reservation,
+    response: Reservation,
     errors: ['not_found'],
   },
   adminReservationGet: {
@@ -105,7 +105,7 @@ export const adminReservationRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Read a reservation',
     access: 'operator',
-    answer: Reservation,
+    response: Reservation,
   },
   adminReservationUpdate: {
     method: 'PATCH',
@@ -117,7 +117,7 @@ export const adminReservationRoutes = defineRoutes({
       contract_end_date: Type.Optional(Instant),
       projects: Type.Optional(Type.Array(Uuid, { maxItems: 100, uniqueItems: true })),
     }),
-    answer: Reservation,
+    response: Reservation,
     errors: ['conflict'],
   },
   adminReservationEnd: {
@@ -128,7 +128,7 @@ export const adminReservationRoutes = defineRoutes({
     description: 'Its VMs continue to run, at the list price.',
     isDestructive: true,
     access: 'operator',
-    answer: Reservation,
+    response: Reservation,
     errors: ['conflict'],
   },
 })

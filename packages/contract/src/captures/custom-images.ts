@@ -59,7 +59,7 @@ export const customImageRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: CustomImageCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   customImageList: {
@@ -76,7 +76,7 @@ export const customImageRoutes = defineRoutes({
       ),
       ...labelQuery,
     }),
-    answer: pagedList('CustomImageList', CustomImage),
+    response: pagedList('CustomImageList', CustomImage),
   },
   customImageGet: {
     method: 'GET',
@@ -84,7 +84,7 @@ export const customImageRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Read a custom image',
     access: 'viewer',
-    answer: CustomImage,
+    response: CustomImage,
   },
   customImageUpdate: {
     method: 'PATCH',
@@ -93,7 +93,7 @@ export const customImageRoutes = defineRoutes({
     summary: 'Change the description, tags, labels or deletion protection of a custom image',
     access: 'member',
     body: CustomImageUpdate,
-    answer: CustomImage,
+    response: CustomImage,
     errors: ['conflict'],
   },
   customImageDelete: {
@@ -104,7 +104,7 @@ export const customImageRoutes = defineRoutes({
     description:
       'VMs that were created from the image keep working. Refused with `conflict` while a VM is being created from it.',
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['protected', 'conflict'],
   },
   customImageOperationList: {
@@ -114,7 +114,7 @@ export const customImageRoutes = defineRoutes({
     summary: 'List operations on custom images',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   customImageOperationGet: {
     method: 'GET',
@@ -123,6 +123,6 @@ export const customImageRoutes = defineRoutes({
     summary: 'Read an operation on a custom image, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

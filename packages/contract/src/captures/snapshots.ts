@@ -39,7 +39,7 @@ export const snapshotRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: SnapshotCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'quota_exceeded'],
   },
   snapshotList: {
@@ -54,7 +54,7 @@ export const snapshotRoutes = defineRoutes({
       created_from: CommaList('Ids of disks'),
       ...labelQuery,
     }),
-    answer: pagedList('SnapshotList', Snapshot),
+    response: pagedList('SnapshotList', Snapshot),
   },
   snapshotGet: {
     method: 'GET',
@@ -62,7 +62,7 @@ export const snapshotRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Read a snapshot',
     access: 'viewer',
-    answer: Snapshot,
+    response: Snapshot,
   },
   snapshotUpdate: {
     method: 'PATCH',
@@ -71,7 +71,7 @@ export const snapshotRoutes = defineRoutes({
     summary: 'Change the name, description, labels or deletion protection of a snapshot',
     access: 'member',
     body: AnnotationUpdate,
-    answer: Snapshot,
+    response: Snapshot,
     errors: ['already_exists', 'conflict'],
   },
   snapshotDelete: {
@@ -82,7 +82,7 @@ export const snapshotRoutes = defineRoutes({
     description:
       'Disks that were created from the snapshot keep their data. Refused with `conflict` while a disk or an image is being created from it.',
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['protected', 'conflict'],
   },
   snapshotOperationList: {
@@ -92,7 +92,7 @@ export const snapshotRoutes = defineRoutes({
     summary: 'List operations on snapshots',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   snapshotOperationGet: {
     method: 'GET',
@@ -101,6 +101,6 @@ export const snapshotRoutes = defineRoutes({
     summary: 'Read an operation on a snapshot, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

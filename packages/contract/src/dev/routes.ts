@@ -9,7 +9,7 @@ interface DevRoute {
   path: string
   query?: TObject
   body?: TSchema
-  answer: TSchema
+  response: TSchema
 }
 
 const strict = { additionalProperties: false }
@@ -124,32 +124,37 @@ const itemsOf = <S extends TSchema>(item: S) => Type.Object({ items: Type.Array(
 
 /** The levers of a local service: its clock, faults, capacity and failures. */
 export const devRoutes = {
-  clockGet: { method: 'GET', path: '/_dev/clock', answer: DevClock },
-  clockSet: { method: 'PUT', path: '/_dev/clock', body: DevClockSet, answer: DevClock },
-  clockAdvance: { method: 'POST', path: '/_dev/clock/advance', body: DevClockAdvance, answer: DevClock },
-  faultList: { method: 'GET', path: '/_dev/faults', answer: itemsOf(DevFault) },
-  faultCreate: { method: 'POST', path: '/_dev/faults', body: DevFaultCreate, answer: DevFault },
-  faultDelete: { method: 'DELETE', path: '/_dev/faults/{fault_id}', answer: Nothing },
-  faultDeleteAll: { method: 'DELETE', path: '/_dev/faults', answer: Nothing },
-  transitionsSet: { method: 'PUT', path: '/_dev/transitions', body: DevTransitions, answer: DevTransitions },
-  capacitySet: { method: 'PUT', path: '/_dev/capacity', body: DevCapacity, answer: DevCapacity },
-  hostFail: { method: 'POST', path: '/_dev/hosts/{host_id}/fail', answer: Nothing },
-  hostRecover: { method: 'POST', path: '/_dev/hosts/{host_id}/recover', answer: Nothing },
-  vmCrash: { method: 'POST', path: '/_dev/vms/{vm_id}/crash', answer: Nothing },
-  guestAgentSet: { method: 'PUT', path: '/_dev/guest-agent', body: DevGuestAgent, answer: DevGuestAgent },
+  clockGet: { method: 'GET', path: '/_dev/clock', response: DevClock },
+  clockSet: { method: 'PUT', path: '/_dev/clock', body: DevClockSet, response: DevClock },
+  clockAdvance: { method: 'POST', path: '/_dev/clock/advance', body: DevClockAdvance, response: DevClock },
+  faultList: { method: 'GET', path: '/_dev/faults', response: itemsOf(DevFault) },
+  faultCreate: { method: 'POST', path: '/_dev/faults', body: DevFaultCreate, response: DevFault },
+  faultDelete: { method: 'DELETE', path: '/_dev/faults/{fault_id}', response: Nothing },
+  faultDeleteAll: { method: 'DELETE', path: '/_dev/faults', response: Nothing },
+  transitionsSet: {
+    method: 'PUT',
+    path: '/_dev/transitions',
+    body: DevTransitions,
+    response: DevTransitions,
+  },
+  capacitySet: { method: 'PUT', path: '/_dev/capacity', body: DevCapacity, response: DevCapacity },
+  hostFail: { method: 'POST', path: '/_dev/hosts/{host_id}/fail', response: Nothing },
+  hostRecover: { method: 'POST', path: '/_dev/hosts/{host_id}/recover', response: Nothing },
+  vmCrash: { method: 'POST', path: '/_dev/vms/{vm_id}/crash', response: Nothing },
+  guestAgentSet: { method: 'PUT', path: '/_dev/guest-agent', body: DevGuestAgent, response: DevGuestAgent },
   vmMetricsSet: {
     method: 'POST',
     path: '/_dev/vms/{vm_id}/metrics',
     body: DevMetrics,
-    answer: Nothing,
+    response: Nothing,
   },
-  paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, answer: DevPayments },
-  reset: { method: 'POST', path: '/_dev/reset', answer: DevClock },
+  paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, response: DevPayments },
+  reset: { method: 'POST', path: '/_dev/reset', response: DevClock },
   requestList: {
     method: 'GET',
     path: '/_dev/requests',
     query: Type.Object({ after: Type.Optional(Type.Integer({ minimum: 0 })) }),
-    answer: itemsOf(DevRequest),
+    response: itemsOf(DevRequest),
   },
 } as const satisfies Record<string, DevRoute>
 
@@ -158,4 +163,4 @@ export type DevRouteId = keyof DevRoutes
 type Part<R, K extends string> = R extends { [P in K]: infer S extends TSchema } ? Static<S> : undefined
 export type DevBody<Id extends DevRouteId> = Part<DevRoutes[Id], 'body'>
 export type DevQuery<Id extends DevRouteId> = Part<DevRoutes[Id], 'query'>
-export type DevResponse<Id extends DevRouteId> = Static<DevRoutes[Id]['answer']>
+export type DevResponse<Id extends DevRouteId> = Static<DevRoutes[Id]['response']>

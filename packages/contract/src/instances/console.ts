@@ -25,7 +25,7 @@ export const consoleRoutes = defineRoutes({
       },
       { examples: [{ mode: 'write' }] },
     ),
-    answer: record('ConsoleTicket', {
+    response: record('ConsoleTicket', {
       url: Type.String({ examples: ['wss://gpu.example.com/v0.1/console/slpt_…'] }),
       session_id: Uuid,
       expires_at: Timestamp,

@@ -84,7 +84,7 @@ export const instanceGroupRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: InstanceGroupCreate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
   instanceGroupList: {
@@ -94,7 +94,7 @@ export const instanceGroupRoutes = defineRoutes({
     summary: 'List instance groups',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, names: CommaList('Names'), ...labelQuery }),
-    answer: pagedList('InstanceGroupList', InstanceGroup),
+    response: pagedList('InstanceGroupList', InstanceGroup),
   },
   instanceGroupGet: {
     method: 'GET',
@@ -102,7 +102,7 @@ export const instanceGroupRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Read an instance group',
     access: 'viewer',
-    answer: InstanceGroup,
+    response: InstanceGroup,
   },
   instanceGroupUpdate: {
     method: 'PATCH',
@@ -112,7 +112,7 @@ export const instanceGroupRoutes = defineRoutes({
     isDestructive: true,
     access: 'member',
     body: InstanceGroupUpdate,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: [
       'payment_method_required',
       'already_exists',
@@ -129,7 +129,7 @@ export const instanceGroupRoutes = defineRoutes({
     summary: 'Start all stopped members of an instance group, or none',
     access: 'member',
     costsMoney: true,
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict', 'out_of_stock', 'quota_exceeded'],
   },
   instanceGroupStop: {
@@ -139,7 +139,7 @@ export const instanceGroupRoutes = defineRoutes({
     summary: 'Stop all members of an instance group',
     isDestructive: true,
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict'],
   },
   instanceGroupDelete: {
@@ -156,7 +156,7 @@ export const instanceGroupRoutes = defineRoutes({
         }),
       ),
     }),
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['protected'],
   },
   instanceGroupOperationList: {
@@ -166,7 +166,7 @@ export const instanceGroupRoutes = defineRoutes({
     summary: 'List operations on instance groups',
     access: 'viewer',
     query: OperationListQuery,
-    answer: OperationList,
+    response: OperationList,
   },
   instanceGroupOperationGet: {
     method: 'GET',
@@ -175,6 +175,6 @@ export const instanceGroupRoutes = defineRoutes({
     summary: 'Read an operation on an instance group, or wait until it ends',
     access: 'viewer',
     query: OperationWaitQuery,
-    answer: Operation,
+    response: Operation,
   },
 })

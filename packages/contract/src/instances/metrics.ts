@@ -112,7 +112,7 @@ export const metricRoutes = defineRoutes({
     description: gaps,
     access: 'viewer',
     query: Type.Object(range),
-    answer: MetricRange,
+    response: MetricRange,
   },
   projectMetrics: {
     method: 'GET',
@@ -125,7 +125,7 @@ export const metricRoutes = defineRoutes({
       vm_ids: Type.String({ maxLength: 4_000, description: 'Comma-separated VM ids.' }),
       ...range,
     }),
-    answer: MetricRange,
+    response: MetricRange,
   },
   projectMetricsScrape: {
     method: 'GET',
@@ -136,6 +136,6 @@ export const metricRoutes = defineRoutes({
       'The latest values of all running VMs of the project. GPU metrics have the names and labels of NVIDIA’s exporter (DCGM), so existing dashboards work. OpenMetrics is returned if `Accept` asks for it. At most 10 requests a minute for each caller.',
     access: 'viewer',
     isText: true,
-    answer: Type.String(),
+    response: Type.String(),
   },
 })

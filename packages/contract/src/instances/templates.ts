@@ -77,7 +77,7 @@ export const instanceTemplateRoutes = defineRoutes({
       'A template contains fields of the request that creates a VM. All fields except the name are optional. They are checked against the catalogue when a VM is created from the template. Templates count in the organization’s quota `instance_templates`.',
     access: 'member',
     body: InstanceTemplateCreate,
-    answer: InstanceTemplate,
+    response: InstanceTemplate,
     errors: ['already_exists', 'quota_exceeded'],
   },
   instanceTemplateList: {
@@ -92,7 +92,7 @@ export const instanceTemplateRoutes = defineRoutes({
       latest: Type.Optional(Type.Boolean({ description: 'Only the latest version of each template.' })),
       ...labelQuery,
     }),
-    answer: pagedList('InstanceTemplateList', InstanceTemplate),
+    response: pagedList('InstanceTemplateList', InstanceTemplate),
   },
   instanceTemplateGet: {
     method: 'GET',
@@ -100,7 +100,7 @@ export const instanceTemplateRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Read a version of an instance template',
     access: 'viewer',
-    answer: InstanceTemplate,
+    response: InstanceTemplate,
   },
   instanceTemplateDelete: {
     method: 'DELETE',
@@ -109,6 +109,6 @@ export const instanceTemplateRoutes = defineRoutes({
     summary: 'Delete a version of an instance template',
     description: 'Existing VMs and groups are not affected; VMs still show the id of the version.',
     access: 'member',
-    answer: Empty,
+    response: Empty,
   },
 })

@@ -67,7 +67,7 @@ export const addressRoutes = defineRoutes({
     summary: 'List reserved addresses',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...labelQuery }),
-    answer: pagedList('AddressList', Address),
+    response: pagedList('AddressList', Address),
   },
   addressCreate: {
     method: 'POST',
@@ -79,7 +79,7 @@ export const addressRoutes = defineRoutes({
     access: 'member',
     costsMoney: true,
     body: AddressCreate,
-    answer: Address,
+    response: Address,
     errors: ['already_exists', 'conflict', 'out_of_stock', 'quota_exceeded'],
   },
   addressGet: {
@@ -88,7 +88,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Read a reserved address',
     access: 'viewer',
-    answer: Address,
+    response: Address,
   },
   addressUpdate: {
     method: 'PATCH',
@@ -97,7 +97,7 @@ export const addressRoutes = defineRoutes({
     summary: 'Rename a reserved address, or replace its labels',
     access: 'member',
     body: body('AddressUpdate', { name: Type.Optional(ResourceName), labels: Type.Optional(Labels) }),
-    answer: Address,
+    response: Address,
     errors: ['already_exists'],
   },
   addressDelete: {
@@ -107,7 +107,7 @@ export const addressRoutes = defineRoutes({
     summary: 'Give up a reserved address',
     description: 'No VM may have it. Afterwards it can become the address of any VM.',
     access: 'member',
-    answer: Empty,
+    response: Empty,
     errors: ['conflict'],
   },
   addressAssign: {
@@ -120,7 +120,7 @@ export const addressRoutes = defineRoutes({
     isDestructive: true,
     access: 'member',
     body: body('AddressAssign', { vm_id: Uuid }),
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict', 'out_of_stock'],
   },
   addressUnassign: {
@@ -132,7 +132,7 @@ export const addressRoutes = defineRoutes({
       'The VM gets a dynamic address instead. The operation is one of the VM, with the name `UPDATE`.',
     isDestructive: true,
     access: 'member',
-    answer: OperationStarted,
+    response: OperationStarted,
     errors: ['conflict', 'out_of_stock'],
   },
 })

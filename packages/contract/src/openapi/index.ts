@@ -86,7 +86,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
           headers: successHeaders(route),
           content: {
             [route.isText ? 'text/plain' : 'application/json']: {
-              schema: print(route.answer),
+              schema: print(route.response),
               ...(example && { example: example.response }),
             },
             ...(route.alsoAnswers && { [route.alsoAnswers]: textResponse(route.alsoAnswers) }),

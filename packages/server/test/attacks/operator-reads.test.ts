@@ -162,7 +162,7 @@ const operatorReads = routeIds.filter((id) => {
 
 test('every operator route whose response names tenants records them, except the inventory', () => {
   const naming = operatorReads.filter((id) =>
-    /"(project_id|organization_id)"/.test(JSON.stringify(routeOf(id).answer)),
+    /"(project_id|organization_id)"/.test(JSON.stringify(routeOf(id).response)),
   )
   const unrecorded = naming.filter((id) => !routeOf(id).recordsTenants)
   expect(unrecorded.toSorted()).toEqual(

@@ -31,7 +31,7 @@ export function defineListSource(row: {
 }): DataSource {
   const { list, name, description, example } = row
   const filters = membersOf(schemaOf(list, 'query'))
-  const item = membersOf(schemaOf(list, 'answer')).items!
+  const item = membersOf(schemaOf(list, 'response')).items!
   return {
     name,
     description,

@@ -60,15 +60,15 @@ const defined = (row: ResourceRow): Partial<Record<Verb, RouteId>> => {
 /** Returns whether the contract has the routes of a row. */
 export const isInContract = (row: ResourceRow): boolean => defined(row).create !== undefined
 
-export const schemaOf = (id: RouteId, part: 'body' | 'answer' | 'query'): ContractSchema =>
+export const schemaOf = (id: RouteId, part: 'body' | 'response' | 'query'): ContractSchema =>
   ((routes[id] as unknown as Record<string, ContractSchema | undefined>)[part] ?? {}) as ContractSchema
 
-export const hasOperation = (id: RouteId): boolean => 'operation' in membersOf(schemaOf(id, 'answer'))
+export const hasOperation = (id: RouteId): boolean => 'operation' in membersOf(schemaOf(id, 'response'))
 
 /** The schema of one resource in responses: that of its own route, or of the items of its list. */
 export function recordSchema(ids: Partial<Record<Verb, RouteId>>): ContractSchema {
-  if (ids.get) return schemaOf(ids.get, 'answer')
-  const list = schemaOf(ids.list!, 'answer')
+  if (ids.get) return schemaOf(ids.get, 'response')
+  const list = schemaOf(ids.list!, 'response')
   return list.items ?? membersOf(list).items!.items!
 }
 
@@ -99,7 +99,7 @@ export function defineResource(row: ResourceRow): Resource {
 
 /** The creation's response can show more than later reads: a secret. */
 const createdMembers = (create: RouteId) =>
-  hasOperation(create) ? {} : membersOf(schemaOf(create, 'answer'))
+  hasOperation(create) ? {} : membersOf(schemaOf(create, 'response'))
 
 /** Labels first, sizes last: new members of a group are created from its new template. */
 function formsOf(schema: ContractSchema): UpdateForm[] {

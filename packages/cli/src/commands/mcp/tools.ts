@@ -109,7 +109,7 @@ function toTool(routeId: RouteId): RouteTool {
       title: route.summary,
       description: [route.summary, route.description].filter(Boolean).join('. '),
       inputSchema: { type: 'object', properties, required, additionalProperties: false },
-      outputSchema: outputSchema(route.answer),
+      outputSchema: outputSchema(route.response),
       annotations: {
         readOnlyHint: isReading,
         destructiveHint: route.method === 'DELETE' || route.isDestructive === true,
