@@ -110,12 +110,15 @@ test('an address moves from one VM to another, and the first gets a dynamic one'
 test('of two assignments at the same time, one wins', async () => {
   const vms = [await resources.newVm(), await resources.newVm(), await resources.newVm()]
   const { id } = await reserved()
+  // The first assignment lasts until the others have been tried. An address may move as soon as it has ended.
+  await service.simulator().addFault({ method: 'setPublicAddress', kind: 'fail', times: 1_000 })
   const tried = await Promise.all(
     vms.map((vm_id) => service.call('addressAssign', { params: { address_id: id }, body: { vm_id } })),
   )
   const won = tried.filter(({ status }) => status === 200)
   expect(won).toHaveLength(1)
   for (const { status, body } of tried) if (status !== 200) expect(body).toMatchObject({ code: 'conflict' })
+  await service.simulator().clearFaults()
   const holder = await resources.succeeded(won[0]!.body)
   expect(await read(id)).toMatchObject({ vm_id: holder })
 })
