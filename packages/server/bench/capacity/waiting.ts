@@ -2,7 +2,7 @@ import { offerGpus } from '../../src/operations/capacity/offer.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import { freeCleanGpus } from '../../src/store/compute/placement.ts'
 import type { Effort } from '../effort.ts'
-import { atMost, type Figure, percentile } from '../figures.ts'
+import { atMost, type Figure, median, percentile } from '../figures.ts'
 import { addTenants } from '../fixtures.ts'
 import { runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
@@ -10,8 +10,12 @@ import { locations, type RunningService } from '../running-service.ts'
 const waiting = 10_000
 /** Releases before the measured ones: each connection plans its statements once. */
 const warmUps = 20
+const rounds = 5
 
-/** The end of a quarantine and a creation, without and with many requests that wait for such GPUs. */
+/**
+ * The end of a quarantine and a creation, without and with many requests that wait for such GPUs. The queue is filled and
+ * emptied several times, so that a machine that becomes slower meanwhile does not change the ratio.
+ */
 export async function measureWaiting(service: RunningService, effort: Effort): Promise<Figure[]> {
   const { database, main } = service
   const tenants = await addTenants(database, 'waiting', 8, 1)
@@ -20,21 +24,27 @@ export async function measureWaiting(service: RunningService, effort: Effort): P
       await runLoad({
         kind: 'create',
         url: main.url,
-        location: locations[1],
+        location: locations[0],
         tenants,
         clients: 1,
         count: effort.samples,
       })
     ).acceptedP50
   await create()
-  const createAlone = await create()
-  const releaseAlone = await releaseMs(database, effort.samples)
-  await addWaiting(database)
-  const release = await releaseMs(database, effort.samples)
-  const createBeside = await create()
-  await database.pool.query(
-    `DELETE FROM capacity_places; DELETE FROM capacity_requests WHERE actor = 'bench'`,
-  )
+  const alone = { release: [] as number[], create: [] as number[] }
+  const beside = { release: [] as number[], create: [] as number[] }
+  const measure = async (times: typeof alone) => {
+    times.release.push(await releaseMs(database, effort.samples))
+    times.create.push(await create())
+  }
+  for (let round = 0; round < rounds; round++) {
+    await measure(alone)
+    await addWaiting(database)
+    await measure(beside)
+    await removeWaiting(database)
+  }
+  const [release, releaseAlone] = [median(beside.release), median(alone.release)]
+  const [createBeside, createAlone] = [median(beside.create), median(alone.create)]
   return [
     {
       id: 'release-waiting',
@@ -98,4 +108,12 @@ async function addWaiting(database: Database): Promise<void> {
   await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
   // The rows came in one transaction, and each has changed the row of the queue.
   await database.pool.query('VACUUM capacity_lanes')
+}
+
+async function removeWaiting(database: Database): Promise<void> {
+  await database.pool.query(
+    `DELETE FROM capacity_places; DELETE FROM capacity_requests WHERE actor = 'bench'`,
+  )
+  for (const table of ['capacity_places', 'capacity_requests', 'capacity_lanes'])
+    await database.pool.query(`VACUUM ANALYZE ${table}`)
 }
