@@ -1,28 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gpuMetricNames } from '@slipway/contract'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, VmSample, VmSpec } from '../../src/engines/engine.ts'
 import { allow } from '../support/conformance-bench.ts'
 import { makeBench, type QemuBench } from '../support/qemu-bench.ts'
-import { specOf, wanted } from '../support/qemu-spec.ts'
+import { fakeNvidiaSmi, reportNow, specOf, wanted } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
-const report = readFileSync(
-  join(import.meta.dirname, '../support/fixtures/gpu/h200-busy-nvidia-smi.xml'),
-  'utf8',
-)
-const fakeNvidiaSmi = `#!/bin/sh
-cat >/root/report.xml <<'END_OF_REPORT'
-${report}
-END_OF_REPORT
-printf '#!/bin/sh\\ncat /root/report.xml\\n' >/usr/bin/nvidia-smi
-chmod 755 /usr/bin/nvidia-smi
-`
-/** Init starts the reporter again, and it reports at once. */
-const reportNow = `kill $(ps | awk '/[s]bin.slipway-guest/ { print $1 }')`
 
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }

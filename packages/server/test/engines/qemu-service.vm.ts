@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { fakeNvidiaSmi, reportNow } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const patienceMs = 250_000
@@ -54,7 +55,7 @@ test(
   WITHIN,
   async () => {
     await start({ bootTimeoutS: 250 })
-    const { operation } = await api('POST', '/vms', vmBody('real_one'))
+    const { operation } = await api('POST', '/vms', { ...vmBody('real_one'), startup_script: fakeNvidiaSmi })
     const created = await ended(operation.operation_id)
     expect(created).toMatchObject({ state: 'SUCCEEDED', result: { state: 'STATE_RUNNING' } })
     const { ssh_destination, ssh_host_keys } = created.result as RouteResponse<'vmGet'>
@@ -73,6 +74,7 @@ test(
 
     await copyFiles()
     await logInOnConsole(operation.metadata.id)
+    await readGpuMetrics(operation.metadata.id, ssh_destination)
 
     const disk = await api('POST', '/disks', { name: 'data', size: '1GiB', location: 'local-a' })
     expect(await ended(disk.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
@@ -234,4 +236,21 @@ async function logInOnConsole(vmId: string): Promise<void> {
   await new Promise((resolve) => socket.once('close', resolve))
   const log = (await (await request('GET', `/vms/${vmId}/serial-log`)).json()) as { content: string }
   expect(log.content).toContain('42-answer')
+}
+
+/** The load of the fake GPU is shown by the API and the scrape after the next sample. */
+async function readGpuMetrics(vmId: string, destination: string): Promise<void> {
+  await bench.ssh(destination, 'until [ -x /usr/bin/nvidia-smi ]; do sleep 1; done')
+  await bench.ssh(destination, reportNow)
+  const readPower = async () => {
+    const answer = await request('GET', `/vms/${vmId}/metrics?names=DCGM_FI_DEV_POWER_USAGE`)
+    const { items } = (await answer.json()) as RouteResponse<'vmMetrics'>
+    return items[0]?.points.flatMap(([, value]) => value ?? [])
+  }
+  await eventually(async () => (await readPower()) !== undefined, patienceMs)
+  expect(await readPower()).toContain(691.72)
+  const text = await (await request('GET', '/metrics/scrape')).text()
+  expect(text).toMatch(
+    /^DCGM_FI_DEV_POWER_USAGE\{.*modelName="NVIDIA H200".*Hostname="real_one".*\} 691\.72$/m,
+  )
 }

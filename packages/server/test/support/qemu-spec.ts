@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import type { AttachedDisk, VmSpec, WantedState } from '../../src/engines/engine.ts'
 import type { QemuBench } from './qemu-bench.ts'
@@ -41,3 +43,15 @@ export function diskOf(host: string, changes: Partial<AttachedDisk> = {}): Attac
     ...changes,
   }
 }
+
+const report = readFileSync(join(import.meta.dirname, 'fixtures/gpu/h200-busy-nvidia-smi.xml'), 'utf8')
+/** A startup script that installs an `nvidia-smi` which shows a real H200 under load. */
+export const fakeNvidiaSmi = `#!/bin/sh
+cat >/root/report.xml <<'END_OF_REPORT'
+${report}
+END_OF_REPORT
+printf '#!/bin/sh\\ncat /root/report.xml\\n' >/usr/bin/nvidia-smi
+chmod 755 /usr/bin/nvidia-smi
+`
+/** Init starts the reporter again, and it reports at once. */
+export const reportNow = `kill $(ps | awk '/[s]bin.slipway-guest/ { print $1 }')`

@@ -151,7 +151,7 @@ export const guestRing = { id: 'guest-reports', bytes: 64 * 1024 }
 const guestPortArguments = () => [
   ...['-chardev', `ringbuf,id=${guestRing.id},size=${guestRing.bytes}`],
   ...['-device', 'virtio-serial-pci,id=guest-serial'],
-  ...['-device', `virtserialport,chardev=${guestRing.id},name=${guestPort}`],
+  ...['-device', `virtserialport,bus=guest-serial.0,chardev=${guestRing.id},name=${guestPort}`],
 ]
 
 export function blockNode(disk: AttachedDisk): Record<string, unknown> {
