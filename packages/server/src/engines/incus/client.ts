@@ -105,7 +105,8 @@ export class IncusClient {
   readonly #connections: Connection[]
   readonly #project: string
   readonly #probes = new Map<Connection, Promise<number>>()
-  readonly #suspectUntilMs = new Map<Connection, number>()
+  /** The members that were left, and when each is probed next. */
+  readonly #probeAtMs = new Map<Connection, number>()
   #current = 0
 
   constructor(connections: Connection[], project: string) {
@@ -117,21 +118,33 @@ export class IncusClient {
     return this.#inOrder()[0]!
   }
 
-  /** Asks this member last for a while. */
+  /** Asks this member last until it answers a probe quickly. */
   leave(connection: Connection): void {
-    this.#suspectUntilMs.set(connection, performance.now() + suspicionMs)
+    this.#probeAtMs.set(connection, performance.now() + suspicionMs)
   }
 
-  /**
-   * Returns the members in the order in which they are tried: the one that answered last first, those that failed a probe
-   * last.
-   */
+  /** Returns the members in the order in which they are tried: the current one first, those that were left last. */
   #inOrder(): Connection[] {
     const { length } = this.#connections
     const turned = this.#connections.map((_, index) => this.#connections[(this.#current + index) % length]!)
-    const nowMs = performance.now()
-    const isSuspect = (one: Connection) => (this.#suspectUntilMs.get(one) ?? 0) > nowMs
-    return [...turned.filter((one) => !isSuspect(one)), ...turned.filter(isSuspect)]
+    for (const one of turned)
+      if ((this.#probeAtMs.get(one) ?? Number.POSITIVE_INFINITY) < performance.now()) void this.#return(one)
+    const isLeft = (one: Connection) => this.#probeAtMs.has(one)
+    return [...turned.filter((one) => !isLeft(one)), ...turned.filter(isLeft)]
+  }
+
+  /** Keeps to one member while it answers. If all were left, any answer is better than none. */
+  #prefer(connection: Connection): void {
+    const isLeft = (one: Connection) => this.#probeAtMs.has(one)
+    if (!isLeft(this.#connections[this.#current]!)) return
+    if (!isLeft(connection) || this.#connections.every(isLeft))
+      this.#current = this.#connections.indexOf(connection)
+  }
+
+  /** A request that a slow member answers in the end does not show that it is quick again. */
+  async #return(connection: Connection): Promise<void> {
+    this.leave(connection)
+    if ((await this.#probe(connection)) <= slowMs) this.#probeAtMs.delete(connection)
   }
 
   async get<T>(path: string, options: CallOptions): Promise<T> {
@@ -285,8 +298,7 @@ export class IncusClient {
       const timeoutMs = options.timeoutMs ?? (method === 'GET' ? readMs : requestMs)
       try {
         const response = await exchange(connection, method, fullPath, body, { ...options, signal, timeoutMs })
-        this.#current = this.#connections.indexOf(connection)
-        this.#suspectUntilMs.delete(connection)
+        this.#prefer(connection)
         return response
       } catch (error) {
         options.signal.throwIfAborted()

@@ -87,6 +87,27 @@ test('a member that is only slow keeps its requests', async () => {
   expect(other.asked).toEqual([])
 })
 
+test('new requests avoid a member that answers slowly, also after it has answered', async () => {
+  const [slow, other] = [await standIn(clusterTls), await standIn(clusterTls)]
+  const client = await connect(slow, other)
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  slow.recorded.set('/', () => sleep(1_000, {}))
+  slow.recorded.set('/1.0', () => released.then(() => ({})))
+  const early = client.get('/1.0', { signal })
+  await eventually(async () => {
+    await client.text('/1.0/other', { signal }).catch(() => {})
+    return other.asked.length > 0
+  })
+  release()
+  await early
+  slow.asked.splice(0)
+  await client.get('/1.0', { signal })
+  expect(slow.asked).toEqual([])
+})
+
 test('what Incus never ends is given up', async () => {
   const incus = await standIn(clusterTls)
   incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
