@@ -14,6 +14,9 @@ let service: TestService
 /** The settings that the cluster stores for each member. */
 const members = new Map<string, { status: string; config: Record<string, string> }>()
 
+/** Called when a member was read, before the reader gets the response. */
+let afterRead: (config: Record<string, string>) => void = () => {}
+
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'swi-'))
   incus = await new IncusStandIn().open(join(dir, 'socket'))
@@ -21,9 +24,12 @@ beforeAll(async () => {
   for (const name of ['m1', 'm2', 'm3']) {
     members.set(name, { status: 'Online', config: {} })
     incus.recorded.set(`/1.0/cluster/members/${name}`, ({ method, body }: ReceivedRequest) => {
-      if (method === 'PUT')
-        members.get(name)!.config = kept((body as { config: Record<string, string> }).config)
-      return memberOf(name)
+      const member = members.get(name)!
+      if (method === 'PATCH')
+        member.config = kept({ ...member.config, ...(body as { config: Record<string, string> }).config })
+      const response = structuredClone(memberOf(name))
+      if (method === 'GET') afterRead(member.config)
+      return response
     })
   }
   incus.recorded.set('/1.0/cluster/members', () => [...members.keys()].map(memberOf))
@@ -77,7 +83,7 @@ const of = (name: string) => ({ token: operator(), params: { host_id: ids.get(na
 const setSchedulable = (name: string, schedulable: boolean) =>
   service.ok('adminHostUpdate', { ...of(name), body: { schedulable } })
 const look = () => service.server.reconciler.reports()
-const changes = () => incus.asked.filter(({ method }) => method === 'PUT').length
+const changes = () => incus.asked.filter(({ method }) => method === 'PATCH').length
 
 test('a cordoned or drained host is removed from the Incus scheduler, and returns when it is uncordoned', async () => {
   members.get('m2')!.config = { 'scheduler.instance': 'group', 'user.theirs': 'kept' }
@@ -122,3 +128,20 @@ test('a member that was evacuated, or closed by an administrator, is not changed
   expect(memberOf('m1').config).toEqual({ 'scheduler.instance': 'manual', [mark]: 'all' })
   await setSchedulable('m1', true)
 })
+
+test('what the agent of a member writes while its host is cordoned or uncordoned is kept', async () => {
+  let version = 0
+  afterRead = (config) => Object.assign(config, { 'user.slipway.agent': `${++version}` })
+  try {
+    await setSchedulable('m1', false)
+    await look()
+    expect(memberOf('m1').config).toEqual({ ...closedConfig, 'user.slipway.agent': '1' })
+    await setSchedulable('m1', true)
+    await look()
+    expect(memberOf('m1').config).toEqual({ 'user.slipway.agent': '2' })
+  } finally {
+    afterRead = () => {}
+  }
+})
+
+const closedConfig = { 'scheduler.instance': 'manual', [mark]: 'all' }

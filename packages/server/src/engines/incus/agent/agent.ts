@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { IncusContext } from '../context.ts'
 import { IncusEvents } from '../events.ts'
-import { serverInfo } from '../fleet/members.ts'
+import { changeMember, findMember, serverInfo } from '../fleet/members.ts'
 import type { Instance } from '../instances.ts'
 import {
   type AgentReport,
@@ -65,6 +65,7 @@ export class Agent {
       () => this.#noteGap(),
     )
     const timer = setInterval(() => this.#noteGap(), fullReadMs)
+    signal.addEventListener('abort', () => this.#wake(), { once: true })
     try {
       while (!signal.aborted) {
         await this.#turn().catch(async (error: Error) => {
@@ -95,10 +96,9 @@ export class Agent {
   }
 
   async #nextChange(signal: AbortSignal): Promise<void> {
-    if (!this.#isReadingAll && this.#changed.size === 0)
+    if (!this.#isReadingAll && this.#changed.size === 0 && !signal.aborted)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
-        signal.addEventListener('abort', () => resolve(), { once: true })
       })
     if (!signal.aborted) await sleep(gatherMs)
   }
@@ -122,6 +122,9 @@ export class Agent {
     const { server_name: name, server_clustered: isClustered } = environment
     const [address = ''] = (config['cluster.https_address'] ?? '').split(':')
     this.#self = { name, isClustered, address: isClustered ? address : '' }
+    // An operator may have removed the report.
+    const reported = isClustered ? await findMember(this.#ctx, name, this.#limit()) : { config }
+    this.#reported = reported.config[agentKey] ?? ''
     const query = { recursion: '1' }
     const instances = await this.#ctx.client.get<Instance[]>('/1.0/instances', {
       ...{ signal: this.#limit(), timeoutMs: readMs, query, headers: localOnly },
@@ -148,17 +151,10 @@ export class Agent {
   async #report(report: AgentReport): Promise<void> {
     const text = JSON.stringify(report)
     if (text === this.#reported) return
-    const { client } = this.#ctx
     const signal = this.#limit()
     const config = { [agentKey]: text }
-    if (!this.#self.isClustered) await client.change('PATCH', '/1.0', { config }, { signal })
-    else {
-      const path = `/1.0/cluster/members/${encodeURIComponent(this.#self.name)}`
-      const { value, etag } = await client.getTagged<{ config: Record<string, string> }>(path, { signal })
-      // A PUT removes whatever it omits, such as the member's roles.
-      const body = { ...value, config: { ...value.config, ...config } }
-      await client.change('PUT', path, body, { signal, ifMatch: etag })
-    }
+    if (this.#self.isClustered) await changeMember(this.#ctx, this.#self.name, signal, () => config)
+    else await this.#ctx.client.change('PATCH', '/1.0', { config }, { signal })
     this.#reported = text
   }
 

@@ -1,5 +1,5 @@
 import type { IncusContext } from '../context.ts'
-import type { Member } from './members.ts'
+import { changeMember, type Member } from './members.ts'
 
 const schedulerKey = 'scheduler.instance'
 const schedulerDefault = 'all'
@@ -17,28 +17,24 @@ export function isCordoned({ status, config }: Pick<Member, 'status' | 'config'>
 }
 
 /** Incus schedules no instance on a `manual` member by itself; an instance that names it as its target still goes there. */
-export async function cordonMember(
-  { client }: IncusContext,
+export const cordonMember = (
+  ctx: IncusContext,
   name: string,
   isWanted: boolean,
   signal: AbortSignal,
-): Promise<void> {
-  const path = `/1.0/cluster/members/${encodeURIComponent(name)}`
-  const { value: member, etag } = await client.getTagged<Member>(path, { signal })
-  // The member was evacuated, or another worker changed it, since it was listed.
-  if (isCordoned(member) !== !isWanted) return
-  // A PUT removes whatever it omits, such as the member's roles.
-  const body = { ...member, config: isWanted ? closed(member.config) : opened(member.config) }
-  await client.change('PUT', path, body, { signal, ifMatch: etag })
-}
+): Promise<void> =>
+  changeMember(ctx, name, signal, (member) => {
+    // The member was evacuated, or another worker changed it, since it was listed.
+    if (isCordoned(member) !== !isWanted) return null
+    return isWanted ? closed(member.config) : opened(member.config)
+  })
 
 const closed = (config: Member['config']) => ({
-  ...config,
   ...{ [cordonMark]: config[schedulerKey] || schedulerDefault, [schedulerKey]: 'manual' },
 })
 
-function opened({ [cordonMark]: before, [schedulerKey]: now, ...config }: Member['config']) {
+function opened({ [cordonMark]: before = '', [schedulerKey]: now = '' }: Member['config']) {
   // A value that an operator set in the meantime is kept.
   const scheduler = now === 'manual' ? before : now
-  return { ...config, ...(scheduler && scheduler !== schedulerDefault && { [schedulerKey]: scheduler }) }
+  return { [cordonMark]: '', [schedulerKey]: scheduler === schedulerDefault ? '' : scheduler }
 }

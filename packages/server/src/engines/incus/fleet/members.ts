@@ -1,5 +1,5 @@
 import { EngineError } from '../../engine.ts'
-import type { IncusClient } from '../client.ts'
+import { type IncusClient, isCode } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 
 export interface Member {
@@ -88,3 +88,36 @@ export const targeted = async (ctx: IncusContext, member: string, signal: AbortS
   signal,
   ...((await isClustered(ctx, signal)) && { query: { target: member } }),
 })
+
+const memberPath = (name: string) => `/1.0/cluster/members/${encodeURIComponent(name)}`
+
+export const findMember = ({ client }: IncusContext, name: string, signal: AbortSignal) =>
+  client.get<Pick<Member, 'config'>>(memberPath(name), { signal })
+
+const maxAttempts = 5
+
+/**
+ * Changes only these keys of a member's configuration; '' removes a key. Incus merges a PATCH with the stored configuration in
+ * the transaction that writes it, so that a change of other keys at the same time is not lost. It compares the ETag in an
+ * earlier transaction, so a PUT of the whole configuration could overwrite such a change. `decide` returns null if nothing
+ * has to change.
+ */
+export async function changeMember(
+  { client }: IncusContext,
+  name: string,
+  signal: AbortSignal,
+  decide: (member: Member) => Record<string, string> | null,
+): Promise<void> {
+  const path = memberPath(name)
+  for (let attempt = 1; ; attempt++) {
+    const { value: member, etag } = await client.getTagged<Member>(path, { signal })
+    const config = decide(member)
+    if (!config) return
+    try {
+      // Incus replaces everything outside the configuration, such as the member's roles.
+      return await client.change('PATCH', path, { ...member, config }, { signal, ifMatch: etag })
+    } catch (error) {
+      if (!isCode(error, 412) || attempt === maxAttempts) throw error
+    }
+  }
+}
