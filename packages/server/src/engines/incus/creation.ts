@@ -1,7 +1,7 @@
 import { type Call, EngineError, osDiskLost, type VmSpec, type WantedState } from '../engine.ts'
 import type { InOrder } from '../in-order.ts'
 import { type GuestNetwork, guestNetworkKey } from './agent/guest-network.ts'
-import { isLocalBridge, type LocalNetworks } from './agent/local-networks.ts'
+import { isLocalBridge, type LocalNetworks, withReservation } from './agent/local-networks.ts'
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { definitionOf } from './definition.ts'
@@ -30,7 +30,10 @@ export async function ensureInstance(
   const bridge = await ensureNetwork(ctx, locals, creations, spec, call.signal)
   const guest = isLocalBridge(bridge) ? await locals.guestOf(spec, firewall, call.signal) : null
   await disks.placeAll(spec, call)
-  await create(ctx, spec, bridge, guest, call)
+  await create(ctx, spec, bridge, guest, call).catch(async (error) => {
+    if (guest) await locals.requireNumber(guest, call.signal)
+    throw error
+  })
   // A concurrent removal may have looked for the instance before it existed.
   await requireNotGone(ctx, id, call).catch(async (error) => {
     await deleteInstance(ctx, id, call.signal)
@@ -55,6 +58,7 @@ async function create(
     type: ctx.config.instanceType,
     source: imageOf(ctx, spec.image),
     ...definition,
+    ...(guest && { profiles: withReservation(definition.profiles, guest) }),
     config: {
       ...definition.config,
       ...generationMark(call.generation),

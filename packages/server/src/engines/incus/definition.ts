@@ -1,6 +1,7 @@
 import { hostnameOf, userData, yamlOf } from '../cloud-init.ts'
 import type { AttachedDisk, VmSpec } from '../engine.ts'
 import { isLocalBridge } from './agent/local-networks.ts'
+import { isReservation } from './agent/vxlan-numbers.ts'
 import type { IncusContext } from './context.ts'
 import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
@@ -115,6 +116,7 @@ export function redefinition(instance: Instance, definition: Definition): Change
   const isOpen = definition.config[marks.goal] === 'on'
   return {
     ...definition,
+    profiles: [...definition.profiles, ...instance.profiles.filter(isReservation)],
     config: { ...definition.config, ...(isOpen && nextStart(instance)) },
     devices: { ...definition.devices, ...Object.fromEntries(removed.map((name) => [name, null])) },
   }

@@ -37,7 +37,7 @@ import { inventory } from './fleet/inventory.ts'
 import { listMembers, type MemberList } from './fleet/members.ts'
 import { nodesBesideGpus } from './fleet/resources.ts'
 import { Survey } from './fleet/survey.ts'
-import { forgetLongGone, markGone } from './gone.ts'
+import { markGone } from './gone.ts'
 import {
   changeExisting,
   changeInstance,
@@ -54,10 +54,10 @@ import {
   withDisk,
   withoutDisk,
 } from './instances.ts'
+import { removeLeftovers } from './leftovers.ts'
 import { sampleInstances } from './metrics.ts'
 import {
   dropNetworkIfUnused,
-  dropUnusedNetworks,
   ensureForward,
   removeForward,
   removeLeftForwards,
@@ -378,8 +378,7 @@ export class IncusEngine implements Engine {
   async #cleanUp(signal: AbortSignal): Promise<void> {
     if (performance.now() < this.#cleanupAtMs) return
     this.#cleanupAtMs = performance.now() + cleanupMs
-    await forgetLongGone(this.#ctx, signal)
-    await dropUnusedNetworks(this.#ctx, signal)
+    await removeLeftovers(this.#ctx, signal)
   }
 
   #prepare(signal: AbortSignal): Promise<unknown> {

@@ -9,6 +9,8 @@ import { generationMark, generationOf, marks } from './instances.ts'
 export interface Profile {
   name: string
   config: Record<string, string>
+  /** Paths of the instances that have the profile. */
+  used_by?: string[]
 }
 
 const pathOf = (name: string) => `/1.0/profiles/${name}`

@@ -77,6 +77,46 @@ test('two subnets never share a VXLAN', async () => {
   await other.close()
 })
 
+test('the VXLAN number of a subnet is released after its last VM, and not taken from a VM that has it', async () => {
+  const { spec, next, wanted, signal } = bench
+  await engine.ensureVm(spec, wanted('off'), next())
+  const reservation = `vni-${guest().vni}`
+  expect(instance().profiles).toContain(reservation)
+  const removed = () => incus.asked.filter(({ method }) => method === 'DELETE').map(({ path }) => path)
+  const profile = (used_by: string[]) =>
+    incus.recorded.set('/1.0/profiles', [{ name: reservation, config: {}, used_by }])
+  const inspect = async () => {
+    const process = await createIncusEngine({ config: incusConfig({ socket: join(dir, 'socket') }) })
+    for await (const _ of process.inventory(signal));
+    await process.close()
+  }
+  profile([`/1.0/instances/vm-${spec.id}`])
+  await inspect()
+  // An earlier version gave its instances no profile.
+  profile([])
+  await inspect()
+  expect(removed()).toEqual([])
+  incus.instances.clear()
+  await inspect()
+  expect(removed()).toEqual([`/1.0/profiles/${reservation}`])
+})
+
+test('a VM does not start with a VXLAN number that another subnet has got meanwhile', async () => {
+  const { spec, next, wanted } = bench
+  await engine.ensureVm(spec, wanted('off'), next())
+  const { vni } = guest()
+  // This engine still knows the number.
+  incus.recorded.set(`/1.0/profiles/vni-${vni}`, { config: { 'user.slipway.subnet': 'sl00000000000' } })
+  const start = () => engine.ensureVm({ ...spec, isNew: false }, wanted('on'), next())
+  await expect(start()).rejects.toMatchObject({
+    kind: 'unavailable',
+    message: expect.stringMatching(/was released/),
+  })
+  expect(instance().status).toBe('Stopped')
+  await start()
+  expect([guest().vni, instance().profiles]).toEqual([vni + 1, [`vni-${vni + 1}`]])
+})
+
 test('a member without an agent takes no VMs as soon as another one has an agent', async () => {
   const bare = { server_name: 'm3', status: 'Online', message: '', config: {}, roles: [] }
   const members = incus.recorded.get('/1.0/cluster/members') as () => unknown[]

@@ -97,7 +97,8 @@ test('a VM that Incus removes before its start, after a creation that did not fi
   const acl = `/1.0/network-acls/${bridge}`
   incus.recorded.set(acl, { config: {}, ingress: [], egress: [] })
   incus.recorded.set(`PUT ${acl}`, ({ body }: ReceivedRequest) => incus.recorded.set(acl, body) && {})
-  incus.recorded.set(path, { status: 'Stopped', config: { 'user.slipway.bridge': bridge }, devices: {} })
+  const instance = { status: 'Stopped', profiles: [], config: { 'user.slipway.bridge': bridge }, devices: {} }
+  incus.recorded.set(path, instance)
   incus.recorded.set(`PUT ${path}`, {})
   incus.recorded.set(`PUT ${path}/state`, () => {
     incus.recorded.delete(path)

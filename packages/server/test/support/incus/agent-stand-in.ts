@@ -11,6 +11,7 @@ interface StoredInstance {
   status: string
   location: string
   last_used_at: string
+  profiles: string[]
   config: Record<string, string>
   devices: Record<string, Record<string, string>>
 }

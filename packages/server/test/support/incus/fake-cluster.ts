@@ -64,7 +64,15 @@ export class FakeCluster extends ClusterWithAgents {
     const name = `old-${location}-${index}`
     const config = { 'limits.cpu': '8', 'user.owner': 'another', 'volatile.last_state.power': 'RUNNING' }
     const devices = { root: { type: 'disk', path: '/', pool: 'default' } }
-    this.instances.set(name, { name, status: 'Running', location, last_used_at: '', config, devices })
+    this.instances.set(name, {
+      name,
+      status: 'Running',
+      location,
+      last_used_at: '',
+      profiles: [],
+      config,
+      devices,
+    })
   }
 
   /** Incus reports the changes of an instance. */

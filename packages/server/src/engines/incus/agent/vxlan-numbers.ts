@@ -1,0 +1,78 @@
+import { EngineError } from '../../engine.ts'
+import { isDuplicate } from '../client.ts'
+import type { IncusContext } from '../context.ts'
+import { listInstances } from '../instances.ts'
+import { findProfile, listProfiles, type Profile, removeProfile } from '../profiles.ts'
+import { guestNetworkOf } from './guest-network.ts'
+
+const maxVni = 0xffffff
+const maxProbes = 64
+const subnetKey = 'user.slipway.subnet'
+const prefix = 'vni-'
+
+/** The profile that reserves a number. Instances that use the number have it in their list of profiles. */
+export const reservationOf = (vni: number) => `${prefix}${vni}`
+export const isReservation = (profile: string) => profile.startsWith(prefix)
+
+/**
+ * The VXLAN number of each subnet, reserved by an empty profile with the number in its name: if two processes create it at
+ * the same time, one fails. Incus removes no profile that an instance has, and creates no instance with a profile that does
+ * not exist. So an instance first gets the profile, and `requireOwn` then checks that it belongs to the right subnet.
+ */
+export class VxlanNumbers {
+  readonly #ctx: IncusContext
+  readonly #known = new Map<string, number>()
+
+  constructor(ctx: IncusContext) {
+    this.#ctx = ctx
+  }
+
+  isKnown = (bridge: string) => this.#known.has(bridge)
+
+  /** Returns the first number after the hash of the subnet that no other subnet has. */
+  async of(bridge: string, hash: string, signal: AbortSignal): Promise<number> {
+    const known = this.#known.get(bridge)
+    if (known !== undefined) return known
+    const first = Number.parseInt(hash.slice(0, 6), 16)
+    for (let probe = 0; probe < maxProbes; probe++) {
+      const vni = 1 + ((first + probe) % maxVni)
+      if ((await this.#reserve(vni, bridge, signal)).config[subnetKey] !== bridge) continue
+      this.#known.set(bridge, vni)
+      return vni
+    }
+    throw new EngineError('unavailable', `the location has no free VXLAN number for ${bridge}`)
+  }
+
+  /** Throws if the number was released since this process read it, and perhaps reserved by another subnet. */
+  async requireOwn(vni: number, bridge: string, signal: AbortSignal): Promise<void> {
+    const found = await findProfile(this.#ctx, reservationOf(vni), signal)
+    if (found?.config[subnetKey] === bridge) return
+    this.#known.delete(bridge)
+    throw new EngineError('unavailable', `the VXLAN number ${vni} of ${bridge} was released`)
+  }
+
+  async #reserve(vni: number, bridge: string, signal: AbortSignal): Promise<Pick<Profile, 'config'>> {
+    const name = reservationOf(vni)
+    const found = await findProfile(this.#ctx, name, signal)
+    if (found) return found
+    const config = { [subnetKey]: bridge }
+    const body = { name, config, devices: {}, description: 'Slipway: the VXLAN number of a subnet' }
+    await this.#ctx.client.change('POST', '/1.0/profiles', body, { signal }).catch((error) => {
+      if (!isDuplicate(error)) throw error
+    })
+    return (await findProfile(this.#ctx, name, signal)) ?? { config: {} }
+  }
+}
+
+/** Releases the numbers of subnets without VMs. Instances of earlier versions do not have the profile of their number. */
+export async function releaseUnusedNumbers(ctx: IncusContext, signal: AbortSignal): Promise<void> {
+  const unused = (await listProfiles(ctx, signal)).filter(
+    ({ name, used_by }) => isReservation(name) && used_by?.length === 0,
+  )
+  if (unused.length === 0) return
+  const instances = await listInstances(ctx, signal)
+  // Incus lists instances of a member that does not answer without their configuration.
+  if (instances.some(({ config }) => !config)) return
+  const used = new Set(instances.map(({ config }) => reservationOf(guestNetworkOf(config)?.vni ?? 0)))
+  for (const { name } of unused) if (!used.has(name)) await removeProfile(ctx, name, signal).catch(() => {})
+}
