@@ -82,6 +82,18 @@ const routeTree = rootRoute.addChildren([
     '/forgot',
     lazyPage(() => import('../pages/reset.tsx'), 'Forgot'),
   ),
+  publicPage(
+    '/billing/returned',
+    lazyPage(() => import('../pages/billing/invoice.tsx'), 'BillingReturned'),
+  ),
+  publicPage(
+    '/billing/$token',
+    lazyPage(() => import('../pages/billing/index.tsx'), 'BillingDashboardPage'),
+  ),
+  publicPage(
+    '/billing/$token/invoices/$invoiceId',
+    lazyPage(() => import('../pages/billing/invoice.tsx'), 'InvoicePage'),
+  ),
   shellRoute.addChildren([home, account, allProjects, projectRoutes, fleetRoutes, unknown]),
 ])
 
@@ -107,6 +119,6 @@ session.onEnd((how) => {
   // The page keeps its state behind the sign-in dialog.
   if (how === 'over' && isInside) return
   queryClient.clear()
-  if (['/sign-in', '/setup', '/accept', '/reset', '/forgot', '/catalogue'].includes(pathname)) return
+  if (/^\/(sign-in|setup|accept|reset|forgot|catalogue|billing)(\/|$)/.test(pathname)) return
   void router.navigate({ to: '/sign-in', search: { next: href, ended: '1' } })
 })

@@ -14,6 +14,11 @@ export const monthBefore = (month: string): string => {
   return new Date(Date.UTC(year!, number! - 2, 1)).toISOString().slice(0, 7)
 }
 
+export const monthAfter = (month: string): string => {
+  const [year, number] = month.split('-').map(Number)
+  return new Date(Date.UTC(year!, number!, 1)).toISOString().slice(0, 7)
+}
+
 export const daysIn = (month: string): number => {
   const [year, number] = month.split('-').map(Number)
   return new Date(Date.UTC(year!, number!, 0)).getUTCDate()

@@ -1,11 +1,13 @@
 import type { RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { useEffect, useMemo } from 'react'
+import { useMemo } from 'react'
 import { client, visitor } from '../api/client.ts'
 import { session } from '../api/session.ts'
 import { useQuery } from '../api/use-query.ts'
-import { usd } from '../lib/format.ts'
+import { PublicFrame } from '../features/public-frame.tsx'
+import { count, usd } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
+import { useTitle } from '../lib/use-title.ts'
 import { Select } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Mark } from '../ui/state.tsx'
@@ -39,68 +41,61 @@ export function Catalogue() {
       ),
     [items, search.gpu, search.location],
   )
-  useEffect(() => {
-    document.title = 'Types and prices · Slipway'
-  }, [])
+  useTitle('Types and prices · Slipway')
   const choices = (any: string, values: string[]) => [
     { value: '', label: any },
     ...[...new Set(values)].sort().map((value) => ({ value, label: value })),
   ]
   return (
-    <div className="min-h-dvh">
-      <header className="flex h-12 items-center justify-between border-b border-line bg-surface px-6 max-md:px-4">
-        <span className="flex items-center gap-2 font-semibold tracking-tight">
-          <img src="/favicon.svg" alt="" width={20} height={20} />
-          slipway
-        </span>
+    <PublicFrame
+      aside={
         <Link to="/" className="link">
           {session.isOpen() ? 'Back to the console' : 'Sign in'}
         </Link>
-      </header>
-      <main className="mx-auto flex max-w-[1280px] flex-col gap-4 p-6 max-md:p-4">
-        <h1 className="text-xl font-semibold">Types and prices</h1>
-        <p className="text-ink-muted">
-          GPUs are dedicated to one VM. A VM is billed per millisecond while it runs. Live availability.
-        </p>
-        <Loaded query={catalogue} rows={12}>
-          {(data) => (
-            <>
-              <div className="flex flex-wrap items-center gap-2">
-                <Select
-                  isSmall
-                  label="GPU"
-                  value={search.gpu ?? ''}
-                  onChange={(gpu) => setSearch({ gpu })}
-                  choices={choices(
-                    'Any GPU',
-                    data.items.map(({ gpu_model }) => gpu_model),
-                  )}
-                />
-                <Select
-                  isSmall
-                  label="Available in"
-                  value={search.location ?? ''}
-                  onChange={(location) => setSearch({ location })}
-                  choices={choices(
-                    'Any location',
-                    data.items.map(({ location }) => location),
-                  )}
-                />
-              </div>
-              <Table
-                label="Types and prices"
-                rows={rows}
-                columns={columns}
-                rowKey={({ type }) => type}
-                sort={search.sort ?? ''}
-                onSort={(sort) => setSearch({ sort })}
-                empty={<p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
+      }
+    >
+      <h1 className="text-xl font-semibold">Types and prices</h1>
+      <p className="text-ink-muted">
+        GPUs are dedicated to one VM. A VM is billed per millisecond while it runs. Live availability.
+      </p>
+      <Loaded query={catalogue} rows={12}>
+        {(data) => (
+          <>
+            <div className="flex flex-wrap items-center gap-2">
+              <Select
+                isSmall
+                label="GPU"
+                value={search.gpu ?? ''}
+                onChange={(gpu) => setSearch({ gpu })}
+                choices={choices(
+                  'Any GPU',
+                  data.items.map(({ gpu_model }) => gpu_model),
+                )}
               />
-            </>
-          )}
-        </Loaded>
-      </main>
-    </div>
+              <Select
+                isSmall
+                label="Available in"
+                value={search.location ?? ''}
+                onChange={(location) => setSearch({ location })}
+                choices={choices(
+                  'Any location',
+                  data.items.map(({ location }) => location),
+                )}
+              />
+            </div>
+            <Table
+              label="Types and prices"
+              rows={rows}
+              columns={columns}
+              rowKey={({ type }) => type}
+              sort={search.sort ?? ''}
+              onSort={(sort) => setSearch({ sort })}
+              empty={<p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
+            />
+          </>
+        )}
+      </Loaded>
+    </PublicFrame>
   )
 }
 
@@ -175,13 +170,13 @@ const columns: Column<Row>[] = [
     width: '100px',
     align: 'right',
     sortBy: ({ memory_gb }) => memory_gb,
-    cell: ({ memory_gb }) => `${memory_gb.toLocaleString('en-US')} GB`,
+    cell: ({ memory_gb }) => `${count(memory_gb)} GB`,
   },
   {
     key: 'scratch',
     title: 'Scratch',
     width: '100px',
     align: 'right',
-    cell: ({ scratch_gb }) => (scratch_gb > 0 ? `${scratch_gb.toLocaleString('en-US')} GB` : 'none'),
+    cell: ({ scratch_gb }) => (scratch_gb > 0 ? `${count(scratch_gb)} GB` : 'none'),
   },
 ]

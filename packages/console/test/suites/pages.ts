@@ -66,8 +66,9 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
   }
 
   test('every tenant page passes axe in both themes and fits narrow screens', async () => {
-    const { project_id } = service
+    const { project_id, organization_id } = service
     const base = `/projects/${project_id}`
+    const link = await service.asOwner.organizationBilling({ organization_id })
     const [webhook] = await service.asOwner.collect('webhookList', { project_id })
     await lookAt({
       overview: base,
@@ -94,6 +95,8 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       organization: `${base}/settings/organization`,
       account: '/account',
       catalogue: '/catalogue',
+      'billing-dashboard': new URL(link.url).pathname,
+      'billing-link-ended': '/billing/slpb_ended',
     })
   }, 240_000)
 
@@ -293,6 +296,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
     const visitor = await openTab(await scene.browser.newContext({ viewport: page.viewportSize() }))
     for (const [name, path] of [
       ['sign-in', '/sign-in'],
+      ['forgot', '/forgot'],
       ['set-up', '/setup?code=slpc_example'],
       ['accept', '/accept#code=slpc_example'],
     ] as const) {

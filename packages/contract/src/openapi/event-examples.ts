@@ -164,7 +164,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     note: 'New power supplies',
   }),
   'host.up': of('host', id('e01'), 'service')('A host reports again.', { gpus: 8 }),
-  'host.updated': host('An operator closed a host for new VMs, opened it, or changed its note.', {
+  'host.updated': host('An operator cordoned a host, uncordoned it, or changed its note.', {
     schedulable: false,
   }),
   'image.created': image('An operator added an image.'),

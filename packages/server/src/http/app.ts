@@ -175,13 +175,13 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
   mountRoutes(app, services, limiter, handlers)
   mountConsoles(app, services, limiter)
   mountOidc(app, services, limiter)
-  mountBilling(app, services, limiter)
   mountStripeWebhook(app, services)
   mountHealth(app, services, metrics, limiter)
   mountDocs(app, { version: services.version, serverUrl: services.publicUrl }, limiter)
   mountConsoleSession(app, services)
   dev?.mount(app, services)
-  mountStaticFiles(app, dev !== undefined)
+  const sendConsolePage = mountStaticFiles(app, dev !== undefined)
+  mountBilling(app, services, limiter, sendConsolePage)
   return { fastify: app, access, metrics }
 }
 

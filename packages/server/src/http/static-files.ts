@@ -33,9 +33,18 @@ interface StaticFile {
   isImmutable: boolean
 }
 
-/** Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is marked. */
-export function mountStaticFiles(app: FastifyInstance, isDev: boolean): void {
+export type SendConsolePage = (request: FastifyRequest, reply: FastifyReply) => FastifyReply
+
+/**
+ * Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is marked. Returns
+ * the function that sends the page, for paths with checks of their own.
+ */
+export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendConsolePage {
   const files = readFiles(join(packageRoot(), 'dist/console'), isDev)
+  const sendPage: SendConsolePage = (request, reply) => {
+    const page = files.get('/index.html')
+    return page ? sendFile(page, request, reply) : sendHowToBuild(reply)
+  }
   app.route({
     method: ['GET', 'HEAD'],
     url: '/*',
@@ -45,10 +54,10 @@ export function mountStaticFiles(app: FastifyInstance, isDev: boolean): void {
       const file = files.get(path)
       if (file && path !== '/index.html') return sendFile(file, request, reply)
       if (!wantsPage(path, request.headers.accept ?? '')) return reply.callNotFound()
-      const page = files.get('/index.html')
-      return page ? sendFile(page, request, reply) : sendHowToBuild(reply)
+      return sendPage(request, reply)
     },
   })
+  return sendPage
 }
 
 /** Paths of the console's router. Programs other than browsers open them too, without Accept: text/html. */
@@ -90,7 +99,7 @@ function sendFile(file: StaticFile, request: FastifyRequest, reply: FastifyReply
     .header('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache')
     .header('ETag', etag)
     .header('Vary', 'Accept, Accept-Encoding')
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  if (request.headers['if-none-match'] === etag && reply.statusCode === 200) return reply.code(304).send()
   reply.type(type)
   if (gzipped && /\bgzip\b/.test(request.headers['accept-encoding'] ?? ''))
     return reply.header('Content-Encoding', 'gzip').send(gzipped())

@@ -39,8 +39,8 @@ export async function recordSigningUp({ service, ok, defaults, refused }: Record
   const billing = await ok('organizationBilling')
   await fetch(`${billing.url}/card`, {
     method: 'POST',
-    redirect: 'manual',
-    body: new URLSearchParams({ number: '4242424242424242', expiry: '12/30' }),
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ number: '4242424242424242', expiry: '12/30' }),
   })
   await ok('organizationPaymentMethod')
   const quotas = [
