@@ -16,7 +16,7 @@ export async function contractTypes() {
     .filter(([name, value]) => isSchema(value) && !components.has(name))
     .map(([name, schema]) => `${docOf(schema, '')}export type ${name} = ${type.of(schema)}`)
 
-  const printRoute = ([id, { method, path, summary, query, body, response, opensTransactions }]) => {
+  const printRoute = ([id, { method, path, summary, query, body, response, opensTransactions, isText }]) => {
     const params = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => `${name}: string`).join('; ')
     const parts = [
       `method: '${method}'`,
@@ -26,6 +26,7 @@ export async function contractTypes() {
       body && `body: ${type.of(body, '    ')}`,
       `response: ${type.of(response, '    ')}`,
       opensTransactions && 'opensTransactions: true',
+      isText && 'isText: true',
     ]
     const doc = summary ? `  /** ${summary} */\n` : ''
     return `${doc}  ${id}: {\n    ${parts.filter(Boolean).join('\n    ')}\n  }`

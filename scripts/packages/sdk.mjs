@@ -2,7 +2,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { root } from '../install.mjs'
-import { leave } from '../phase.mjs'
 import { contractTypes } from './contract-types.mjs'
 
 const source = (name) => join(root, 'packages/sdk/src', name)
@@ -66,7 +65,7 @@ async function declare(directory, contract, entry, types) {
     getCanonicalFileName: (name) => name,
     getNewLine: () => '\n',
   }
-  leave(ts.formatDiagnostics(diagnostics, host))
+  throw new Error(ts.formatDiagnostics(diagnostics, host))
 }
 
 /** Imports by the names that the files have in the package. */

@@ -271,6 +271,12 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
   )
   for (const { location, family, waiting, open } of lanes)
     check(waiting === open, `the queue for ${family} in ${location} counts ${waiting} requests of ${open}`)
+  const misqueued = await sql<{ id: string; state: string }>(
+    `SELECT r.id, r.state FROM capacity_requests r JOIN capacity_places p ON p.request_id = r.id
+     WHERE p.is_open AND r.state <> 'waiting'`,
+  )
+  for (const { id, state } of misqueued)
+    problems.push(`the capacity request ${id} is ${state} and in a queue`)
   return [...problems, ...(await wrongVmRecords(service))]
 }
 

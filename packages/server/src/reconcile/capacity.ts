@@ -85,10 +85,14 @@ export class CapacityQueue {
     if (await this.#open(request)) await this.#offer(request)
   }
 
-  /** Puts the request into its queues, unless something blocks it. Returns whether it is there. */
+  /**
+   * Puts the request into its queues, unless something blocks it. Returns whether it is there. Until its queues are locked,
+   * another transaction can hold GPUs for it.
+   */
   #open(request: RequestRow): Promise<boolean> {
     return this.#services.database.transaction(async (tx) => {
       const [lane] = await lockLanesOfRequest(tx, request.id)
+      if ((await findRequest(tx, request.id))?.state !== 'waiting') return false
       const block = lane && (await blockOf(tx, request, lane.location))
       if (block) await closeBlocked(tx, request, block)
       else await setPlacesOpen(tx, request.id, true)

@@ -1,6 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type SmallFleet, startSmallFleet } from '../support/fleets/small-fleet.ts'
 
@@ -114,4 +115,37 @@ test('a VM that starts right after its stop gets its own GPUs, which are still i
   expect(await states()).toEqual([{ state: 'claimed' }, { state: 'claimed' }])
   await service.clock.advance('1 second')
   await checkInvariants(service)
+})
+
+test('a request that gets GPUs while the service puts it into its queue leaves the queue', async () => {
+  const { service } = fleet
+  for (let n = 0; n < 2; n++) await fleet.newVm({ type: 'a100.2x' })
+  const { id } = await fleet.wait({ on_available: 'hold' })
+  await fleet.settled()
+  const other = new pg.Client(service.databaseUrl)
+  await other.connect()
+  onTestFinished(() => other.end())
+  await other.query('BEGIN')
+  await other.query('SELECT FROM capacity_lanes FOR UPDATE')
+  await service.sql('UPDATE capacity_requests SET due_at = slipway_now() WHERE id = $1', [id])
+  const served = service.server.reconciler.capacity()
+  await eventually(
+    async () =>
+      (
+        await service.sql(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        )
+      ).length > 0,
+  )
+  // Acts like a transaction that frees GPUs at this moment.
+  await other.query(
+    `UPDATE capacity_requests SET state = 'held', location = 'us-east1-a', held_hosts = ARRAY(SELECT id FROM hosts),
+       held_until = slipway_now() + interval '1 hour', due_at = slipway_now() + interval '1 hour' WHERE id = $1`,
+    [id],
+  )
+  await other.query('UPDATE capacity_places SET is_open = false WHERE request_id = $1', [id])
+  await other.query('COMMIT')
+  await served
+  expect(await service.sql('SELECT FROM capacity_places WHERE is_open')).toEqual([])
+  expect(await fleet.request(id)).toMatchObject({ state: 'held' })
 })
