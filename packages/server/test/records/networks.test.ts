@@ -1,8 +1,7 @@
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { freshName, resourcesOf, vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, useService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { releaseAddresses } from '../../src/store/network/addresses.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
@@ -172,23 +171,21 @@ test('while the host of its VM is lost, an address cannot move, even if the VM i
 })
 
 test('a dynamic address is never a reserved one, even if only one address is left', async () => {
-  const [pool] = await service.sql<{ cidr: string }>(
-    'SELECT public_ipv4::text AS cidr FROM locations WHERE name = $1',
-    [location],
-  )
-  await service.sql(`UPDATE locations SET public_ipv4 = '198.18.200.0/30' WHERE name = $1`, [location])
-  const { id, address } = await reserved()
-  const created = await service.call('vmCreate', { body: vmBody() })
-  expect(created.status).toBe(200)
-  const vm = await resources.succeeded(created.body)
-  expect((await publicOf(vm)).address).not.toBe(address)
-  expect(await reserve()).toMatchObject({ status: 409, body: { code: 'out_of_stock' } })
-  expect((await service.call('vmCreate', { body: vmBody() })).body).toMatchObject({ code: 'out_of_stock' })
-  await service.ok('addressDelete', { params: { address_id: id } })
-  await releaseAddresses(service.database)
-  const third = await resources.newVm()
-  expect((await publicOf(third)).address).toBe(address)
-  await service.sql('UPDATE locations SET public_ipv4 = $2 WHERE name = $1', [location, pool!.cidr])
+  const small = await useService((config) => {
+    for (const each of config.locations) if (each.name === location) each.publicIpv4 = '198.18.200.0/30'
+  })
+  const { newVm } = resourcesOf(small)
+  const addressOf = async (vm_id: string) =>
+    (await small.ok('vmGet', { params: { vm_id } })).network_interfaces[0]!.ips[0]!.public_ipv4.address
+  const body = { name: 'gateway', location }
+  const { id, address } = await small.ok('addressCreate', { body })
+  expect(await addressOf(await newVm())).not.toBe(address)
+  const refused = { status: 409, body: { code: 'out_of_stock' } }
+  expect(await small.call('addressCreate', { body: { ...body, name: 'other' } })).toMatchObject(refused)
+  expect(await small.call('vmCreate', { body: vmBody() })).toMatchObject(refused)
+  await small.ok('addressDelete', { params: { address_id: id } })
+  await settle(small)
+  expect(await addressOf(await newVm())).toBe(address)
 })
 
 test('requests that cannot be met are rejected', async () => {
