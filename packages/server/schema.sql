@@ -2008,6 +2008,8 @@ CREATE TABLE vm_sample_chunks (
   hour timestamp with time zone NOT NULL,
   step integer NOT NULL,
   data json NOT NULL,
+  gpu_values integer,
+  gpu_peak real,
   CONSTRAINT vm_sample_chunks_step_check CHECK (step = ANY (ARRAY[60, 300]))
 );
 CREATE INDEX vm_sample_chunks_of_vm ON vm_sample_chunks USING btree (vm_id, step, hour);

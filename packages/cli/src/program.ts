@@ -39,7 +39,10 @@ const headings: [heading: string, nouns: string[]][] = [
       'location',
     ],
   ],
-  ['Operations and billing:', ['operation', 'events', 'usage', 'cost', 'billing', 'price', 'quota']],
+  [
+    'Operations and billing:',
+    ['operation', 'events', 'usage', 'cost', 'suggestions', 'billing', 'price', 'quota'],
+  ],
   ['People and projects:', ['project', 'org', 'member', 'key', 'webhook']],
   ['Other:', ['export', 'mcp', 'admin', 'dev']],
 ]

@@ -75,6 +75,25 @@ test('cost shows now, the month so far, the estimate and the products', async ()
   await golden('cost.txt', costs, ['cost'], ['cost', '-o', 'columns=usd_per_hour,forecast_usd'])
 })
 
+test('suggestions lists what could be saved', async () => {
+  const found = {
+    items: [
+      {
+        ...{ kind: 'idle_vm', resource_id: project, name: 'train-7', usd_per_month: 1058.5 },
+        evidence: { highest_gpu_utilization: 0.5, hours: 24 },
+        message: 'The GPUs of train-7 were below 5% for 24 hours. Stop it, or give it an idle policy.',
+      },
+      {
+        ...{ kind: 'detached_disk', resource_id: project, name: 'old-data', usd_per_month: 47.45 },
+        evidence: { size_gib: 500 },
+        message: 'old-data (500 GiB) is not attached to a VM. Delete it if you no longer need its data.',
+      },
+    ],
+  }
+  expect([...Value.Errors(routes.suggestionList.response, found)]).toEqual([])
+  await golden('suggestions.txt', found, ['suggestions'])
+})
+
 test('a column of dollars is formatted as money, whichever field it shows', async () => {
   const offer = { type: 'a40.1x', location: 'us-east1-a', usd_per_hour: 0.9, quantity: 3 }
   const server = await scriptedServer(answer(200, { items: [offer, { ...offer, usd_per_hour: null }] }))

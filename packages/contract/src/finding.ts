@@ -73,6 +73,44 @@ export const SearchResult = record('SearchResult', {
 })
 export type SearchResult = Static<typeof SearchResult>
 
+export const suggestionKinds = ['idle_vm', 'detached_disk'] as const
+/** A VM is idle if no sample of this time shows a load of its GPUs at or above the limit. */
+export const idleSuggestion = { hours: 24, gpuPercent: 5 }
+/** A new disk is probably about to be attached. */
+export const detachedSuggestionHours = 24
+
+export const Suggestion = record('Suggestion', {
+  kind: Type.Enum([...suggestionKinds]),
+  resource_id: Type.String({ examples: ['0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7b01'] }),
+  name: Type.String({ description: 'The name of the VM or disk.', examples: ['train-7'] }),
+  usd_per_month: Type.Number({
+    description: 'What the resource costs in 730 hours at the current price.',
+    examples: [1058.5],
+  }),
+  evidence: Type.Object(
+    {
+      highest_gpu_utilization: Type.Optional(
+        Type.Number({
+          description: 'For `idle_vm`: the highest load of any GPU in any minute, in percent.',
+          examples: [0.5],
+        }),
+      ),
+      hours: Type.Optional(
+        Type.Integer({ description: 'For `idle_vm`: the time that was examined.', examples: [24] }),
+      ),
+      size_gib: Type.Optional(
+        Type.Integer({ description: 'For `detached_disk`: the size of the disk.', examples: [500] }),
+      ),
+    },
+    { description: 'The reason for the suggestion.' },
+  ),
+  message: Type.String({
+    description: 'What was found, and what to do about it.',
+    examples: ['The GPUs of train-7 were below 5% for 24 hours. Stop it, or give it an idle policy.'],
+  }),
+})
+export type Suggestion = Static<typeof Suggestion>
+
 const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
   'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. A failed creation of a VM is an alert for 24 hours, or until a VM of this name exists.'
@@ -115,6 +153,15 @@ export const findingRoutes = defineRoutes({
     access: 'operator',
     isInventory: true,
     response: AlertList,
+  },
+  suggestionList: {
+    method: 'GET',
+    path: '/v0.1/projects/{project_id}/suggestions',
+    tag: 'Projects',
+    summary: 'List resources that cost money and are not used',
+    description: `VMs whose GPUs were all below ${idleSuggestion.gpuPercent}% for ${idleSuggestion.hours} hours, and disks that are not attached to a VM and are more than ${detachedSuggestionHours} hours old. The most expensive come first; at most 100. Suggestions are advice: nothing is stopped or deleted. Missing samples never count as idle. VMs on reserved GPUs and disks with deletion protection are left out.`,
+    access: 'viewer',
+    response: wholeList('SuggestionList', Suggestion),
   },
   organizationSearch: {
     method: 'GET',

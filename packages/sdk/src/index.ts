@@ -52,6 +52,7 @@ export type {
   SnapshotCreate,
   SshKey,
   Subnet,
+  Suggestion,
   UsageItem,
   Vm,
   VmCreate,

@@ -169,6 +169,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
     'POST /v0.1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/replay',
   webhookTest: 'POST /v0.1/projects/{project_id}/webhooks/{webhook_id}/test',
   webhookRotateSecret: 'POST /v0.1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret',
+  suggestionList: 'GET /v0.1/projects/{project_id}/suggestions',
   alertList: 'GET /v0.1/projects/{project_id}/alerts',
   organizationAlertList: 'GET /v0.1/organizations/{organization_id}/alerts',
   adminAlertList: 'GET /v0.1/admin/alerts',

@@ -31,6 +31,7 @@ export const commands: CommandTree = {
   webhook: async () => (await import('./webhook/index.ts')).webhook,
   usage: async () => (await import('./usage.ts')).usage,
   cost: async () => (await import('./cost.ts')).cost,
+  suggestions: async () => (await import('./suggestions.ts')).suggestions,
   billing: async () => (await import('./billing.ts')).billing,
   operation: async () => (await import('./operation/index.ts')).operation,
   events: async () => (await import('./events/index.ts')).events,

@@ -43,6 +43,8 @@ const exceptions: Record<string, string> = {
   vm_record_list_by_falling_usd_per_hour:
     'prices are no part of a VM: what the project has is sorted by them',
   vm_record_list_by_usd_per_hour: 'prices are no part of a VM: what the project has is sorted by them',
+  suggestion_list:
+    'all that the project has is examined: of each running VM the packed hours of a day, and its disks',
   vm_idle_samples: 'the samples of one VM, of at most a day',
   vm_sample_take: 'the samples of 50 VMs, of the hour before: the plan does not know how few are left',
   usage_month: 'a month of several projects is what was asked for',

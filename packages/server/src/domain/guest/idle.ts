@@ -4,7 +4,7 @@ import type { GuestReport } from './report.ts'
 /** Between the announcement of a stop and the stop. */
 export const warnedAheadS = 600
 /** The share of the window that must have samples. */
-const neededShare = 0.9
+export const coveredShare = 0.9
 
 const utilization = gpuMetricNames.indexOf('DCGM_FI_DEV_GPU_UTIL')
 
@@ -26,4 +26,4 @@ export function judgeSample(
 
 /** Returns whether this number of samples covers the window well enough. */
 export const coversWindow = (samples: number, { window_seconds }: IdlePolicy): boolean =>
-  samples >= Math.floor((window_seconds / sampleSeconds) * neededShare)
+  samples >= Math.floor((window_seconds / sampleSeconds) * coveredShare)

@@ -29,6 +29,16 @@ export interface Chunk {
   g: Value[][]
 }
 
+/** A chunk of an hour. Those of the coarse step also have the load of the GPUs in the hour. */
+export interface PackedHour {
+  /** In seconds since 1970. */
+  hour: number
+  step: number
+  data: Chunk
+  gpu_values?: number
+  gpu_peak?: Value
+}
+
 export interface VmLabels {
   vmId: string
   name: string
@@ -72,7 +82,7 @@ export function unpackChunk({ t, h, g }: Chunk): Sample[] {
 }
 
 /** Packs the samples of a VM into chunks of an hour, at their own resolution and at the coarse one. */
-export function chunksOfSamples(samples: Sample[]): { hour: number; step: number; data: Chunk }[] {
+export function chunksOfSamples(samples: Sample[]): PackedHour[] {
   const byGpus = [...groupBy(samples, ({ gpus }) => gpus.length).values()]
   return byGpus
     .flatMap((some) => [...groupBy(some, ({ at }) => at - (at % 3600))])
@@ -84,9 +94,18 @@ export function chunksOfSamples(samples: Sample[]): { hour: number; step: number
           hour,
           step: coarseSampleSeconds,
           data: packChunk(coarse.map(([at, each]) => joinSamples(at, each))),
+          ...loadOf(some),
         },
       ]
     })
+}
+
+const utilization = gpuMetricNames.indexOf('DCGM_FI_DEV_GPU_UTIL')
+
+/** Counts the reported values of GPU utilization, and finds the highest. */
+function loadOf(samples: Sample[]): { gpu_values: number; gpu_peak: Value } {
+  const values = samples.flatMap(({ gpus }) => gpus.flatMap((gpu) => gpu[utilization] ?? []))
+  return { gpu_values: values.length, gpu_peak: values.length > 0 ? Math.max(...values) : null }
 }
 
 function joinSamples(at: number, samples: Sample[]): Sample {

@@ -4,15 +4,22 @@ import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { listAlerts, listOperatorAlerts } from '../../store/finding/alerts.ts'
 import { listProjectSummaries } from '../../store/finding/project-summaries.ts'
 import { searchEverywhere, searchOrganization } from '../../store/finding/search.ts'
+import { listSuggestions } from '../../store/finding/suggestions.ts'
 import { alertView } from '../../views/alerts.ts'
 import { searchResultView } from '../../views/search.ts'
+import { suggestionView } from '../../views/suggestions.ts'
 import type { Handlers } from '../context.ts'
 
 const mostAlerts = 500
+const mostSuggestions = 100
 
 export const findingHandlers = {
   alertList: async ({ tx, project }) => ({
     items: (await listAlerts(tx, project.organizationId, [project.projectId], mostAlerts)).map(alertView),
+  }),
+
+  suggestionList: async ({ tx, project }) => ({
+    items: (await listSuggestions(tx, project.projectId, mostSuggestions)).map(suggestionView),
   }),
 
   async organizationAlertList({ tx, organizationId }) {

@@ -1,4 +1,4 @@
-import type { Chunk, SampleData } from '../../domain/guest/samples.ts'
+import type { Chunk, PackedHour, SampleData } from '../../domain/guest/samples.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
@@ -83,15 +83,14 @@ export const takeOldSamples = statement<TimedSample, { vms: number }, Tx>(
 
 const insertChunk = statement<never, { chunks: string }, Tx>(
   'vm_sample_chunk_insert',
-  `INSERT INTO vm_sample_chunks (vm_id, hour, step, data)
-   SELECT g.vm_id, to_timestamp(g.hour), g.step, g.data
-   FROM json_to_recordset(:chunks::json) AS g (vm_id uuid, hour float8, step integer, data json)`,
+  `INSERT INTO vm_sample_chunks (vm_id, hour, step, data, gpu_values, gpu_peak)
+   SELECT g.vm_id, to_timestamp(g.hour), g.step, g.data, g.gpu_values, g.gpu_peak
+   FROM json_to_recordset(:chunks::json)
+     AS g (vm_id uuid, hour float8, step integer, data json, gpu_values integer, gpu_peak real)`,
 )
 
-export const insertChunks = (
-  tx: Tx,
-  chunks: { vm_id: string; hour: number; step: number; data: Chunk }[],
-): Promise<number> => insertChunk.run(tx, { chunks: JSON.stringify(chunks) })
+export const insertChunks = (tx: Tx, chunks: ({ vm_id: string } & PackedHour)[]): Promise<number> =>
+  insertChunk.run(tx, { chunks: JSON.stringify(chunks) })
 
 const pruneChunks = (name: string, step: number, kept: string) =>
   statement<never, { most: number }>(

@@ -290,6 +290,7 @@ export async function recordRemoval(recorder: Recorder, { vm_id, disk_id, rule_i
   await service.clock.advance('20 seconds')
   const detachment = { detach_disks: [disk_id] }
   await finished(recorder, await ok('vmDetachDisks', { params: { vm_id }, body: detachment }))
+  await ok('suggestionList')
   await finished(recorder, await ok('diskUpdate', { params: { disk_id }, body: { size: '1TiB' } }))
   await finished(recorder, await ok('vmDelete', { params: { vm_id } }))
   await finished(recorder, await ok('diskDelete', { params: { disk_id } }))
