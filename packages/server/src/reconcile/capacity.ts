@@ -22,7 +22,7 @@ import { listDueReservations } from '../store/capacity/reservations.ts'
 /** After a hold that was not claimed, an organization gets none in that queue for this time. */
 const noHoldS = 3_600
 /** The pause if something other than GPUs is lacking, such as public addresses. */
-const otherLackS = 600
+const otherLack: Block = { reason: '', until: null, recheckS: 600 }
 const mostRounds = 20
 /** In a large fleet, estimates take long: they are computed for at most a fifth of the time. */
 const longLook = { ms: 100, restFactor: 4 }
@@ -77,7 +77,9 @@ export class CapacityQueue {
     const standing = request && (await findStanding(database, { id, location: request.location }))
     if (!request?.due_at || !standing) return
     if (request.state === 'held') {
-      if (request.on_available === 'create') return this.#grant(request)
+      // The group that did not boot is still there after the time of a hold. Others get the GPUs.
+      if (request.on_available === 'create')
+        return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherLack)
       if (standing.is_hold_over) return this.#lapse(request)
       return
     }
@@ -133,8 +135,7 @@ export class CapacityQueue {
   /** Quota, budget and addresses may become available again, so the request waits for them. It fails for any other reason. */
   async #fail(request: RequestRow, { code, message }: Failure): Promise<void> {
     if (code === 'quota_exceeded') return this.#passOn(request, { reason: 'quota', until: null })
-    if (code === 'out_of_stock')
-      return this.#passOn(request, { reason: '', until: null, recheckS: otherLackS })
+    if (code === 'out_of_stock') return this.#passOn(request, otherLack)
     await this.#services.database.transaction((tx) =>
       endAndOffer(tx, request, 'failed', undefined, { code, message }),
     )

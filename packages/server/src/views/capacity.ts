@@ -30,7 +30,7 @@ export const capacityRequestView = (row: RequestRecordRow, mayReadScripts: boole
   },
   location: row.location,
   resource_id: row.resource_id ?? '',
-  operation_id: row.operation_id ?? '',
+  operation_id: (row.due_at === null && row.operation_id) || '',
   error: row.error as CapacityRequest['error'],
   until: time(row.until),
   held_until: row.on_available === 'hold' ? time(row.held_until) : '',

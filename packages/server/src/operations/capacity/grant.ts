@@ -76,6 +76,8 @@ export async function claimRequest(
   const { is_hold_over } = (await findStanding(tx, { id, location: request.location }))!
   if (is_hold_over)
     throw new Failure('conflict', 'The hold of the GPUs has expired. Send a new capacity request.')
+  if (request.operation_id)
+    throw new Failure('conflict', 'The group that did not boot is still being removed. Try again soon.')
   return admitHeld(tx, catalogue, by, request)
 }
 

@@ -17,6 +17,7 @@ import {
 import { endOperations, vmRecordAsResult } from '../../store/compute/operation-changes.ts'
 import { lockParkedOperations } from '../../store/compute/operations.ts'
 import { findVm } from '../../store/compute/vms.ts'
+import { requeueBeforeRemoval } from '../capacity/boot-failures.ts'
 import { CatalogueCache } from '../catalogue.ts'
 import { nextInspectionMs } from '../engine-work.ts'
 import { admitVmDelete } from '../vm/delete.ts'
@@ -132,15 +133,16 @@ async function startMembers({ operation, nowMs }: Work, tx: Tx, members: MemberR
 /** Deletes the members that the operation has added, and waits until they are removed. */
 export async function removeNewMembers(work: Work): Promise<void> {
   const { database } = work.services
-  const { project_id, resource_id } = work.operation
+  const { id, project_id, resource_id } = work.operation
   const numbers = work.scratch.numbers as number[]
   const isNew = ({ number }: MemberRow) => numbers.includes(number)
   await database.transaction(async (tx) => {
     const group = await lockGroup(tx, project_id, resource_id)
-    for (const { id } of group?.members.filter(isNew) ?? []) {
-      const vm = await findVm(tx, project_id, id)
+    for (const member of group?.members.filter(isNew) ?? []) {
+      const vm = await findVm(tx, project_id, member.id)
       if (vm) await admitVmDelete(tx, requesterOf(work), vm, { isByGroup: true })
     }
+    await requeueBeforeRemoval(tx, id)
   })
   for (const endMs = Date.now() + removalMs; ; ) {
     const group = await findGroup(database, project_id, resource_id)

@@ -32,6 +32,7 @@ export interface RequestRow {
   held_until: Date | null
   granted_at: Date | null
   resource_id: string | null
+  /** The last creation or start. A request that waits or is held has one while the group that did not boot is removed. */
   operation_id: string | null
   failed_boots: number
   error: { code: string; message: string } | null
@@ -160,31 +161,42 @@ export const listDueRequests = statement<{ id: string }>(
   'SELECT id FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at LIMIT 100',
 ).all
 
-/** The GPUs of the hosts are held for the request. Fails if it does not wait any more. */
+/**
+ * The GPUs of the hosts are held for the request. Fails if it does not wait any more. It is granted at once, or when the group
+ * that did not boot is removed.
+ */
 export const setHeld = statement<RequestRow, { id: string; location: string; hostIds: string[] }, Tx>(
   'capacity_request_hold',
   `UPDATE capacity_requests SET state = 'held', location = :location, held_hosts = :hostIds, blocked_by = '',
      held_until = slipway_now() + hold_seconds * interval '1 second', granted_at = slipway_now(), updated_at = slipway_now(),
-     due_at = slipway_now() + CASE on_available WHEN 'create' THEN '0 s' ELSE hold_seconds * interval '1 second' END
+     due_at = slipway_now() + CASE WHEN on_available = 'create' AND operation_id IS NULL THEN '0 s' ELSE hold_seconds * interval '1 second' END
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** Makes the request wait again at its old place, because the hold is lost or its VM did not boot. */
+/** Makes the request wait again at its old place, because the hold is lost. */
 export const setWaiting = statement<RequestRow, { id: string }, Tx>(
   'capacity_request_requeue',
   `UPDATE capacity_requests SET state = 'waiting', location = '', held_hosts = '{}', held_until = NULL, granted_at = NULL,
-     resource_id = NULL, operation_id = NULL, updated_at = slipway_now(), due_at = slipway_now()
+     updated_at = slipway_now(), due_at = slipway_now()
    WHERE id = :id AND state = 'held' RETURNING *`,
 ).oneBy('id')
 
-/** Makes a request wait again after its VM did not boot, up to three times. */
+/** Makes a request wait again after its VM or group did not boot, up to three times. */
 export const setWaitingAfterBoot = statement<RequestRow, { operationId: string; mostBoots: number }, Tx>(
   'capacity_request_retry_boot',
-  `UPDATE capacity_requests SET state = 'waiting', location = '', granted_at = NULL, resource_id = NULL, operation_id = NULL,
+  `UPDATE capacity_requests SET state = 'waiting', location = '', granted_at = NULL, resource_id = NULL,
      failed_boots = failed_boots + 1, updated_at = slipway_now(), due_at = slipway_now()
    WHERE operation_id = :operationId AND state = 'fulfilled' AND failed_boots < :mostBoots AND until > slipway_now()
    RETURNING *`,
 ).one
+
+/** Lets a request be granted again, after what did not boot is removed. */
+export const forgetOperation = statement<never, { operationId: string }, Tx>(
+  'capacity_request_forget_operation',
+  `UPDATE capacity_requests SET operation_id = NULL,
+     due_at = CASE WHEN state = 'held' AND on_available = 'hold' THEN due_at ELSE slipway_now() END
+   WHERE operation_id = :operationId AND state IN ('waiting', 'held')`,
+).runBy('operationId')
 
 /** Fails a request after its VM did not boot for the last time. */
 export const failAfterBoot = statement<RequestRow, { operationId: string }, Tx>(
