@@ -3,6 +3,7 @@ import { UsageError } from '../errors/cli-error.ts'
 import type { Cli } from './cli.ts'
 import { type AnyCommand, command } from './command.ts'
 import { type Labels, labelsText, parseLabels } from './labels.ts'
+import { oneOf } from './names.ts'
 import { follow } from './progress.ts'
 import { idOf, type Resource, refArgument } from './resource.ts'
 
@@ -33,7 +34,7 @@ export function labelCommand<T extends object>(kind: Annotated<T>): AnyCommand {
   const { noun, title, example } = kind.resource
   return command<{ ref: string; labels: string[]; remove?: string[] }>({
     name: 'label',
-    summary: `set or remove labels of a ${title}; other labels stay`,
+    summary: `set or remove labels of ${oneOf(title)}; other labels stay`,
     arguments: [refArgument(kind.resource), { syntax: '[labels...]', description: 'KEY=VALUE' }],
     options: [{ flags: '--remove <keys>', description: 'keys to remove, separated by commas', isList: true }],
     examples: [`slipway ${noun} label ${example} team=ml`, `slipway ${noun} label ${example} --remove team`],
@@ -53,7 +54,7 @@ export function renameCommand<T extends object>(kind: Changeable<T, { name: stri
   const { noun, title, example } = kind.resource
   return command<{ ref: string; name: string }>({
     name: 'rename',
-    summary: `rename a ${title}`,
+    summary: `rename ${oneOf(title)}`,
     arguments: [refArgument(kind.resource), { syntax: '<name>', description: 'the new name' }],
     examples: [`slipway ${noun} rename ${example} ${example}-old`],
     async run(cli, { ref, name }) {
@@ -78,7 +79,7 @@ export function protectCommands<T extends object>(kind: Annotated<T>): AnyComman
       },
     })
   return [
-    make('protect', true, `enable deletion protection of a ${title}`),
-    make('unprotect', false, `disable deletion protection of a ${title}`),
+    make('protect', true, `enable deletion protection of ${oneOf(title)}`),
+    make('unprotect', false, `disable deletion protection of ${oneOf(title)}`),
   ]
 }

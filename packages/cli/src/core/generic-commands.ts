@@ -2,6 +2,7 @@ import { printList, printOne } from '../output/print.ts'
 import { confirmLoss } from './ask.ts'
 import type { Cli } from './cli.ts'
 import { type AnyCommand, command, type OptionSpec } from './command.ts'
+import { pluralOf } from './names.ts'
 import { follow, type WaitFlags, waitOptions } from './progress.ts'
 import { idOf, type Listable, type Resource, refArgument } from './resource.ts'
 
@@ -23,7 +24,7 @@ export function listCommand<T extends object, Input extends object = object>(
 ): AnyCommand {
   return command<Input>({
     name: 'list',
-    summary: `list ${resource.title}s`,
+    summary: `list ${pluralOf(resource.title)}`,
     options: more.options ?? [],
     columns: resource.columns,
     examples: [
@@ -68,7 +69,7 @@ export function deleteCommand<T extends object, Input extends object = object>(
 ): AnyCommand {
   return command<{ refs: string[]; yes?: boolean } & WaitFlags & Input>({
     name: 'delete',
-    summary: `delete ${resource.title}s`,
+    summary: `delete ${pluralOf(resource.title)}`,
     arguments: [{ ...refArgument(resource), syntax: `<${resource.noun}...>`, key: 'refs' }],
     options: [
       { flags: '-y, --yes', description: 'skip the confirmation' },
@@ -82,7 +83,8 @@ export function deleteCommand<T extends object, Input extends object = object>(
     async run(cli, input) {
       const { refs, yes } = input
       const ids = await Promise.all(refs.map((ref) => idOf(cli, resource, ref)))
-      const what = refs.length === 1 ? refs[0] : `${refs.length} ${resource.title}s (${refs.join(', ')})`
+      const what =
+        refs.length === 1 ? refs[0] : `${refs.length} ${pluralOf(resource.title)} (${refs.join(', ')})`
       await confirmLoss(cli, `Delete ${what}?${more.loses ? ` ${more.loses}` : ''}`, yes)
       for (const [index, id] of ids.entries()) {
         const { operation } = await remove(cli, id, input)

@@ -8,6 +8,12 @@ export interface Named {
   hint?: string
 }
 
+/** Returns the plural of the title of a kind of resource. */
+export const pluralOf = (title: string): string => (title.endsWith('s') ? `${title}es` : `${title}s`)
+
+/** Returns the title with its article. */
+export const oneOf = (title: string): string => `${/^[aeiou]/.test(title) ? 'an' : 'a'} ${title}`
+
 /** Finds the only resource with this name or id. */
 export function resolveAmong<T>(
   title: string,
@@ -26,7 +32,7 @@ export function resolveAmong<T>(
   if (only && matches.length === 1) return only
   if (matches.length > 1) {
     throw new UsageError(
-      `${matches.length} ${title}s are named ${wanted}. Use the id.`,
+      `${matches.length} ${pluralOf(title)} are named ${wanted}. Use the id.`,
       matches.map(({ id, hint }) => (hint ? `${id}  ${hint}` : id)),
     )
   }
