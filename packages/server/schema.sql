@@ -260,6 +260,7 @@ CREATE TABLE access_keys (
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
   parent_id uuid,
+  signing_sealed bytea,
   CONSTRAINT access_keys_pkey PRIMARY KEY (id),
   CONSTRAINT access_keys_secret_hash_key UNIQUE (secret_hash),
   CONSTRAINT access_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -280,6 +281,7 @@ CREATE INDEX access_keys_of_operators ON access_keys USING btree (id DESC) WHERE
 CREATE INDEX access_keys_by_creator ON access_keys USING btree (created_by) WHERE revoked_at IS NULL;
 CREATE INDEX access_keys_by_parent ON access_keys USING btree (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX access_keys_revoked ON access_keys USING btree (revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE UNIQUE INDEX access_keys_signing ON access_keys USING btree (prefix) WHERE signing_sealed IS NOT NULL;
 
 -- Memberships and operator rights that were offered and not yet accepted. An invitation belongs to the person who
 -- has its code, not to the account with its e-mail address.
@@ -2022,3 +2024,17 @@ CREATE TABLE vm_guests (
   CONSTRAINT vm_guests_pkey PRIMARY KEY (vm_id),
   CONSTRAINT vm_guests_vm_id_fkey FOREIGN KEY (vm_id) REFERENCES vms(id) ON DELETE CASCADE
 );
+
+CREATE TABLE family_operations (
+  id uuid NOT NULL,
+  project_id uuid NOT NULL,
+  request_hash bytea NOT NULL,
+  operation json NOT NULL,
+  parts uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT family_operations_pkey PRIMARY KEY (id),
+  CONSTRAINT family_operations_project_id_request_hash_key UNIQUE (project_id, request_hash),
+  CONSTRAINT family_operations_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id)
+);
+CREATE INDEX family_operations_newest ON family_operations USING btree (project_id, id DESC);
+CREATE INDEX family_operations_by_age ON family_operations USING btree (created_at);

@@ -166,6 +166,10 @@ export type ReservationState = (typeof reservationStates)[number]
 export const roles = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
+/** How an access key proves itself: it is sent with each request, or it signs each request. */
+export const keyKinds = ['bearer', 'signing'] as const
+export type KeyKind = (typeof keyKinds)[number]
+
 /** The limits of a VM's time to live, and the choices that the console offers. */
 export const minTtlSeconds = 300
 export const maxTtlSeconds = 2_592_000

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { BillingTasks } from './billing/tasks.ts'
-import { type Config, ConfigError } from './config/index.ts'
+import { type Config, ConfigError, isLoopback } from './config/index.ts'
 import { closeEngines, imagesOfEngine, openEngines } from './engines/engines.ts'
 import { buildApp } from './http/app.ts'
 import { buildWorkerApp } from './http/worker-app.ts'
@@ -148,8 +148,6 @@ function requireLocal({ server, database }: Config): void {
   if (server.role !== 'all')
     throw new ConfigError('--dev needs a process that is both API and worker: use --role all')
 }
-
-const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host)
 
 /** Another process uses the listen address. `servers` are the URLs of servers on the same database. */
 export class AddressTaken extends Error {

@@ -42,6 +42,12 @@ test('the default configuration runs the demo on this machine only', () => {
     workerPort: 0,
     metricsTokenEnv: '',
     publicCatalogue: true,
+    familyApi: false,
+    familyImageAliases: {
+      'ubuntu22.04:latest': 'ubuntu22.04-nvidia:latest',
+      'ubuntu22.04-nvidia-pcie-docker:latest': 'ubuntu22.04-nvidia:latest',
+      'ubuntu22.04-nvidia-sxm-docker:latest': 'ubuntu22.04-nvidia:latest',
+    },
     metricsToken: '',
     secretKeyFile: '',
   })
@@ -53,6 +59,14 @@ test('the default configuration runs the demo on this machine only', () => {
     ['eu-north1-a', '198.18.128.0/18'],
   ])
   expect(config.prices.map(({ usdPerGpuHour }) => usdPerGpuHour)).toEqual(['0.9', '1.45', '1.65', '1'])
+})
+
+test.each([
+  '',
+  'host = "0.0.0.0"\ntls_cert_file = "a"\ntls_key_file = "b"',
+  'host = "0.0.0.0"\ntrusted_proxies = ["10.0.0.1"]\npublic_url = "https://gpu.example"',
+])('the compatible API is offered where clients are private: %j', (lines) => {
+  expect(load([], {}, `[server]\nfamily_api = true\n${lines}`).server.familyApi).toBe(true)
 })
 
 test('the configuration has exact types', () => {
@@ -254,6 +268,13 @@ test.each([
     '[server]\npublic_url = "example.org"',
     /server\.public_url = "example\.org": must be an http or https URL/,
   ],
+  ['[server]\nhost = "0.0.0.0"\nfamily_api = true', /server\.family_api = true: requires TLS/],
+  [
+    '[server]\nhost = "0.0.0.0"\ntrusted_proxies = ["10.0.0.1"]\npublic_url = "http://gpu.example"\nfamily_api = true',
+    /server\.family_api = true: requires TLS/,
+  ],
+  ['[server]\nfamily_image_aliases = { a = 1 }', /server\.family_image_aliases\.a = 1: must be a string/],
+  ['[server]\nfamily_image_aliases = "a"', /server\.family_image_aliases = "a": must be a table/],
   ['[server]\ntrusted_proxies = "10.0.0.0/8"', /server\.trusted_proxies = .*list/],
   ['[server]\ntrusted_proxies = ["::1", "10.0.0.1/8"]', /server\.trusted_proxies\[1\] = "10\.0\.0\.1\/8"/],
   ['server = 1', /^server = 1: must be a table/],

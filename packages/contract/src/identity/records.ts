@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { body, DisplayName, record, Timestamp, Uuid, UuidOrEmpty } from '../schema.ts'
-import { roles } from '../states.ts'
+import { keyKinds, roles } from '../states.ts'
 
 export const TokenRequest = Type.Union(
   [
@@ -70,14 +70,28 @@ export const AllowedCidrs = Type.Array(Type.String({ minLength: 1, maxLength: 60
   examples: [['203.0.113.0/24']],
 })
 
+/** How a key proves itself, in the creation of a key. */
+export const KeyKindGiven = Type.Optional(
+  Type.Enum([...keyKinds], {
+    default: 'bearer',
+    description:
+      '`bearer`: the secret is sent with each request. `signing`: the secret signs requests to the compatible API under `/v1` and `/v1alpha5`; the service must offer that API, and keeps the secret encrypted.',
+  }),
+)
+
 export const AccessKey = record('AccessKey', {
   id: Uuid,
   name: DisplayName,
+  kind: Type.Enum([...keyKinds], {
+    description:
+      '`bearer` for a key that is sent with each request; `signing` for a key that signs requests to the compatible API.',
+  }),
   role: Type.Enum(['read', 'write', ...roles], {
     description: '`read` or `write` for a project key; a role for an organization key.',
   }),
   prefix: Type.String({
-    description: 'The first characters of the key, to identify it.',
+    description:
+      'The first characters of the key, to identify it. For a signing key, this is the access key id.',
     examples: ['slp_Xy12Ab34'],
   }),
   created_by: Type.String({
@@ -97,7 +111,8 @@ export type AccessKey = Static<typeof AccessKey>
 export const AccessKeyCreated = record('AccessKeyCreated', {
   ...AccessKey.properties,
   secret: Type.String({
-    description: 'The key itself, `slp_<8 characters>_<43 characters>`. Only this response shows it.',
+    description:
+      'The key itself, `slp_<8 characters>_<43 characters>`; for a signing key, the secret key, 43 characters in base64url. Only this response shows it.',
   }),
 })
 

@@ -9,6 +9,7 @@ import {
   AllowedCidrs,
   childKeyDescription,
   Invitation,
+  KeyKindGiven,
   Member,
   MemberCreated,
   MemberRemoved,
@@ -140,6 +141,7 @@ export const identityRoutes = defineRoutes({
     body: body('AccessKeyCreate', {
       name: DisplayName,
       role: Type.Enum(['read', 'write']),
+      kind: KeyKindGiven,
       expires_at: Type.Optional(Instant),
       allowed_cidrs: Type.Optional(AllowedCidrs),
     }),
@@ -176,6 +178,7 @@ export const identityRoutes = defineRoutes({
     body: body('OrganizationKeyCreate', {
       name: DisplayName,
       role: Type.Enum([...roles]),
+      kind: KeyKindGiven,
       expires_at: Type.Optional(Instant),
       allowed_cidrs: Type.Optional(AllowedCidrs),
     }),

@@ -15,7 +15,7 @@ import { type KeyMaker, type KeyRequest, limitsOf, lockParent, revokeDescendants
 import { createAccessKey } from './credentials.ts'
 import { endInvitationsOfKeys } from './invitations.ts'
 
-/** Creates a key of a project, with the rights of a member or a viewer. The secret is not stored. */
+/** Creates a key of a project, with the rights of a member or a viewer. Only a signing key is stored, encrypted. */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
@@ -54,9 +54,9 @@ async function createKey(
   request: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {
   const limits = limitsOf(await lockParent(tx, maker), request)
-  const { name } = request
+  const { name, sealedWith } = request
   const created = { createdBy: maker.userId, parentId: maker.keyId }
-  const key = await createAccessKey(tx, { scope, name, role, ...created, ...limits })
+  const key = await createAccessKey(tx, { scope, name, role, ...created, ...limits, sealedWith })
   if (!key) throw invalidField('expires_at', 'must be in the future')
   if (scope !== operatorScope) await requireOrganizationQuota(tx, by, 'access_keys')
   await emitKey(tx, by, 'access_key.created', key.row)

@@ -1,5 +1,6 @@
 import { isAddressBlock, isBlockInside } from '../domain/address-blocks.ts'
 import { Failure, invalidField } from '../domain/failure.ts'
+import type { SecretKeys } from '../domain/secret-key.ts'
 import type { Tx } from '../postgres/database.ts'
 import { time } from '../postgres/time.ts'
 import { type AccessKeyRow, lockParentKey, revokeDescendantsOnce } from '../store/identity/access-keys.ts'
@@ -15,6 +16,8 @@ export interface KeyRequest {
   name: string
   expires_at?: string
   allowed_cidrs?: string[]
+  /** Given for a signing key. */
+  sealedWith?: SecretKeys | undefined
 }
 
 /**

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { newAccessKey } from '../domain/access-key.ts'
+import { newAccessKey, signingSecretOf } from '../domain/access-key.ts'
 import { uuid } from '../domain/ids.ts'
 import { hashSecret, newToken } from '../domain/secret.ts'
+import { type SecretKeys, sealSecret } from '../domain/secret-key.ts'
 import type { Tx } from '../postgres/database.ts'
 import {
   type AccessKeyRow,
@@ -22,12 +23,17 @@ export interface NewKey {
   parentId?: string | null
   expiresAt?: Date | null
   allowedCidrs?: string[]
+  /** Makes it a signing key, which is stored encrypted with the newest of these keys. */
+  sealedWith?: SecretKeys | undefined
 }
 
-/** Returns the key with its secret, which is not stored; undefined if the expiry is in the past. */
+/**
+ * Returns the key with its secret, of which only a hash is stored unless it is a signing key; undefined if the expiry is in the
+ * past.
+ */
 export async function createAccessKey(
   tx: Tx,
-  { scope, name, role, createdBy, parentId = null, expiresAt = null, allowedCidrs = [] }: NewKey,
+  { scope, name, role, createdBy, parentId = null, expiresAt = null, allowedCidrs = [], sealedWith }: NewKey,
 ): Promise<{ row: AccessKeyRow; secret: string } | undefined> {
   const { text, prefix } = newAccessKey(randomBytes)
   const row = await insertAccessKey(tx, {
@@ -42,8 +48,9 @@ export async function createAccessKey(
     parentId,
     expiresAt,
     allowedCidrs,
+    signingSealed: sealedWith ? sealSecret(sealedWith, text) : null,
   })
-  return row && { row, secret: text }
+  return row && { row, secret: sealedWith ? signingSecretOf(text) : text }
 }
 
 /** Creates the code for setting up the first operator account. */

@@ -93,6 +93,14 @@ export function listOf<T>(check: Check<T>): Check<T[]> {
       : refuse(key, value, 'must be a list in [brackets]')
 }
 
+export const textTable: Check<Record<string, string>> = (value, key) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return refuse(key, value, 'must be a table in {braces}')
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [name, filledText(item, `${key}.${name}`)]),
+  )
+}
+
 export const ipv4Block: Check<string> = (value, key) =>
   typeof value === 'string' && value.includes('/') && parseCidr(value)
     ? value

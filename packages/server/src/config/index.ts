@@ -145,9 +145,16 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     refuse('server.tls_cert_file', server.tlsCertFile, 'set both tls_cert_file and tls_key_file, or neither')
   const flag = (name: keyof Flags['values']): Given => [name, flags.values[name]]
   const variable = (name: string): Given => [name, env[name]]
+  const host = pick(filledText, [flag('--host'), variable('SLIPWAY_HOST')], server.host)
+  if (server.familyApi && !isPrivateToClients({ ...server, host }))
+    refuse(
+      'server.family_api',
+      true,
+      `requires TLS, because a request that is read on the way can be sent again: set tls_cert_file and tls_key_file, listen on loopback instead of ${host}, or set trusted_proxies and an https public_url`,
+    )
   return {
     ...server,
-    host: pick(filledText, [flag('--host'), variable('SLIPWAY_HOST')], server.host),
+    host,
     port: pick(portText, [flag('--port'), variable('SLIPWAY_PORT')], server.port),
     dataDir: pick(filledText, [flag('--data-dir'), variable('SLIPWAY_DATA_DIR')], server.dataDir),
     role: pick(choice(serverRoles), [flag('--role')], server.role),
@@ -157,6 +164,16 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     metricsToken: secret(env, 'server.metrics_token_env', server.metricsTokenEnv),
   }
 }
+
+export const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host)
+
+/** Returns whether no one between a client and the service can read requests: TLS here or at a trusted proxy, or one machine. */
+const isPrivateToClients = (
+  server: Pick<Config['server'], 'host' | 'tlsCertFile' | 'trustedProxies' | 'publicUrl'>,
+): boolean =>
+  server.tlsCertFile !== '' ||
+  isLoopback(server.host) ||
+  (server.trustedProxies.length > 0 && server.publicUrl.startsWith('https://'))
 
 /**
  * An environment variable that is named in the configuration file must be set, so that a forgotten token does not disable a

@@ -14,6 +14,7 @@ import {
   type readTable,
   type Section,
   text,
+  textTable,
 } from './fields.ts'
 
 /** Every key of the file except those of locations, with its check and its default. */
@@ -48,6 +49,12 @@ export const serverSection = {
   worker_port: field(port, 0),
   metrics_token_env: field(envName, ''),
   public_catalogue: field(flag, true),
+  family_api: field(flag, false),
+  family_image_aliases: field(textTable, {
+    'ubuntu22.04:latest': 'ubuntu22.04-nvidia:latest',
+    'ubuntu22.04-nvidia-pcie-docker:latest': 'ubuntu22.04-nvidia:latest',
+    'ubuntu22.04-nvidia-sxm-docker:latest': 'ubuntu22.04-nvidia:latest',
+  }),
 }
 
 export const databaseSection = {

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
@@ -43,3 +44,10 @@ export function newAccessKey(random: (n: number) => Uint8Array): { text: string;
 export function isAccessKeyShape(text: string): boolean {
   return shape.test(text) && checksumOf(text.slice(0, -checksumChars)) === text.slice(-checksumChars)
 }
+
+/**
+ * Returns the secret of a signing key, in base64url. It is derived from the access key and does not reveal it, so the secret
+ * can sign requests but is not a bearer token.
+ */
+export const signingSecretOf = (accessKey: string): string =>
+  createHmac('sha256', accessKey).update('slipway signing secret').digest('base64url')

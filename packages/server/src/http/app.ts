@@ -22,6 +22,7 @@ import { mountConsoleSession } from './console-session.ts'
 import type { HttpServices } from './context.ts'
 import { mountDocs } from './docs/mount.ts'
 import { sendFailure, toFailure } from './errors.ts'
+import { mountFamily } from './family/mount.ts'
 import { handlers } from './handlers/index.ts'
 import { mountHealth } from './health.ts'
 import { checkHostNames } from './host-names.ts'
@@ -173,6 +174,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
 
   dev?.watch(app)
   mountRoutes(app, services, limiter, handlers)
+  mountFamily(app, services, limiter)
   mountConsoles(app, services, limiter)
   mountOidc(app, services, limiter)
   mountStripeWebhook(app, services)

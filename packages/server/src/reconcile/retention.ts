@@ -5,6 +5,7 @@ import { pruneBillingSessions } from '../store/billing/sessions.ts'
 import { pruneRequests } from '../store/capacity/requests.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
 import { pruneEvents } from '../store/events/events.ts'
+import { pruneFamilyOperations } from '../store/family/operations.ts'
 import { credentialPrunes } from '../store/identity/retention.ts'
 import { chunkPrunes } from '../store/metrics/samples.ts'
 import { simulated } from '../store/simulated/objects.ts'
@@ -18,6 +19,7 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   pruneEvents,
   pruneOperations,
   pruneRequests,
+  pruneFamilyOperations,
   simulated.prune,
   pruneBillingSessions,
   pruneProviderEvents,

@@ -14,6 +14,7 @@ import type { PersonRow } from '../store/identity/users.ts'
 export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   id: row.id,
   name: row.name,
+  kind: row.signing_sealed ? 'signing' : 'bearer',
   role: row.role,
   prefix: row.prefix,
   created_by: row.created_by ?? '',

@@ -42,6 +42,7 @@ test('the secret of an access key is shown once and not in the list, which is so
   expect(record).toEqual({
     id: expect.any(String),
     name: 'first',
+    kind: 'bearer',
     role: 'read',
     prefix: secret.slice(0, 12),
     created_by: adminId,

@@ -22,6 +22,7 @@ export const grownTables: Record<string, number> = {
   password_failures: 100_000,
   known_addresses: 100_000,
   idempotency_keys: 1_000_000,
+  family_operations: 1_000_000,
   quotas: 160_000,
   organization_quotas: 80_000,
   hosts: 20_000,
@@ -109,6 +110,9 @@ const rows = `
     SELECT id_of('user', n % 500 + 1), '198.51.100.' || n, now() - n * interval '1 minute' FROM generate_series(1, 1000) n;
   INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed, created_at)
     SELECT 'key ' || n % 100, sha256(n::text::bytea), '', '', now() - n * interval '40 seconds' FROM generate_series(1, 2000) n;
+  INSERT INTO family_operations (id, project_id, request_hash, operation, created_at)
+    SELECT uuidv7(), id_of('project', n % 100 + 1), sha256(n::text::bytea), '{}', now() - n * interval '40 seconds'
+    FROM generate_series(1, 2000) n;
   INSERT INTO quotas (project_id, name, max)
     SELECT id_of('project', p), 'quota ' || n, 10 FROM generate_series(1, 100) p, generate_series(1, 8) n;
 

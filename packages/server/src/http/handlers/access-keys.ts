@@ -1,10 +1,11 @@
-import type { Role } from '@slipway/contract'
+import type { KeyKind, Role } from '@slipway/contract'
 import {
   createOperatorKey,
   createOrganizationKey,
   createProjectKey,
   revokeKey,
 } from '../../accounts/access-keys.ts'
+import { invalidField } from '../../domain/failure.ts'
 import {
   type AccessKeyRow,
   type KeyScope,
@@ -33,7 +34,7 @@ export const accessKeyHandlers = {
     ),
 
   accessKeyCreate: async (context) =>
-    viewWithSecret(await createProjectKey(context.tx, context.by, makerOf(context), context.body)),
+    viewWithSecret(await createProjectKey(context.tx, context.by, makerOf(context), keyRequest(context))),
 
   accessKeyDelete: (context) => revoke(context, { projectId: context.by.projectId, organizationId: null }),
 
@@ -45,9 +46,9 @@ export const accessKeyHandlers = {
     ),
 
   async organizationKeyCreate(context) {
-    const { tx, by, body, organizationId } = context
+    const { tx, by, organizationId } = context
     const role = roleIn(context, organizationId)
-    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role, body))
+    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role, keyRequest(context)))
   },
 
   organizationKeyDelete: (context) => {
@@ -63,6 +64,20 @@ export const accessKeyHandlers = {
 
   adminKeyDelete: (context) => revoke(context, operatorScope),
 } satisfies Partial<Handlers>
+
+/** Returns the body of the request, with the keys that encrypt the secret of a signing key. */
+function keyRequest<Body extends { kind?: KeyKind }>({
+  services: { config, secretKey },
+  body,
+}: Pick<Context, 'services'> & { body: Body }) {
+  if (body.kind !== 'signing') return body
+  if (!config.server.familyApi)
+    throw invalidField(
+      'kind',
+      'must be bearer: signing keys are for the compatible API, which this service does not offer; an operator enables it with [server] family_api',
+    )
+  return { ...body, sealedWith: secretKey }
+}
 
 const roleIn = (context: Context, organizationId: string) =>
   findRole(requireCaller(context), organizationId)!.role!

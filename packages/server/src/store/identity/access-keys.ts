@@ -2,12 +2,12 @@ import type { Role } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
-export type KeyKind = 'project' | 'organization' | 'operator'
+export type KeyScopeKind = 'project' | 'organization' | 'operator'
 export type KeyRole = 'read' | 'write' | Role
 
 export interface AccessKeyRow {
   id: string
-  kind: KeyKind
+  kind: KeyScopeKind
   project_id: string | null
   organization_id: string | null
   name: string
@@ -20,15 +20,17 @@ export interface AccessKeyRow {
   expires_at: Date | null
   last_used_at: Date | null
   allowed_cidrs: string[]
+  /** The access key, encrypted with the master key. Null unless it is a signing key. */
+  signing_sealed: Buffer | null
 }
 
 /** Returns undefined and inserts nothing if the key would already be expired. */
 export const insertAccessKey = statement<AccessKeyRow, NewAccessKeyRow, Tx>(
   'access_key_insert',
   `INSERT INTO access_keys (id, kind, project_id, organization_id, name, role, prefix, secret_hash, created_by,
-                            parent_id, expires_at, allowed_cidrs)
+                            parent_id, expires_at, allowed_cidrs, signing_sealed)
    SELECT :id, :kind, :projectId, :organizationId, :name, :role, :prefix, :secretHash, :createdBy, :parentId,
-          :expiresAt::timestamptz, :allowedCidrs::text[]
+          :expiresAt::timestamptz, :allowedCidrs::text[], :signingSealed::bytea
    WHERE :expiresAt::timestamptz IS NULL OR :expiresAt::timestamptz > slipway_now()
    RETURNING *`,
 ).one
@@ -133,7 +135,7 @@ export const revokeOperatorKeysOfUser = statement<AccessKeyRow, { userId: string
 
 interface NewAccessKeyRow extends KeyScope {
   id: string
-  kind: KeyKind
+  kind: KeyScopeKind
   name: string
   role: KeyRole
   prefix: string
@@ -142,6 +144,14 @@ interface NewAccessKeyRow extends KeyScope {
   parentId: string | null
   expiresAt: Date | null
   allowedCidrs: string[]
+  signingSealed: Buffer | null
 }
+
+/** Finds a signing key by its access key id. Who the caller is, and whether the key expired, is looked up as for every key. */
+export const findSigningKey = statement<{ signing_sealed: Buffer }, { prefix: string }>(
+  'access_key_find_signing',
+  `SELECT signing_sealed FROM access_keys
+   WHERE prefix = :prefix AND signing_sealed IS NOT NULL AND revoked_at IS NULL`,
+).oneBy('prefix')
 
 export const revokeAccessKey = (tx: Tx, scope: KeyScope, id: string) => revoke.one(tx, { ...scope, id })

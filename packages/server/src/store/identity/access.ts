@@ -4,7 +4,7 @@ import { blockListOf } from '../../domain/address-blocks.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
 import { statement } from '../../postgres/statement.ts'
-import type { KeyKind, KeyRole } from './access-keys.ts'
+import type { KeyRole, KeyScopeKind } from './access-keys.ts'
 import { isInEffect } from './members.ts'
 
 /** A caller, with everything that determines its access. */
@@ -60,7 +60,7 @@ export interface ProjectScope {
 const keyByDigest = keyedStatement<
   {
     id: string
-    kind: KeyKind
+    kind: KeyScopeKind
     role: KeyRole
     project_id: string | null
     organization_id: string

@@ -28,6 +28,7 @@ export const sealedColumns = [
   sealedColumn('mails', 'sealed'),
   sealedColumn('token_families', 'oidc_sealed'),
   sealedColumn('vms', 'ssh_host_key_sealed'),
+  sealedColumn('access_keys', 'signing_sealed'),
 ]
 
 const keyId = statement<{ id: string }>('secret_key_id', 'SELECT id FROM secret_key FOR SHARE')

@@ -1,0 +1,75 @@
+import { Failure } from '../../../domain/failure.ts'
+import { type Members, memberOf } from '../members.ts'
+import type { FamilyCall } from '../request.ts'
+import type { FamilyOperation } from '../shapes/operations.ts'
+import { vmShape } from '../shapes/vms.ts'
+import { begun, publicAddressOf } from './route.ts'
+
+/** What a request says about the public address of its VM. */
+interface AddressGiven {
+  /** `dynamic`, `static`, `none`, or empty. */
+  type: string
+  /** The id of a reserved address, or empty. */
+  id: string
+}
+
+export function addressGiven(body: Members): AddressGiven {
+  const address = memberOf(body, 'network_interfaces', 0, 'ips', 0, 'public_ipv4')
+  const { type, id } = { type: memberOf(address, 'type') ?? '', id: memberOf(address, 'id') ?? '' }
+  if (typeof type !== 'string' || !['', 'dynamic', 'static', 'none'].includes(type) || typeof id !== 'string')
+    throw new Failure(
+      'invalid_argument',
+      'The type of public_ipv4 must be dynamic, static or none, and its id a string.',
+    )
+  return { type, id }
+}
+
+/**
+ * Creates a VM. A static address is a reserved address that has the name of the VM: it is reserved first, unless the project
+ * has it from a VM of this name before, and it stays reserved when the VM is deleted.
+ */
+export async function createWithAddress(
+  call: FamilyCall,
+  vm: Members,
+  { type }: Pick<AddressGiven, 'type'>,
+  part = '',
+): Promise<FamilyOperation> {
+  const create = (more: object) => begun(call.ordinary('vmCreate', { body: { ...vm, ...more }, part }))
+  if (type !== 'static') return create(type === 'none' ? { public_ip: 'none' } : {})
+  const name = String(vm.name)
+  const reserved = (await call.all('addressList')).find((address) => address.name === name)
+  if (reserved) return create({ public_address_id: reserved.id, location: reserved.location })
+  if (vm.location === 'any')
+    throw new Failure('invalid_argument', 'A VM with a static address needs a location.')
+  const { id } = await call.ordinary('addressCreate', {
+    body: { name, location: vm.location },
+    part: `${part}address`,
+  })
+  try {
+    return await create({ public_address_id: id })
+  } catch (error) {
+    // The VM was refused, so an address that was reserved for it is given up again.
+    const params = { address_id: id }
+    await call.ordinary('addressDelete', { params, part: `${part}undo` }).catch(() => {})
+    throw error
+  }
+}
+
+/** Makes the address of a VM static or dynamic again, or gives it another reserved address. */
+export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven): Promise<FamilyOperation> {
+  const vm = await call.ordinary('vmGet')
+  const now = publicAddressOf(vm)
+  const subject = { name: 'UPDATE', type: 'vm', id: vm.id } as const
+  const unchanged = async () => call.keep(subject, 'SUCCEEDED', vmShape(await call.ordinary('vmGet')))
+  if (type === (now?.type || 'none') && (type !== 'static' || id === '' || id === now?.id)) return unchanged()
+  if (type === 'none' || !now?.type)
+    throw new Failure(
+      'invalid_argument',
+      'A VM cannot lose or get a public address while it exists. Create it again with the type that it needs.',
+    )
+  if (type === 'dynamic') return begun(call.ordinary('addressUnassign', { params: { address_id: now.id } }))
+  if (id !== '' && id !== now.id)
+    return begun(call.ordinary('addressAssign', { params: { address_id: id }, body: { vm_id: vm.id } }))
+  await call.ordinary('addressCreate', { body: { name: vm.name, vm_id: vm.id } })
+  return unchanged()
+}

@@ -1,0 +1,89 @@
+import type { FirewallRule } from '@slipway/contract'
+import { Failure, requireFound } from '../../../domain/failure.ts'
+import { findRuleView } from '../../../store/network/rules.ts'
+import { noNat, refuseUnsupported, withoutEmpty } from '../members.ts'
+import { ruleGiven, ruleShape, subnetShape } from '../shapes/network.ts'
+import { begun, type FamilyRoute, get, patch, post, remove, steadyGet } from './route.ts'
+
+const networking = '/projects/:project_id/networking'
+const rules = `${networking}/vpc-firewall-rules`
+const networks = `${networking}/vpc-networks`
+const subnets = `${networking}/vpc-subnets`
+
+const ruleRoutes: FamilyRoute[] = [
+  post(rules, (call) =>
+    call.operation({ name: 'CREATE', type: 'firewall_rule' }, () =>
+      begun(call.ordinary('firewallRuleCreate', { body: ruleGiven(call.body) })),
+    ),
+  ),
+  get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
+  steadyGet(`${rules}/:rule_id`, async ({ services, params, projectId }) => {
+    const found = await findRuleView(services.database, projectId, params.rule_id ?? '')
+    const { text } = requireFound('firewall rule', found)
+    return ruleShape(JSON.parse(text) as FirewallRule)
+  }),
+  patch(`${rules}/:rule_id`, (call) =>
+    call.operation({ name: 'UPDATE', type: 'firewall_rule', id: call.params.rule_id! }, () => {
+      const {
+        action: _action,
+        direction: _direction,
+        vpc_network_id: _network,
+        ...body
+      } = ruleGiven(call.body)
+      return begun(call.ordinary('firewallRuleUpdate', { body }))
+    }),
+  ),
+  remove(`${rules}/:rule_id`, (call) =>
+    call.operation({ name: 'DELETE', type: 'firewall_rule', id: call.params.rule_id! }, () =>
+      begun(call.ordinary('firewallRuleDelete')),
+    ),
+  ),
+]
+
+/** Changes of networks and subnets are done at once. */
+const networkRoutes: FamilyRoute[] = [
+  post(networks, async (call) => {
+    const { name, cidr } = call.body
+    return { network: await call.ordinary('networkCreate', { body: withoutEmpty({ name, cidr }) }) }
+  }),
+  get(networks, async (call) => ({ items: await call.all('networkList') })),
+  get(`${networks}/:network_id`, (call) => call.ordinary('networkGet')),
+  patch(`${networks}/:network_id`, (call) =>
+    call.done({ name: 'UPDATE', type: 'network', id: call.params.network_id! }, () =>
+      call.ordinary('networkUpdate', { body: withoutEmpty({ name: call.body.name }) }),
+    ),
+  ),
+  remove(`${networks}/:network_id`, (call) =>
+    call.done({ name: 'DELETE', type: 'network', id: call.params.network_id! }, async () => {
+      await call.ordinary('networkDelete')
+      return null
+    }),
+  ),
+]
+
+const subnetRoutes: FamilyRoute[] = [
+  post(subnets, async (call) => {
+    refuseUnsupported(call.body, { nat_gateway_enabled: noNat })
+    const { name, cidr, vpc_network_id, location } = call.body
+    const body = withoutEmpty({ name, cidr, vpc_network_id, location })
+    return { subnet: subnetShape(await call.ordinary('subnetCreate', { body })) }
+  }),
+  get(subnets, async (call) => ({ items: (await call.all('subnetList')).map(subnetShape) })),
+  get(`${subnets}/:subnet_id`, async (call) => subnetShape(await call.ordinary('subnetGet'))),
+  patch(`${subnets}/:subnet_id`, (call) => {
+    const { name, nat_gateway_action: nat } = call.body
+    if (nat && nat !== 'disable')
+      throw new Failure('invalid_argument', `nat_gateway_action must be disable: ${noNat}`)
+    return call.done({ name: 'UPDATE', type: 'subnet', id: call.params.subnet_id! }, async () =>
+      subnetShape(await call.ordinary('subnetUpdate', { body: withoutEmpty({ name }) })),
+    )
+  }),
+  remove(`${subnets}/:subnet_id`, (call) =>
+    call.done({ name: 'DELETE', type: 'subnet', id: call.params.subnet_id! }, async () => {
+      await call.ordinary('subnetDelete')
+      return null
+    }),
+  ),
+]
+
+export const networkingRoutes = [...ruleRoutes, ...networkRoutes, ...subnetRoutes]

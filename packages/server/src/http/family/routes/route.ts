@@ -1,0 +1,41 @@
+import type { Vm } from '@slipway/contract'
+import type { FamilyCall } from '../request.ts'
+import { type FamilyOperation, operationShape } from '../shapes/operations.ts'
+
+/** An endpoint of the compatible API. Paths are relative to the version, and every parameter is an id. */
+export interface FamilyRoute {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  path: string
+  /** Returns the body of the response. */
+  respond(call: FamilyCall): Promise<unknown>
+  /** A read that must not be refused for its rate, because clients then forget the resource. It makes no ordinary request. */
+  isSteady?: true
+}
+
+type Respond = FamilyRoute['respond']
+
+export const get = (path: string, respond: Respond): FamilyRoute => ({ method: 'GET', path, respond })
+export const steadyGet = (path: string, respond: Respond): FamilyRoute => ({
+  ...get(path, respond),
+  isSteady: true,
+})
+export const post = (path: string, respond: Respond): FamilyRoute => ({ method: 'POST', path, respond })
+export const put = (path: string, respond: Respond): FamilyRoute => ({ method: 'PUT', path, respond })
+export const patch = (path: string, respond: Respond): FamilyRoute => ({ method: 'PATCH', path, respond })
+export const remove = (path: string, respond: Respond): FamilyRoute => ({ method: 'DELETE', path, respond })
+
+/** Returns the operation that an ordinary request began. */
+export const begun = async (
+  request: Promise<{ operation: Parameters<typeof operationShape>[0] }>,
+): Promise<FamilyOperation> => operationShape((await request).operation)
+
+/** Returns the project of the caller's key; for a key of an organization, one of its projects. */
+export async function someProject(call: FamilyCall): Promise<{ project_id: string } | undefined> {
+  const { caller } = call.signer
+  if (caller.kind === 'access_key' && caller.projectId) return { project_id: caller.projectId }
+  const [first] = await call.ordinary('projectList')
+  return first && { project_id: first.id }
+}
+
+/** The public address of a VM, which has one interface. */
+export const publicAddressOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4

@@ -1,0 +1,51 @@
+import type { FirewallRule, Subnet } from '@slipway/contract'
+import { Failure } from '../../../domain/failure.ts'
+import { listOf, type Members, memberOf, withoutEmpty } from '../members.ts'
+
+const allPorts = '1-65535'
+
+export const ruleShape = (rule: FirewallRule) => ({
+  ...rule,
+  state: rule.state === 'active' ? 'active' : 'inactive',
+  source_ports: portsShape(rule.source_ports),
+  destination_ports: portsShape(rule.destination_ports),
+})
+
+export const subnetShape = (subnet: Subnet) => ({ ...subnet, nat_gateways: [] })
+
+const portsShape = (ports: string[]) => (ports.length === 0 ? [allPorts] : ports)
+
+/** The members of a rule that were given, as the ordinary API takes them. */
+export const ruleGiven = (rule: Members): Members =>
+  withoutEmpty({
+    name: rule.name,
+    vpc_network_id: rule.vpc_network_id,
+    action: word(rule.action, 'action_'),
+    direction: word(rule.direction, 'direction_'),
+    protocols: rule.protocols,
+    sources: endpointsGiven(rule.sources, 'sources'),
+    destinations: endpointsGiven(rule.destinations, 'destinations'),
+    source_ports: portsGiven(rule.source_ports),
+    destination_ports: portsGiven(rule.destination_ports),
+  })
+
+const word = (value: unknown, prefix: string) =>
+  typeof value === 'string' ? value.toLowerCase().replace(prefix, '') : value
+
+/** No ports means all of them. */
+const portsGiven = (ports: unknown) =>
+  listOf(ports).some((port) => port === '*' || port === allPorts) ? [] : ports
+
+/** A plain address is shown as a block of one address, which clients take for a change of the rule. */
+function endpointsGiven(endpoints: unknown, member: string): unknown {
+  if (!Array.isArray(endpoints)) return endpoints
+  return endpoints.map((endpoint, index) => {
+    const cidr = memberOf(endpoint, 'cidr')
+    if (typeof cidr === 'string' && cidr !== '' && !cidr.includes('/'))
+      throw new Failure(
+        'invalid_argument',
+        `${member}/${index}/cidr: ${cidr.slice(0, 60)} is a plain address; write it as a CIDR block, such as 203.0.113.7/32.`,
+      )
+    return withoutEmpty({ cidr, resource_id: memberOf(endpoint, 'resource_id') })
+  })
+}

@@ -1,0 +1,70 @@
+import type { Queryable } from '../../postgres/database.ts'
+import { statement } from '../../postgres/statement.ts'
+
+/** An operation that only clients of the compatible API see. */
+export interface FamilyOperationRow {
+  operation: Record<string, unknown>
+  /** The operations that create its VMs; empty if it has ended. */
+  parts: string[]
+}
+
+/** The newest operations of a project that are kept. Older ones are removed with each new one. */
+const mostPerProject = 1_000
+
+// A repeated request finds the operation of the first one, and does not change it.
+const insert = statement<FamilyOperationRow, NewFamilyOperation>(
+  'family_operation_insert',
+  `INSERT INTO family_operations (id, project_id, request_hash, operation, parts)
+   VALUES (:id, :projectId, :requestHash, :operation::json, :parts::uuid[])
+   ON CONFLICT (project_id, request_hash) DO UPDATE SET request_hash = excluded.request_hash
+   RETURNING operation, parts`,
+)
+
+const trim = statement<never, { projectId: string; kept: number }>(
+  'family_operations_trim',
+  `DELETE FROM family_operations
+   WHERE project_id = :projectId AND id <= (
+     SELECT id FROM family_operations WHERE project_id = :projectId ORDER BY id DESC OFFSET :kept::int LIMIT 1)`,
+)
+
+const prune = statement<never, { most: number }>(
+  'prune_family_operations',
+  `DELETE FROM family_operations WHERE ctid = ANY (ARRAY(
+     SELECT ctid FROM family_operations WHERE created_at < slipway_now() - interval '24 hours' LIMIT :most))`,
+)
+
+interface NewFamilyOperation {
+  id: string
+  projectId: string
+  requestHash: Buffer
+  /** JSON text. */
+  operation: string
+  parts: string[]
+}
+
+/** Returns the operation that was stored for this request: this one, or that of an equal request before. */
+export async function keepFamilyOperation(
+  db: Queryable,
+  operation: NewFamilyOperation,
+): Promise<FamilyOperationRow> {
+  const kept = (await insert.one(db, operation))!
+  await trim.run(db, { projectId: operation.projectId, kept: mostPerProject })
+  return kept
+}
+
+export const findFamilyOperation = statement<FamilyOperationRow, { projectId: string; id: string }>(
+  'family_operation_find',
+  'SELECT operation, parts FROM family_operations WHERE project_id = :projectId AND id = :id',
+).oneBy('projectId', 'id')
+
+/** Returns the operation that an equal request before this one got. */
+export const findFamilyOperationOfRequest = statement<
+  FamilyOperationRow,
+  { projectId: string; requestHash: Buffer }
+>(
+  'family_operation_find_of_request',
+  `SELECT operation, parts FROM family_operations
+   WHERE project_id = :projectId AND request_hash = :requestHash`,
+).oneBy('projectId', 'requestHash')
+
+export const pruneFamilyOperations = (db: Queryable, most: number): Promise<number> => prune.run(db, { most })
