@@ -63,6 +63,21 @@ test('the guest of a VM reports what the lever sets', async () => {
   expect(await slipway('vm', 'idle', 'busy')).toMatchObject({ code: 2 })
 })
 
+test('an error of a GPU shows in the health of its VM, and a replacement cures it', async () => {
+  await createVm('sick')
+  expect(await slipway('dev', 'vm', 'xid', 'sick', '79', '--source', 'host')).toMatchObject({ code: 0 })
+  const { stdout, stderr } = await slipway('vm', 'health', 'sick')
+  expect(stdout).toMatch(/^GPU +CODE +SOURCE +ACTION +AT +MESSAGE\n +0 +xid_79 +host +REPLACE /)
+  expect(stderr).toContain('sick is unhealthy since')
+  const [gpu] = (await json('admin', 'gpu', 'list')).filter(({ suspect }: { suspect: boolean }) => suspect)
+  expect(await json('admin', 'gpu', 'faults', gpu.id)).toMatchObject([{ xid: 79, source: 'host' }])
+  expect(await slipway('admin', 'gpu', 'check', gpu.id)).toMatchObject({
+    stderr: expect.stringContaining('is claimed by the VM'),
+  })
+  expect(await json('vm', 'replace', 'sick')).toMatchObject({ health: { status: 'healthy' } })
+  expect((await json('vm', 'health', 'sick', '--on-fault', 'replace')).on_gpu_fault).toBe('replace')
+})
+
 test('a type can be out of stock, a host and a VM can fail, and a payment can be declined', async () => {
   await slipway('dev', 'capacity', 'a40.1x', 'us-east1-a', '1')
   await createVm('last')

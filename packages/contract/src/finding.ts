@@ -9,6 +9,8 @@ export const alertKinds = [
   'host_lost',
   'host_problem',
   'gpu_fault',
+  'mass_gpu_fault',
+  'unhealthy',
   'crashed',
   'unreachable',
   'creation_failed',

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { OnGpuFault, VmHealth } from './instances/health.ts'
 import { Description, Labels, ResourceName, record, Timestamp, Uuid, UuidOrEmpty } from './schema.ts'
 import {
   diskStates,
@@ -199,6 +200,12 @@ export const Vm = record('Vm', {
   idle_since: Type.String({
     ...Timestamp,
     description: 'Since when every GPU of the VM has been idle by its `idle_policy`. Empty if it is not.',
+  }),
+  health: VmHealth,
+  on_gpu_fault: OnGpuFault,
+  last_replaced_at: Type.String({
+    ...Timestamp,
+    description: 'When the VM was last moved to other GPUs by REPLACE. Empty if it never was.',
   }),
   labels: Labels,
   description: Description,

@@ -56,14 +56,15 @@ export const vmStateTable: Record<VmState, VmStateFacts> = {
   STATE_DELETING: { mayGoTo: [], isBilled: false, holdsGpus: true },
 }
 
-export type VmAction = 'START' | 'STOP' | 'RESET'
-export const vmActionNames = ['START', 'STOP', 'RESET'] as const satisfies VmAction[]
+export type VmAction = 'START' | 'STOP' | 'RESET' | 'REPLACE'
+export const vmActionNames = ['START', 'STOP', 'RESET', 'REPLACE'] as const satisfies VmAction[]
 
 /** For each action: the states in which it is allowed, the state while it runs, and the state after it. */
 export const vmActions: Record<VmAction, { from: VmState[]; via: VmState; to: VmState }> = {
   START: { from: ['STATE_SHUTOFF'], via: 'STATE_STARTING', to: 'STATE_RUNNING' },
   STOP: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_STOPPING', to: 'STATE_SHUTOFF' },
   RESET: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_RESETTING', to: 'STATE_RUNNING' },
+  REPLACE: { from: ['STATE_RUNNING', 'STATE_CRASHED'], via: 'STATE_STOPPING', to: 'STATE_RUNNING' },
 }
 
 /** States in which a VM has a serial console. */

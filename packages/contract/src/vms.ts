@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { OnGpuFault } from './instances/health.ts'
 import {
   Operation,
   OperationList,
@@ -157,6 +158,7 @@ export const vmMembers = {
   ttl_seconds: Type.Optional(TtlSeconds),
   on_expiry: Type.Optional(OnExpiry),
   idle_policy: Type.Optional(IdlePolicyGiven),
+  on_gpu_fault: Type.Optional(OnGpuFault),
   reservation_specification: Type.Optional(ReservationSpecification),
 }
 
@@ -203,11 +205,12 @@ export const VmUpdate = Type.Union(
     Type.Object({ type: VmTypeName }, closed),
     Type.Object({ ttl_seconds: TtlSeconds, on_expiry: Type.Optional(OnExpiry) }, closed),
     Type.Object({ idle_policy: Type.Union([IdlePolicyGiven, Type.Null()]) }, closed),
+    Type.Object({ on_gpu_fault: OnGpuFault }, closed),
     AnnotationUpdate,
   ],
   {
     description:
-      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy, of `on_gpu_fault` or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )
@@ -257,7 +260,9 @@ export const vmRoutes = defineRoutes({
     method: 'PATCH',
     path: '/v0.1/projects/{project_id}/vms/{vm_id}',
     tag: 'VMs',
-    summary: 'Start, stop, reset or change a VM',
+    summary: 'Start, stop, reset, replace or change a VM',
+    description:
+      'REPLACE stops the VM and starts it on other GPUs. It keeps its id, name, disks, addresses and host keys; its local scratch data is lost.',
     isDestructive: true,
     access: 'member',
     body: VmUpdate,

@@ -38,6 +38,8 @@ export interface Levers {
     crash(vm_id: string): Promise<void>
     /** Sets what the guest reports from now on. */
     metrics(vm_id: string, metrics: Body<'vmMetricsSet'>): Promise<void>
+    /** Lets the guest or the host report an XID error of a GPU. */
+    xid(vm_id: string, error: Body<'vmXid'>): Promise<void>
   }
   /** Sets whether simulated guests have an agent that freezes their file systems for a copy. */
   guestAgent: { set(agent: Body<'guestAgentSet'>): Promise<DevResponse<'guestAgentSet'>> }
@@ -65,6 +67,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   vmCrash: 'POST /_dev/vms/{vm_id}/crash',
   guestAgentSet: 'PUT /_dev/guest-agent',
   vmMetricsSet: 'POST /_dev/vms/{vm_id}/metrics',
+  vmXid: 'POST /_dev/vms/{vm_id}/xid',
   paymentsSet: 'PUT /_dev/payments',
   reset: 'POST /_dev/reset',
   requestList: 'GET /_dev/requests',
@@ -126,6 +129,7 @@ export function createLevers(options: ClientOptions): Levers {
     vms: {
       crash: async (target) => void (await call('vmCrash', { target })),
       metrics: async (target, body) => void (await call('vmMetricsSet', { target, body })),
+      xid: async (target, body) => void (await call('vmXid', { target, body })),
     },
     guestAgent: { set: (body) => call('guestAgentSet', { body }) },
     payments: { set: (body) => call('paymentsSet', { body }) },

@@ -191,6 +191,8 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   adminReservationUpdate: 'PATCH /v0.1/admin/reservations/{reservation_id} body',
   adminReservationEnd: 'POST /v0.1/admin/reservations/{reservation_id}/end',
   adminGpuUpdate: 'PATCH /v0.1/admin/gpus/{gpu_id} body',
+  adminGpuFaultList: 'GET /v0.1/admin/gpus/{gpu_id}/faults paged',
+  adminGpuCheck: 'POST /v0.1/admin/gpus/{gpu_id}/check',
   adminImageList: 'GET /v0.1/admin/images',
   adminImageCreate: 'POST /v0.1/admin/images body',
   adminImageUpdate: 'PATCH /v0.1/admin/images/{image_id} body',

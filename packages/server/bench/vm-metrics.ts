@@ -107,8 +107,9 @@ function busyEngine(ids: string[]): Pick<Engine, 'sample'> {
           uuid: `GPU-${index}-${gpu}`,
           name: 'NVIDIA H200',
           values: gpuMetricNames.map((_, i) => Math.round(value(gpu * 8 + i))),
+          recovery: null,
         }))
-        yield { vmId, host, guest: { sshSessions: 0, gpus } }
+        yield { vmId, host, guest: { sshSessions: 0, gpus, boot: '', xids: [] } }
       }
     },
   }

@@ -43,6 +43,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     host_id: string | null
     deleted_at: Date | null
     os_disk_lost_at: Date | null
+    billing_paused_at: Date | null
   }>('SELECT * FROM vms')
   const engineVms = new Map(
     (
@@ -79,7 +80,7 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
       `${vm.id} (${vm.state}) holds ${claims.get(vm.id) ?? 0} GPUs`,
     )
     check(
-      meters.has(vm.id) === (isBilled && hasOsDisk),
+      meters.has(vm.id) === (isBilled && hasOsDisk && vm.billing_paused_at === null),
       `${vm.id} (${vm.state}) is ${meters.has(vm.id) ? '' : 'not '}metered`,
     )
     if (hasOsDisk) check(engineVm !== undefined, `${vm.id} (${vm.state}) is not at the engine`)

@@ -42,6 +42,13 @@ export async function wrongVmRecords({ sql }: Pick<TestService, 'sql'>): Promise
   })
 }
 
+function healthOf({ state, health, started_at, ...vm }: Joined['vm']): Vm['health'] {
+  const isOn = ['STATE_RUNNING', 'STATE_STOPPING', 'STATE_RESETTING', 'STATE_CRASHED'].includes(state)
+  const { state_since } = vm as unknown as { state_since: string | null }
+  if (!isOn) return { status: 'unknown', since: time(state_since), reasons: [] }
+  return health ?? { status: 'healthy', since: time(started_at), reasons: [] }
+}
+
 function expectedRecord({ vm, disks, price, cost, months, contract_end }: Joined): Vm {
   return {
     id: vm.id,
@@ -71,6 +78,9 @@ function expectedRecord({ vm, disks, price, cost, months, contract_end }: Joined
     cost_usd: Number(cost),
     idle_policy: vm.idle_policy,
     idle_since: time(vm.idle_since),
+    health: healthOf(vm),
+    on_gpu_fault: vm.on_gpu_fault,
+    last_replaced_at: time(vm.last_replaced_at),
     labels: vm.labels,
     description: vm.description,
     deletion_protection: vm.is_protected,

@@ -24,6 +24,8 @@ const badKinds: Alert['kind'][] = [
   'host_lost',
   'host_problem',
   'gpu_fault',
+  'mass_gpu_fault',
+  'unhealthy',
   'reservation_late',
 ]
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
@@ -59,7 +61,8 @@ const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
 function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost' || kind === 'host_problem') return `/fleet/hosts/${resource_id}`
-  if (kind === 'gpu_fault' || kind === 'clock' || kind === 'location_unread') return '/fleet/capacity'
+  if (kind === 'gpu_fault' || kind === 'mass_gpu_fault' || kind === 'clock' || kind === 'location_unread')
+    return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
   if (isOfFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`

@@ -15,7 +15,12 @@ const words: Record<VmAction, { verb: string; past: string; icon: IconName }> = 
   START: { verb: 'Start', past: 'Started', icon: 'play' },
   STOP: { verb: 'Stop', past: 'Stopped', icon: 'square' },
   RESET: { verb: 'Reset', past: 'Reset', icon: 'rotate-ccw' },
+  REPLACE: { verb: 'Replace', past: 'Replaced', icon: 'unplug' },
 }
+
+/** A VM is replaced because of its GPUs: the action is shown if one of them is at fault. */
+const actionsOf = ({ health }: Vm): VmAction[] =>
+  (Object.keys(words) as VmAction[]).filter((action) => action !== 'REPLACE' || health.reasons.length > 0)
 
 /** What an action does to the VMs, for its confirmation dialog. */
 export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) {
@@ -25,6 +30,17 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
   const isOne = vms.length === 1
   const scratch = vms.filter((vm) => vm.scratch_gb > 0)
   if (action === 'RESET') return <p>Hard reset: unsaved data will be lost. The VM will keep its GPUs.</p>
+  if (action === 'REPLACE')
+    return (
+      <>
+        <p>The VM will stop and start on other GPUs. Its id, disks, addresses and host keys will be kept.</p>
+        {scratch.length > 0 && (
+          <p className="mt-2">
+            <b className="font-medium text-ink">Local scratch data will be lost.</b>
+          </p>
+        )}
+      </>
+    )
   if (action === 'START')
     return (
       <p>
@@ -54,7 +70,7 @@ export function ActionEffects({ action, vms }: { action: VmAction; vms: Vm[] }) 
 /** Returns the states that the disabled actions require, one sentence for each set of states. */
 export function disabledActionReasons(vm: Vm): string[] {
   const verbsOf = new Map<string, string[]>()
-  for (const action of Object.keys(words) as VmAction[]) {
+  for (const action of actionsOf(vm)) {
     const { from } = vmActions[action]
     if (from.includes(vm.state)) continue
     const states = from.map(stateWord).join(' or ')
@@ -93,8 +109,7 @@ export function VmActions({ vm }: { vm: Vm }) {
   const whyNot = useWhyNot('member')
   // A search for "stop train-7" opens the page with this confirmation.
   const [search, setSearch] = useSearchState()
-  const asked =
-    (Object.keys(words) as VmAction[]).find((action) => action.toLowerCase() === search.ask) ?? null
+  const asked = actionsOf(vm).find((action) => action.toLowerCase() === search.ask) ?? null
   const setAsked = (action: VmAction | null) => setSearch({ ask: action?.toLowerCase() ?? '' })
   const act = useOperation({
     projectId: vm.project_id,
@@ -113,7 +128,7 @@ export function VmActions({ vm }: { vm: Vm }) {
   const confirmed = asked ? words[asked] : null
   return (
     <>
-      {(Object.keys(words) as VmAction[]).map((action) => {
+      {actionsOf(vm).map((action) => {
         const { verb, icon } = words[action]
         return (
           <Button

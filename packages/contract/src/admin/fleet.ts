@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { faultSources } from '../instances/health.ts'
 import { hostNamePattern } from '../names.ts'
 import { defineRoutes } from '../route.ts'
 import {
@@ -25,10 +26,32 @@ export const Gpu = record('Gpu', {
   state: Type.Enum([...gpuStates]),
   vm_id: Type.String({ description: 'Empty if no VM uses the GPU.' }),
   held_for: Type.String({
-    description: 'The capacity request or reservation to which the GPU belongs. Empty if there is none.',
+    description:
+      'The capacity request, reservation or operation to which the GPU belongs. Empty if there is none.',
+  }),
+  suspect: Type.Boolean({
+    description: 'A fault was reported. The GPU returns to stock only after a check that it passes.',
+  }),
+  fault_count: Type.Integer({ description: 'How many faults were recorded for the GPU.' }),
+  last_check: record('GpuCheck', {
+    at: Type.String({ ...Timestamp, description: 'Empty if the GPU was never checked.' }),
+    passed: Type.Boolean(),
+    reasons: Type.Array(Type.String(), { description: 'Why the check failed, and warnings.' }),
   }),
 })
 export type Gpu = Static<typeof Gpu>
+
+export const GpuFault = record('GpuFault', {
+  at: Timestamp,
+  xid: Type.Integer({
+    description: 'The XID error that the driver reported; 0 if the GPU was lost without one.',
+  }),
+  source: Type.Enum([...faultSources], {
+    description: 'What a guest reports may be false; what the host finds is evidence.',
+  }),
+  vm_id: Type.String({ description: 'The VM that had the GPU. Empty if there was none.' }),
+})
+export type GpuFault = Static<typeof GpuFault>
 
 export const HostVm = record('HostVm', {
   id: Uuid,
@@ -218,6 +241,27 @@ export const adminFleetRoutes = defineRoutes({
     summary: 'Quarantine a GPU, or return it to use',
     access: 'operator',
     body: body('GpuUpdate', { state: Type.Enum(['free', 'quarantined']) }),
+    response: Gpu,
+    errors: ['conflict'],
+  },
+  adminGpuFaultList: {
+    method: 'GET',
+    path: '/v0.1/admin/gpus/{gpu_id}/faults',
+    tag: 'Operators',
+    summary: 'List the faults of a GPU',
+    description: 'Newest first. Faults are kept for 400 days.',
+    access: 'operator',
+    query: Type.Object(pageQuery),
+    response: pagedList('GpuFaultList', GpuFault),
+  },
+  adminGpuCheck: {
+    method: 'POST',
+    path: '/v0.1/admin/gpus/{gpu_id}/check',
+    tag: 'Operators',
+    summary: 'Check a GPU that no VM uses',
+    description:
+      'The GPU is in quarantine until the next report of its host. If it passes the check, it returns to stock; otherwise it stays in quarantine, and `last_check` says why.',
+    access: 'operator',
     response: Gpu,
     errors: ['conflict'],
   },

@@ -89,7 +89,7 @@ const requestMembers = {
   on_available: Type.Enum(['create', 'hold']),
   request: Type.Record(Type.String(), Type.Unknown(), {
     description:
-      'The body of the request. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
+      'The body of the request; `replace_vm_id` in a request that the service made to replace an unhealthy VM. Callers that may only read see `sha256:…` instead of `startup_script` and `shutdown_script`.',
   }),
   gpus_wanted: Type.Integer(),
   gpus_held: Type.Integer({ description: 'GPUs that are held for the request now.' }),

@@ -1,5 +1,6 @@
 import Type, { type Static, type TObject, type TSchema } from 'typebox'
 import { errorCodes, operationErrorCodes } from '../errors.ts'
+import { faultSources } from '../instances/health.ts'
 import { Instant, Timestamp, Uuid } from '../schema.ts'
 import { paymentStates } from '../states.ts'
 
@@ -107,6 +108,25 @@ const DevMetrics = Type.Union([
   ),
   Type.Object({ silent: Type.Literal(true) }, strict),
 ])
+const DevXid = Type.Object(
+  {
+    xid: Type.Integer({
+      minimum: 0,
+      maximum: 999,
+      description: 'The number of the XID error; 0 for a GPU that is lost without one.',
+    }),
+    gpu_index: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 15,
+        description: 'The position of the GPU in the VM. Default: 0.',
+      }),
+    ),
+    source: Type.Optional(Type.Enum([...faultSources], { description: 'Who reports it. Default: `guest`.' })),
+    at: Type.Optional(Instant),
+  },
+  strict,
+)
 const DevPayments = Type.Object({ organization_id: Uuid, state: Type.Enum([...paymentStates]) }, strict)
 
 export const DevRequest = Type.Object({
@@ -148,6 +168,7 @@ export const devRoutes = {
     body: DevMetrics,
     response: Nothing,
   },
+  vmXid: { method: 'POST', path: '/_dev/vms/{vm_id}/xid', body: DevXid, response: Nothing },
   paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, response: DevPayments },
   reset: { method: 'POST', path: '/_dev/reset', response: DevClock },
   requestList: {

@@ -51,6 +51,15 @@ const image = of('image', id('e03'), 'service', {
   locations: ['us-east1-a', 'eu-north1-a'],
 })
 
+const gpuFault = {
+  code: 'xid_79',
+  gpu_index: 0,
+  source: 'host',
+  message: 'GPU 0 has fallen off the bus (XID 79).',
+  action: 'REPLACE',
+  at: '2026-10-30T12:00:00.000Z',
+}
+
 /** The meaning and data of every event type. The compiler checks that none is missing; a test compares them with real events. */
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
@@ -131,6 +140,10 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'firewall_rule.deleting': rule('The deletion of a rule was accepted.', began('DELETE')),
   'firewall_rule.deletion_repeated': deletionRepeated('firewall_rule', 'c03', 'a rule'),
   'firewall_rule.updating': rule('A change of a rule was accepted.', began('UPDATE')),
+  'gpu.check_failed': gpu('A GPU failed its check. It stays in quarantine until it passes one.', {
+    reasons: ['The GPU does not respond.'],
+  }),
+  'gpu.fault': foundVm('A GPU of a VM reported an error, or was lost.', gpuFault),
   'gpu.missing': of(
     'host',
     id('e01'),
@@ -140,6 +153,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     pci_address: '0000:17:00.0',
     vm_id: id('b01'),
   }),
+  'gpu.returned': gpu('A GPU with a fault passed its check and is in stock again.'),
   'gpu.updated': gpu('An operator put a GPU into quarantine, or took it out.', { state: 'quarantined' }),
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
@@ -345,6 +359,14 @@ export const eventFacts: Record<EventType, EventFacts> = {
     expires_at: '2026-10-30T13:00:00.000Z',
     on_expiry: 'delete',
   }),
+  'vm.health_changed': foundVm(
+    'The health of the GPUs of a VM changed. While a GPU is provably lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
+    {
+      status: 'unhealthy',
+      reasons: [gpuFault],
+      billing_paused_at: '2026-10-30T12:00:00.000Z',
+    },
+  ),
   'vm.host_draining': foundVm('The host of a VM is being drained. The VM keeps running.', {
     location: 'us-east1-a',
   }),
@@ -368,6 +390,8 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.os_disk_lost': foundVm('The host no longer has the OS disk of a VM. The VM is not billed.', {
     detail: 'its host no longer has its OS disk',
   }),
+  'vm.replace_failed': vm('A VM did not start on other GPUs. It is stopped.'),
+  'vm.replaced': vm('A VM runs on other GPUs.'),
   'vm.resetting': vm('A VM is being reset.', began('RESET')),
   'vm.running': vm('A VM is running and is billed from this time.'),
   'vm.shutoff': vm('A VM is stopped.'),

@@ -1,4 +1,5 @@
 import { parse, TomlError } from 'smol-toml'
+import type { XidMeaning, XidMeanings } from '../domain/health/xids.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import {
   anything,
@@ -22,6 +23,7 @@ import {
   DEMO_PRICES,
   type EngineName,
   engineNames,
+  healthSection,
   limitsSection,
   logLevel,
   operationsSection,
@@ -71,6 +73,8 @@ export interface Config {
   quotas: QuotaConfig
   operations: Section<typeof operationsSection>
   capacity: Section<typeof capacitySection>
+  /** XID errors to which operators gave another meaning. */
+  health: { meanings: XidMeanings }
   /** The Stripe secrets are '' with the built-in provider. */
   billing: Section<typeof billingSection> & {
     stripeKey: string
@@ -101,6 +105,7 @@ const fileSections = {
   quotas: field(anything, {}),
   operations: field(anything, {}),
   capacity: field(anything, {}),
+  health: field(anything, {}),
   billing: field(anything, {}),
   webhooks: field(anything, {}),
   sign_in: field(anything, {}),
@@ -220,6 +225,17 @@ function readPrices(value: unknown): PriceConfig[] {
   })
 }
 
+function readMeanings(content: unknown): XidMeanings {
+  const section = readTable(healthSection, content, 'health')
+  const meanings = new Map<number, XidMeaning>()
+  for (const [meaning, xids] of Object.entries(section) as [XidMeaning, number[]][])
+    for (const xid of xids) {
+      if (meanings.has(xid)) refuse(`health.${meaning}`, xid, 'already has a meaning')
+      meanings.set(xid, meaning)
+    }
+  return meanings
+}
+
 /**
  * Reads and checks the configuration. Flags override the environment, which overrides the file, which overrides defaults.
  * Throws a ConfigError with a message of one line.
@@ -247,6 +263,7 @@ export function loadConfig(argv: string[], environment: Environment, readFile: R
     quotas: readTable(quotasSection, tables.quotas, 'quotas'),
     operations: readOperations(tables.operations),
     capacity: readSection(capacitySection, tables.capacity, 'capacity'),
+    health: { meanings: readMeanings(tables.health) },
     billing: readBilling(tables.billing, env),
     webhooks: readSection(webhooksSection, tables.webhooks, 'webhooks'),
     signIn: readSection(signInSection, tables.sign_in, 'sign_in'),

@@ -1,4 +1,5 @@
 import { type Family, families, type OrganizationQuotaName } from '@slipway/contract'
+import type { XidMeaning } from '../domain/health/xids.ts'
 import {
   choice,
   envName,
@@ -120,6 +121,15 @@ export const capacitySection = {
   accumulate_max_s: field(integer(1, 604_800), 14_400),
   collect_before_h: field(integer(0, 8_760), 24),
 }
+
+const xids = listOf(integer(1, 999))
+/** XID errors with another meaning than in the table of `domain/health/xids.ts`. */
+export const healthSection = {
+  application: field(xids, []),
+  information: field(xids, []),
+  reset: field(xids, []),
+  replace: field(xids, []),
+} satisfies Partial<Record<XidMeaning, Field<number[]>>>
 
 export const billingSection = {
   provider: field(choice(['builtin', 'stripe'] as const), 'builtin'),

@@ -106,7 +106,9 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
 
   async function setHostLost(hostId: string, isLost: boolean): Promise<Record<string, never>> {
     const host = requireFound('host', await findHost(database, hostId))
-    await simulatorAt(host.location).setHostLost(host.name, isLost)
+    const engine = simulatorAt(host.location)
+    await engine.setHostLost(host.name, isLost)
+    if (!isLost) await engine.repairGpus(host.name)
     await workers.reconciler.reports()
     return {}
   }
@@ -165,6 +167,18 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
     async vmMetricsSet({ params, body }) {
       const vm = requireFound('VM', await findAnyVm(database, params.vm_id!))
       await simulatorAt(vm.location).setMetrics(vm.id, body)
+      await workers.reconciler.samples()
+      return {}
+    },
+
+    async vmXid({ params, body: { xid, gpu_index: gpuIndex = 0, source = 'guest', at } }) {
+      const vm = requireFound('VM', await findAnyVm(database, params.vm_id!))
+      if (source === 'guest' && xid === 0)
+        throw invalidField('xid', 'must be at least 1 if the guest reports it: a lost GPU reports nothing')
+      const error = { xid, gpuIndex, source, at: at === undefined ? null : new Date(at) }
+      if (!(await simulatorAt(vm.location).reportXid(vm.id, error)))
+        throw invalidField('gpu_index', `is not a GPU of ${vm.name}, which has ${vm.gpu_count}`)
+      if (source === 'host') await workers.reconciler.reports()
       await workers.reconciler.samples()
       return {}
     },

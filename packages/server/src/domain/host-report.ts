@@ -8,12 +8,15 @@ export interface ReportedGpu {
   iommuGroup: number | null
   holderVmId: string | null
   isClean: boolean
+  check?: { passed: boolean }
 }
 
 export interface KnownGpu {
   pciAddress: string
   state: GpuState
   isHeldBack: boolean
+  /** Needs a check before it is free again. */
+  isSuspect: boolean
 }
 
 export interface UnusableGpu {
@@ -78,12 +81,14 @@ function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''):
 
 /**
  * Returns a GPU's state after a report; `reported` is null if the GPU is missing or unusable. A report never frees a GPU that a
- * VM holds, or that waits for a reset or an operator.
+ * VM holds, or that waits for a reset, a check or an operator. A GPU that fails its check leaves the stock.
  */
 export function gpuStateAfterReport(known: KnownGpu | null, reported: ReportedGpu | null): GpuState {
   if (known?.state === 'claimed') return 'claimed'
   if (!reported) return 'gone'
-  if (known && known.state !== 'gone') return known.state
-  const isReady = reported.isClean && reported.holderVmId === null && !known?.isHeldBack
+  const hasFailed = reported.check?.passed === false
+  if (known && known.state !== 'gone') return hasFailed ? 'quarantined' : known.state
+  const isReady =
+    reported.isClean && reported.holderVmId === null && !known?.isHeldBack && !known?.isSuspect && !hasFailed
   return isReady ? 'free' : 'quarantined'
 }

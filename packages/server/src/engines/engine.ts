@@ -276,6 +276,16 @@ export interface GpuReport {
   holderVmId: string | null
   /** True if the GPU was reset after its last VM released it. */
   isClean: boolean
+  /** What the host finds when it examines the GPU. Undefined if it cannot examine it. */
+  check?: GpuCheck
+  /** Errors that the host itself has seen, with their times in ISO 8601. */
+  xids?: { xid: number; at: string }[]
+}
+
+export interface GpuCheck {
+  passed: boolean
+  /** Why it failed, and warnings. */
+  reasons: string[]
 }
 
 /**

@@ -37,8 +37,36 @@ list_gpus() {
     section == "clocks" && $2 == "sm_clock" { add("DCGM_FI_DEV_SM_CLOCK", value) }
     $2 == "remapped_row_unc" { add("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", value) }
     $2 == "remapped_row_failure" { add("DCGM_FI_DEV_ROW_REMAP_FAILURE", value == "Yes" ? 1 : value == "No" ? 0 : "") }
+    $2 == "gpu_recovery_action" { recovery = tolower($3); gsub(/[^a-z ]/, "", recovery); if (recovery != "" && recovery != "na") fields = fields ",\\"recovery\\":\\"" recovery "\\"" }
     $2 == "/gpu" { inside = 0; printf "%s{\\"uuid\\":\\"%s\\",\\"name\\":\\"%s\\"%s}", n++ ? "," : "", uuid, model, fields }'
 }
+
+# Prints a JSON object for each of the last XID errors in the kernel log. A GPU is counted by its place on the PCI bus; the
+# position is the time of the message in microseconds since the boot.
+list_xids() {
+  addresses=
+  for device in /sys/bus/pci/devices/*; do
+    vendor= class=
+    read -r vendor <"$device/vendor" 2>/dev/null
+    read -r class <"$device/class" 2>/dev/null
+    case "$vendor $class" in
+      '0x10de 0x0300'* | '0x10de 0x0302'*) address=\${device##*/} addresses="$addresses \${address%.*}" ;;
+    esac
+  done
+  dmesg 2>/dev/null | grep 'NVRM: Xid (PCI:' | tail -n 16 | awk -v addresses="$addresses" '
+    BEGIN { count = split(addresses, known, " ") }
+    match($0, /PCI:[0-9a-fA-F:]+/) {
+      address = tolower(substr($0, RSTART + 4, RLENGTH - 4))
+      rest = substr($0, RSTART + RLENGTH); gsub(/^[^0-9]*/, "", rest); xid = rest + 0
+      line = $0; gsub(/^[^0-9]*/, "", line)
+      # A guest whose only GPU has left the bus shows no GPU.
+      if (count == 0) { count = 1; known[1] = address }
+      for (i = 1; i <= count; i++) if (known[i] == address)
+        printf "%s{\\"gpu\\":%d,\\"xid\\":%d,\\"position\\":%.0f}", n++ ? "," : "", i - 1, xid, line * 1000000
+    }'
+}
+
+read -r boot </proc/sys/kernel/random/boot_id
 
 # Established connections to port 22 (0016).
 count_sessions() {
@@ -46,7 +74,8 @@ count_sessions() {
 }
 
 while :; do
-  printf '{"slipway_guest":1,"ssh_sessions":%s,"gpus":[%s]}\\n' "$(count_sessions)" "$(list_gpus)" >"$port"
+  printf '{"slipway_guest":1,"boot":"%s","ssh_sessions":%s,"gpus":[%s],"xids":[%s]}\\n' \\
+    "$boot" "$(count_sessions)" "$(list_gpus)" "$(list_xids)" >"$port"
   sleep 60
 done
 `

@@ -9,6 +9,7 @@ import {
   insertHost,
   listHostTenants,
   markDrainedHosts,
+  putUpForCheck,
   removeHost,
   setGpuHold,
   setHostSchedulable,
@@ -121,6 +122,23 @@ export async function changeGpuHold(
   const data = { state: gpu.state, pci_address: gpu.pci_address }
   await emit(tx, { ...by, type: 'gpu.updated', resourceType: 'gpu', resourceId: gpu.id, data })
   if (state === 'free') await offerGpus(tx, [host_id])
+  return gpu
+}
+
+/** Lets the next report of the host decide whether the GPU is in order. */
+export async function checkGpu(tx: Tx, by: Requester, id: string): Promise<HostRow['gpus'][number]> {
+  const found = await putUpForCheck(tx, id)
+  if (!found) throw notFound('GPU')
+  const { gpu, isAsked } = found
+  if (!isAsked)
+    throw new Failure(
+      'conflict',
+      gpu.state === 'claimed'
+        ? `The GPU is claimed by the VM ${gpu.vm_id}. It is checked when the VM releases it.`
+        : `The GPU is ${gpu.state} and cannot be checked now.`,
+    )
+  const data = { state: gpu.state, pci_address: gpu.pci_address }
+  await emit(tx, { ...by, type: 'gpu.updated', resourceType: 'gpu', resourceId: gpu.id, data })
   return gpu
 }
 

@@ -13,6 +13,7 @@ import { groupDelete } from './group/delete.ts'
 import { groupStart, groupStop } from './group/power.ts'
 import { groupReplace } from './group/replace.ts'
 import { groupGrow, groupShrink } from './group/update.ts'
+import { vmReplace } from './health/replace.ts'
 import { vmAttachDisks } from './vm/attach-disks.ts'
 import { vmCreate } from './vm/create.ts'
 import { vmDelete } from './vm/delete.ts'
@@ -28,6 +29,7 @@ export const definitions: Definition[] = [
   vmStart,
   vmStop,
   vmReset,
+  vmReplace,
   vmUpdate,
   vmReaddress,
   vmAttachDisks,

@@ -6,9 +6,11 @@ import { closeBlocked, offerGpus } from '../operations/capacity/offer.ts'
 import { endAndOffer } from '../operations/capacity/requests.ts'
 import { lookAtReservation } from '../operations/capacity/reservations.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
+import { freeOperationHold } from '../operations/health/replace.ts'
 import type { Services } from '../services.ts'
 import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
 import { type Lane, listDueLanes, lockLanesOfRequest, refuseHolds } from '../store/capacity/lanes.ts'
+import { listEndedHolders } from '../store/capacity/operation-holds.ts'
 import { setPlacesOpen } from '../store/capacity/places.ts'
 import {
   findRequest,
@@ -45,7 +47,9 @@ export class CapacityQueue {
       const requests = await listDueRequests(database)
       const lanes = (await listDueLanes(database)).filter((lane) => !this.#rests(lane))
       const reservations = await listDueReservations(database)
-      if (requests.length + lanes.length + reservations.length === 0) return
+      const ended = await listEndedHolders(database)
+      if (requests.length + lanes.length + reservations.length + ended.length === 0) return
+      for (const { id } of ended) await database.transaction((tx) => freeOperationHold(tx, id))
       for (const { id } of reservations)
         await lookAtReservation(database, id).catch((err) =>
           log.warn({ err, reservation: id }, 'reservation not served'),

@@ -117,9 +117,15 @@ function changeOf(
   const knownAt = new Map(known.map((gpu) => [gpu.pciAddress, gpu]))
   const place = (pciAddress: string): ReportedGpu => {
     const knownGpu = knownAt.get(pciAddress) ?? null
-    const { model, numaNode, iommuGroup } = reportedAt.get(pciAddress) ?? knownGpu!
+    const reported = reportedAt.get(pciAddress)
+    const { model, numaNode, iommuGroup } = reported ?? knownGpu!
     const state = gpuStateAfterReport(knownGpu, usableAt.get(pciAddress) ?? null)
-    return { hostId: host.id, pciAddress, model, numaNode, iommuGroup, state }
+    // A GPU that no VM has may be removed.
+    const isLost = reported ? reported.check?.passed === false : knownGpu?.state === 'claimed'
+    return {
+      ...{ hostId: host.id, pciAddress, model, numaNode, iommuGroup, state, isLost },
+      hostXids: reported?.xids ? JSON.stringify(reported.xids) : null,
+    }
   }
   const missing = known.filter((gpu) => gpu.state === 'claimed' && !reportedAt.has(gpu.pciAddress))
   const change = {
@@ -163,7 +169,11 @@ function stateAfterReport(host: ReportedHost, isKeptDown: boolean): HostState {
 /** Covers the parts of a report that this file uses. VMs and resets of GPUs change often and are read elsewhere. */
 function fingerprintOf({ cpuCores, memoryGb, isClosed = false, capabilities, gpus }: HostReport): string {
   const places = gpus
-    .map(({ pciAddress, model, numaNode, iommuGroup }) => [pciAddress, model, numaNode, iommuGroup])
+    .map(({ pciAddress, model, numaNode, iommuGroup, check, xids }) => [
+      ...[pciAddress, model, numaNode, iommuGroup],
+      // A GPU in order has the same fingerprint as one that the host cannot examine.
+      ...(check?.passed === false || xids ? [check, xids] : []),
+    ])
     .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1))
   return hash('sha256', JSON.stringify([cpuCores, memoryGb, isClosed, capabilities, places]), 'base64url')
 }

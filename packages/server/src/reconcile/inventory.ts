@@ -11,6 +11,7 @@ import { listUnservedLocations, silenceMs } from '../store/fleet/locations.ts'
 import { reconcileCordons } from './cordons.ts'
 import { protectReturningHosts } from './firewalls.ts'
 import { freeReportedGpus } from './gpus.ts'
+import { applyHostFaults } from './health.ts'
 import {
   applyNews,
   endInspection,
@@ -160,6 +161,7 @@ export class Inventory {
       await reconcileVms(this.#services, location, part, signal)
       await this.#orphans.remove(location, part, inspectedAt, signal)
     }
+    if (news.length > 0 || inspection.hasFaults) await applyHostFaults(this.#services, location)
     if (inspection.hasQuarantined) await freeReportedGpus(database, location, reports, inspectedAt)
   }
 }

@@ -9,6 +9,7 @@ import { ClockGuard } from './clock.ts'
 import { expireVms, warnOfExpiry } from './expiry.ts'
 import { Firewalls } from './firewalls.ts'
 import { repairGroups } from './groups.ts'
+import { applyGuestReports, replaceUnhealthyVms, resumeBills } from './health.ts'
 import { Hints } from './hints.ts'
 import { applyIdlePolicies } from './idle.ts'
 import { Inventory } from './inventory.ts'
@@ -165,7 +166,11 @@ export class Reconciler {
   /** Nothing is stopped because of the policies of a backup. */
   async #sample(location: string, signal: AbortSignal): Promise<void> {
     const samples = await sampleLocation(this.#services, location, signal)
-    if (!this.#isRestored) await applyIdlePolicies(this.#services, location, samples)
+    if (this.#isRestored) return
+    await applyIdlePolicies(this.#services, location, samples)
+    await applyGuestReports(this.#services, location, samples)
+    await replaceUnhealthyVms(this.#services, location)
+    await resumeBills(this.#services, location)
   }
 
   firewalls(): Promise<void> {

@@ -6,6 +6,7 @@ import { pruneRequests } from '../store/capacity/requests.ts'
 import { pruneOperations } from '../store/compute/operations.ts'
 import { pruneEvents } from '../store/events/events.ts'
 import { pruneFamilyOperations } from '../store/family/operations.ts'
+import { pruneGpuFaults } from '../store/fleet/gpu-health.ts'
 import { credentialPrunes } from '../store/identity/retention.ts'
 import { chunkPrunes } from '../store/metrics/samples.ts'
 import { simulated } from '../store/simulated/objects.ts'
@@ -24,6 +25,7 @@ const prunes: ((db: Queryable, most: number) => Promise<number>)[] = [
   pruneBillingSessions,
   pruneProviderEvents,
   ...chunkPrunes,
+  pruneGpuFaults,
 ]
 
 /** Removes all rows that are older than their retention period. */

@@ -32,6 +32,16 @@ export function metricsText(vms: LatestSample[], isOpenMetrics: boolean): string
     )
     add(metric, vmMetrics[metric]!.type, vmMetrics[metric]!.help, samples)
   })
+  add(
+    'slipway_gpu_xid_total',
+    'counter',
+    'XID errors of the GPUs of a VM.',
+    vms.flatMap(({ vm_id, name, xids }) =>
+      Object.entries(xids ?? {}).map(([xid, count]) =>
+        line('slipway_gpu_xid_total', { vm_id, Hostname: name, xid }, count),
+      ),
+    ),
+  )
   if (isOpenMetrics) lines.push('# EOF')
   return `${lines.join('\n')}\n`
 }

@@ -10,6 +10,7 @@ const weights = {
   stop: 14,
   start: 14,
   reset: 5,
+  replace: 4,
   retype: 4,
   deleteVm: 6,
   createDisk: 8,
@@ -101,6 +102,7 @@ export class Tenant {
       case 'stop':
       case 'start':
       case 'reset':
+      case 'replace':
         return vm && this.#client.begin('PATCH', `/vms/${vm.id}`, { action: kind.toUpperCase() })
       case 'retype':
         return vm && this.#client.begin('PATCH', `/vms/${vm.id}`, { type })
@@ -220,6 +222,7 @@ const statesFor: Partial<Record<keyof typeof weights, Vm['state'][]>> = {
   stop: ['STATE_RUNNING', 'STATE_CRASHED'],
   start: ['STATE_SHUTOFF'],
   reset: ['STATE_RUNNING', 'STATE_CRASHED'],
+  replace: ['STATE_RUNNING', 'STATE_CRASHED'],
   retype: ['STATE_SHUTOFF'],
   attach: ['STATE_RUNNING', 'STATE_SHUTOFF'],
 }

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { vmTypes } from '@slipway/contract'
 import { expect, test } from 'vitest'
 import { HostGpus } from '../../src/engines/qemu/gpu/gpus.ts'
@@ -35,6 +37,20 @@ test('the sysfs scan reports which driver blocks a GPU', async () => {
     { pci: '0000:02:00.0', reason: 'bound to nouveau, not to vfio-pci' },
     { pci: '0000:03:00.0', reason: expect.stringContaining('no IOMMU group') },
   ])
+})
+
+test('a GPU whose configuration space reads ffff fails its check, and a narrow link is a warning', async () => {
+  const root = await layOutSysfs('a100-80gb-8x-two-nodes')
+  const [lost, narrow, sound] = (await scanGpus(root)).map(({ pciAddress }) => pciAddress)
+  const file = (gpu: string, name: string) => join(root, 'bus/pci/devices', gpu, name)
+  await writeFile(file(lost!, 'config'), Buffer.alloc(64, 0xff))
+  await writeFile(file(sound!, 'config'), Buffer.from([0xde, 0x10, 0xb5, 0x20]))
+  await writeFile(file(narrow!, 'current_link_width'), '8\n')
+  await writeFile(file(narrow!, 'max_link_width'), '16\n')
+  const checks = new Map((await scanGpus(root)).map(({ pciAddress, check }) => [pciAddress, check]))
+  expect(checks.get(lost!)).toEqual({ passed: false, reasons: [expect.stringContaining('reads ffff')] })
+  expect(checks.get(narrow!)).toEqual({ passed: true, reasons: [expect.stringContaining('8 of 16 lanes')] })
+  expect(checks.get(sound!)).toEqual({ passed: true, reasons: [] })
 })
 
 test('the sysfs scan offers only the listed GPUs, and reports missing ones', async () => {

@@ -84,6 +84,8 @@ test(
     })
     expect(await ended(attach.operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
 
+    await replaceGpus(operation.metadata.id, hostKey)
+
     const before = await qemuPids()
     expect(before).toHaveLength(1)
     await server.end('SIGKILL')
@@ -211,6 +213,21 @@ async function stateOf(vmId: string): Promise<string> {
 async function qemuPids(): Promise<number[]> {
   const found = await bench.processes()
   return found.filter(({ commandLine }) => commandLine.startsWith('qemu-system')).map(({ pid }) => pid)
+}
+
+/** Moves the VM to other declared GPUs: the guest proves the same host key at the same address, with the same disks. */
+async function replaceGpus(vmId: string, hostKey: string): Promise<void> {
+  const gpus = () => query(database.url, 'SELECT id FROM gpus WHERE vm_id = $1', [vmId])
+  const show = async () => (await (await request('GET', `/vms/${vmId}`)).json()) as RouteResponse<'vmGet'>
+  const [vm, before] = [await show(), await gpus()]
+  const { operation } = await api('PATCH', `/vms/${vmId}`, { action: 'REPLACE' })
+  expect(await ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  const { ssh_destination, disks, network_interfaces, ssh_host_keys } = await show()
+  expect(network_interfaces).toEqual(vm.network_interfaces)
+  expect(ssh_host_keys).toEqual(vm.ssh_host_keys)
+  expect(disks.map(({ id }) => id)).toEqual(vm.disks.map(({ id }) => id))
+  expect(await gpus()).not.toEqual(before)
+  expect(await bench.ssh(ssh_destination, 'hostname', { hostKey })).toBe('real-one')
 }
 
 /** Logs in on the serial console, where no network is needed, and runs a command. */

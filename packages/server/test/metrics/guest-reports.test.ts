@@ -19,7 +19,12 @@ test('a report has bounded values, and everything else in it is ignored', () => 
   const report = parseGuestReport(line({ ...given, uuid: 'GPU-1"\n', name: 'x'.repeat(500) }))!
   expect(report.sshSessions).toBe(1)
   expect(report.gpus).toEqual([
-    { uuid: '', name: 'x'.repeat(80), values: [97, null, null, null, null, null, null, null] },
+    {
+      uuid: '',
+      name: 'x'.repeat(80),
+      values: [97, null, null, null, null, null, null, null],
+      recovery: null,
+    },
   ])
   const many = parseGuestReport(JSON.stringify({ slipway_guest: 1, gpus: Array(100).fill({}) }))!
   expect(many).toMatchObject({ sshSessions: null, gpus: { length: 16 } })
@@ -42,6 +47,15 @@ test('whatever a guest writes, reading it never fails, and values stay in their 
   )
 })
 
+test('errors in a report are bounded, and those that name no GPU are ignored', () => {
+  const valid = { gpu: 1, xid: 79, position: 5 }
+  const given = [valid, { gpu: 16, xid: 79, position: 1 }, { gpu: 0, xid: 0, position: 1 }, { xid: 31 }, null]
+  const report = parseGuestReport(JSON.stringify({ slipway_guest: 1, gpus: [], xids: given }))!
+  expect(report.xids).toEqual([{ gpuIndex: 1, xid: 79, position: 5 }])
+  const flood = JSON.stringify({ slipway_guest: 1, gpus: [], xids: Array(200).fill(valid) })
+  expect(parseGuestReport(flood)!.xids).toHaveLength(16)
+})
+
 test('the last valid line of a guest counts, also among garbage', () => {
   const good = line({ DCGM_FI_DEV_GPU_UTIL: 5 })
   expect(lastReport(`${line({ DCGM_FI_DEV_GPU_UTIL: 1 })}\n${good}\n`)).toMatchObject({
@@ -58,9 +72,25 @@ test('the reporter reads what nvidia-smi prints of a busy H200, and counts SSH s
   writeFileSync(join(folder, 'ports/vport2p1/name'), `${guestPort}\n`)
   const fixture = join(import.meta.dirname, '../support/fixtures/gpu/h200-busy-nvidia-smi.xml')
   writeFileSync(join(folder, 'nvidia-smi'), `#!/bin/sh\ncat ${fixture}\n`)
-  chmodSync(join(folder, 'nvidia-smi'), 0o755)
+  const log = [
+    '[    1.000000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module',
+    '[  120.500001] NVRM: Xid (PCI:0000:02:00): 79, pid=1234, GPU has fallen off the bus.',
+    '[  121.000000] NVRM: Xid (PCI:0000:77:00): 31, pid=1234',
+  ].join('\n')
+  writeFileSync(join(folder, 'dmesg'), `#!/bin/sh\ncat <<'END'\n${log}\nEND\n`)
+  for (const program of ['nvidia-smi', 'dmesg']) chmodSync(join(folder, program), 0o755)
+  for (const [address, vendor] of [
+    ['0000:01:00.0', '0x10de'],
+    ['0000:01:01.0', '0x8086'],
+    ['0000:02:00.0', '0x10de'],
+  ] as const) {
+    mkdirSync(join(folder, 'pci', address), { recursive: true })
+    writeFileSync(join(folder, 'pci', address, 'vendor'), `${vendor}\n`)
+    writeFileSync(join(folder, 'pci', address, 'class'), '0x030200\n')
+  }
   const script = guestReporter
     .replaceAll('/sys/class/virtio-ports', `${folder}/ports`)
+    .replaceAll('/sys/bus/pci/devices', `${folder}/pci`)
     .replaceAll('=/dev/', `=${folder}/`)
   const reporter = spawn('sh', ['-c', script], {
     env: { PATH: `${folder}:${process.env.PATH}` },
@@ -83,8 +113,11 @@ test('the reporter reads what nvidia-smi prints of a busy H200, and counts SSH s
       uuid: 'GPU-11111111-2222-3333-4444-555555555555',
       name: 'NVIDIA H200',
       values: [100, 41_971, 101_186, 64, 691.72, 1440, 0, 0],
+      recovery: 'none',
     },
   ])
+  expect(report.boot).toMatch(/^[0-9a-f-]{36}$/)
+  expect(report.xids).toEqual([{ gpuIndex: 1, xid: 79, position: 120_500_001 }])
 })
 
 test('the documentation has the reporter as it is in the mini guest', () => {

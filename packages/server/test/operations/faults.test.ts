@@ -86,6 +86,13 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
       return () => resources.act(id, { action: 'RESET' })
     },
   },
+  'vm-replace': {
+    methods: ['powerVm', 'ensureVm', 'inspectVm'],
+    prepare: async () => {
+      const id = await resources.newVm()
+      return () => resources.act(id, { action: 'REPLACE' })
+    },
+  },
   'vm-attach-disks': {
     methods: ['attachDisk', 'inspectVm'],
     prepare: async () => {

@@ -111,6 +111,10 @@ const scenarios: Record<
     const vm = await newVm()
     return () => act(vm, { action: 'RESET' })
   },
+  'vm-replace': async () => {
+    const vm = await newVm()
+    return () => act(vm, { action: 'REPLACE' })
+  },
   'vm-update': async () => {
     const vm = await newVm()
     return () => act(vm, { ttl_seconds: 3600 })

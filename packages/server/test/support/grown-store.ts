@@ -63,6 +63,8 @@ export const grownTables: Record<string, number> = {
   vm_samples: 100_000_000,
   vm_sample_chunks: 400_000_000,
   vm_guests: 1_000_000,
+  gpu_faults: 10_000_000,
+  simulated_xids: 1_000,
   simulated_hosts: 20_000,
   simulated_vms: 1_000_000,
   simulated_gpu_resets: 160_000,
@@ -244,6 +246,8 @@ const rows = `
     SELECT id_of('vm', n % 1000 + 1), now() - (n / 1000) * interval '1 hour', 60 + 240 * (n % 2), '{}'
     FROM generate_series(1, 20000) n;
   INSERT INTO vm_guests (vm_id) SELECT id FROM vms;
+  INSERT INTO gpu_faults (gpu_id, vm_id, xid, source, at)
+    SELECT id, vm_id, 31, 'guest', now() - n * interval '1 hour' FROM gpus CROSS JOIN generate_series(1, 3) n;
 
   INSERT INTO simulated_hosts (location, name, model, gpu_count) SELECT location, name, 'A100', 8 FROM hosts;
   INSERT INTO simulated_vms (id, location, host, generation, is_removed, removed_at, spec)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 export type Step =
   | { do: 'nothing' }
   | { do: 'createVm'; name: number; gpus: 1 | 2; disk: number | null }
-  | { do: 'start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower'; vm: number }
+  | { do: 'start' | 'stop' | 'reset' | 'replace' | 'deleteVm' | 'crash' | 'refusePower'; vm: number }
   | { do: 'retype'; vm: number; gpus: 1 | 2 }
   | { do: 'hostAway'; vm: number; isDeleted: boolean }
   | { do: 'createDisk'; name: number }
@@ -23,7 +23,7 @@ export type Step =
 
 const some = fc.nat(9)
 const gpus = fc.constantFrom<1 | 2>(1, 2)
-const all = (...names: ('start' | 'stop' | 'reset' | 'deleteVm' | 'crash' | 'refusePower')[]) =>
+const all = (...names: ('start' | 'stop' | 'reset' | 'replace' | 'deleteVm' | 'crash' | 'refusePower')[]) =>
   fc.record({ do: fc.constantFrom(...names), vm: some })
 
 /** The empty step comes first, because shrinking replaces irrelevant steps with it. */
@@ -38,7 +38,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
       disk: fc.option(some, { freq: 3 }),
     }),
   },
-  { weight: 30, arbitrary: all('start', 'stop', 'reset') },
+  { weight: 30, arbitrary: all('start', 'stop', 'reset', 'replace') },
   { weight: 8, arbitrary: all('deleteVm') },
   { weight: 3, arbitrary: all('crash', 'refusePower') },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('retype' as const), vm: some, gpus }) },

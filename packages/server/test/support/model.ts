@@ -74,6 +74,8 @@ export class Lane {
           'STATE_RUNNING',
           'STATE_CRASHED',
         )
+      case 'replace':
+        return this.#act(step.vm, 'REPLACE', ['STATE_RUNNING', 'STATE_CRASHED'], 'STATE_RUNNING', null)
       case 'deleteVm':
         return this.#deleteVm(step.vm)
       case 'crash':

@@ -1,4 +1,4 @@
-import { type AnyCommand, command, type GroupSpec } from '../../core/command.ts'
+import { type AnyCommand, command, type GroupSpec, oneOf } from '../../core/command.ts'
 import { parseNumber } from '../../core/parse.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
 import { UsageError } from '../../errors/cli-error.ts'
@@ -62,8 +62,25 @@ const metrics = command<{ ref: string; gpuUtilization?: number; sshSessions?: nu
   },
 })
 
+const xid = command<{ ref: string; xid: string; gpu?: number; source?: 'guest' | 'host' }>({
+  name: 'xid',
+  summary: 'let the guest or the host of a VM report an XID error of a GPU',
+  details:
+    'What a guest reports changes the health of the VM. What its host reports is evidence: the VM is not billed while it lacks a GPU. 0 is a GPU that is lost without an error.',
+  arguments: [refArgument(vms), { syntax: '<xid>', description: 'number of the error, such as 79' }],
+  options: [
+    { flags: '--gpu <index>', description: 'position of the GPU in the VM; default: 0', parse: parseNumber },
+    { flags: '--source <source>', ...oneOf(['guest', 'host']) },
+  ],
+  examples: [`slipway dev vm xid ${vms.example} 79`, `slipway dev vm xid ${vms.example} 79 --source host`],
+  async run(cli, { ref, xid, gpu = 0, source = 'guest' }) {
+    await cli.levers.vms.xid(await idOf(cli, vms, ref), { xid: parseNumber(xid), gpu_index: gpu, source })
+    cli.note(`The ${source} of ${ref} reports the error XID ${xid} of GPU ${gpu}.`)
+  },
+})
+
 export const devVm: GroupSpec = {
   name: 'vm',
   summary: 'failures and metrics of VMs',
-  commands: [crash, metrics],
+  commands: [crash, metrics, xid],
 }

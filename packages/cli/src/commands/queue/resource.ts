@@ -3,10 +3,10 @@ import { ageColumn, idColumn, type Resource } from '../../core/resource.ts'
 
 export type CapacityRequest = ListItem<'capacityRequestList'>
 
-/** Returns what a request waits for: the name of its new VM or group, or the id of the stopped VM. */
+/** Returns what a request waits for: the name of its new VM or group, or the id of the VM. */
 function waitsFor({ request }: CapacityRequest): string {
   const created = (request.vm ?? request.instance_group) as { name: string } | undefined
-  return created?.name ?? String(request.start_vm_id)
+  return created?.name ?? String(request.start_vm_id ?? request.replace_vm_id)
 }
 
 /** Formats a time for people, without seconds. */

@@ -5,11 +5,12 @@ import { deleteCommand, showCommand } from '../../core/generic-commands.ts'
 import { vmConsole } from './console-session.ts'
 import { vmCreate } from './create.ts'
 import { vmExtend } from './extend.ts'
+import { vmHealth } from './health.ts'
 import { vmIdle } from './idle.ts'
 import { vmList } from './list.ts'
 import { vmLog } from './log.ts'
 import { vmMetrics } from './metrics.ts'
-import { vmReset, vmStart, vmStop } from './power.ts'
+import { vmReplace, vmReset, vmStart, vmStop } from './power.ts'
 import { vmResize } from './resize.ts'
 import { vms } from './resource.ts'
 import { vmScp } from './scp.ts'
@@ -33,6 +34,8 @@ export const vm: GroupSpec = {
     vmStart,
     vmStop,
     vmReset,
+    vmReplace,
+    vmHealth,
     vmResize,
     vmExtend,
     vmIdle,

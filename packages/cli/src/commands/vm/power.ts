@@ -24,3 +24,8 @@ export const vmStop = actionCommand(
   'Stopping',
 )
 export const vmReset = actionCommand('RESET', 'hard-reset a VM', 'Resetting')
+export const vmReplace = actionCommand(
+  'REPLACE',
+  'move a VM to other GPUs; keeps its id, disks, addresses and host keys',
+  'Replacing',
+)

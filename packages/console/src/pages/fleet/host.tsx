@@ -9,6 +9,7 @@ import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
+import { GpuHealth } from '../../features/health/gpu-state.tsx'
 import { plural, shortId } from '../../lib/format.ts'
 import { hostState, isOpen } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
@@ -271,6 +272,7 @@ function Gpus({ host: { gpus, vms } }: { host: Host }) {
         { key: 'model', title: 'Model', width: 'minmax(150px, 1fr)', cell: (gpu) => gpu.model },
         { key: 'numa', title: 'NUMA', width: '70px', align: 'right', cell: (gpu) => gpu.numa_node },
         { key: 'state', title: 'State', width: '140px', cell: (gpu) => <StateBadge state={gpu.state} /> },
+        { key: 'health', title: 'Health', width: '150px', cell: (gpu) => <GpuHealth gpu={gpu} /> },
         {
           key: 'vm',
           title: 'VM',

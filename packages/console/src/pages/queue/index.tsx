@@ -71,7 +71,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
     const group = request.instance_group as (Wanted & { vm?: Wanted }) | undefined
     if (group) return { ...group.vm, name: group.name }
     if (request.vm) return request.vm as Wanted
-    const id = String(request.start_vm_id)
+    const id = String(request.start_vm_id ?? request.replace_vm_id)
     return vms.data?.find((vm) => vm.id === id) ?? { name: `VM …${shortId(id)}` }
   }
   const nameOf = (request: CapacityRequest) => wantedOf(request).name

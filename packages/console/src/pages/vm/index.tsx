@@ -6,6 +6,8 @@ import { useQuery } from '../../api/use-query.ts'
 import { ResourceAlerts } from '../../features/alerts.tsx'
 import { Annotations, EditButton } from '../../features/annotations.tsx'
 import { EventTable } from '../../features/event-table.tsx'
+import { HealthBadge } from '../../features/health/badge.tsx'
+import { HealthReasons } from '../../features/health/reasons.tsx'
 import { LatestOperation } from '../../features/latest-operation.tsx'
 import { disabledActionReasons, StopLink, VmActions } from '../../features/vm-actions.tsx'
 import { ErrorState } from '../../ui/error.tsx'
@@ -48,6 +50,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       aside={
         <>
           <StateBadge state={vm.state} since={vm.updated_at} />
+          <HealthBadge vm={vm} />
           <EditButton of={vm} kind="vm" whyNot={whyNot} />
         </>
       }
@@ -66,6 +69,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
         detail={<CrashLog vm={vm} />}
         actionOf={({ kind }) => kind === 'crashed' && <StopLink vm={vm} reason={whyNot} />}
       />
+      <HealthReasons vm={vm} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />
       <VmFacts vm={vm} />
       <VmDisks vm={vm} />

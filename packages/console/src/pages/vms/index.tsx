@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { CreateVmButton } from '../../features/create-vm-button.tsx'
+import { HealthBadge } from '../../features/health/badge.tsx'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
 import { count, plural, usd } from '../../lib/format.ts'
@@ -174,7 +175,12 @@ const columnsFor = (
     title: 'State',
     width: 'minmax(132px, 0.8fr)',
     sortBy: (vm) => stateWord(vm.state),
-    cell: (vm) => <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} since={vm.updated_at} />,
+    cell: (vm) => (
+      <span className="inline-flex flex-wrap items-center gap-x-3">
+        <StateBadge state={stuck.has(vm.id) ? 'stuck' : vm.state} since={vm.updated_at} />
+        <HealthBadge vm={vm} />
+      </span>
+    ),
   },
   {
     key: 'location',

@@ -7,6 +7,16 @@ export interface GuestGpu {
   uuid: string
   name: string
   values: Value[]
+  /** What the driver says that the GPU needs: `none`, `reset`, `reboot` and the like. Null if it does not say. */
+  recovery: string | null
+}
+
+/** An XID error in the guest's kernel log. */
+export interface GuestXid {
+  gpuIndex: number
+  xid: number
+  /** The position in the log of this boot. Later errors have higher positions. */
+  position: number
 }
 
 /** What a guest says about itself. Guests are not trusted: it may be false. */
@@ -14,12 +24,17 @@ export interface GuestReport {
   /** Null if the guest does not know. */
   sshSessions: Value
   gpus: GuestGpu[]
+  /** Identifies the boot of the guest. */
+  boot: string
+  xids: GuestXid[]
 }
 
 export const maxReportBytes = 16 * 1024
 const maxGpus = 16
 const maxValue = 1e12
 const maxText = 80
+const maxXids = 16
+const maxXid = 999
 
 /** Reads one line of the reporter in the guest. Returns null for anything else, whatever a guest may send. */
 export function parseGuestReport(line: string): GuestReport | null {
@@ -38,9 +53,24 @@ export function parseGuestReport(line: string): GuestReport | null {
       uuid: textOf(gpu.uuid),
       name: textOf(gpu.name),
       values: gpuMetricNames.map((name) => numberOf(gpu[name])),
+      recovery: typeof gpu.recovery === 'string' ? textOf(gpu.recovery).toLowerCase() : null,
     })),
+    boot: textOf(parsed.boot),
+    xids: Array.isArray(parsed.xids) ? parsed.xids.slice(-maxXids).flatMap(xidOf) : [],
   }
 }
+
+function xidOf(entry: unknown): GuestXid[] {
+  if (!isRecord(entry)) return []
+  const [gpuIndex, xid, position] = [countOf(entry.gpu), countOf(entry.xid), countOf(entry.position)]
+  const isValid = gpuIndex !== null && gpuIndex < maxGpus && xid !== null && xid > 0 && xid <= maxXid
+  return isValid && position !== null ? [{ gpuIndex, xid, position }] : []
+}
+
+const rowRemapFailure = gpuMetricNames.indexOf('DCGM_FI_DEV_ROW_REMAP_FAILURE')
+
+/** 1 if the GPU has failed to replace a row of its memory. */
+export const rowRemapFailureOf = ({ values }: GuestGpu): Value => values[rowRemapFailure] ?? null
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

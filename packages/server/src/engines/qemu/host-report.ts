@@ -56,10 +56,10 @@ export async function hostReport(ctx: QemuContext): Promise<HostReport> {
       partly_served: partlyServed,
       unusable_gpus: unusable,
     },
-    gpus: usable.map(({ pciAddress, model, numaNode, iommuGroup, canReset }) => {
+    gpus: usable.map(({ pciAddress, model, numaNode, iommuGroup, canReset, check }) => {
       const holderVmId = holders.get(pciAddress) ?? null
       const isClean = holderVmId === null && canReset
-      return { pciAddress, model, numaNode, iommuGroup, holderVmId, isClean }
+      return { pciAddress, model, numaNode, iommuGroup, holderVmId, isClean, check }
     }),
     vms,
     disks,

@@ -328,6 +328,19 @@ export class SimulatedEngine implements Engine {
     await simulated.setMetrics(this.#db, vmId, JSON.stringify(metrics))
   }
 
+  /** Lets the guest or the host report an XID error. Returns false if the VM has no such GPU. */
+  async reportXid(
+    id: string,
+    error: { xid: number; gpuIndex: number; source: 'host' | 'guest'; at: Date | null },
+  ): Promise<boolean> {
+    return (await simulated.addXid(this.#db, { id, ...error })) !== undefined
+  }
+
+  /** Ends the faults of all GPUs of a host. */
+  async repairGpus(host: string): Promise<void> {
+    await simulated.repairGpus(this.#db, this.#options.location, host)
+  }
+
   async setHostLost(host: string, isLost: boolean): Promise<void> {
     await simulated.setHostLost(this.#db, this.#options.location, host, isLost)
   }

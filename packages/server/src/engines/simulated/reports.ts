@@ -1,6 +1,7 @@
 import { families, familyOfModel } from '@slipway/contract'
+import { lostXid, meaningOf } from '../../domain/health/xids.ts'
 import type { SimulatedContents, SimulatedHost, SimulatedVm } from '../../store/simulated/objects.ts'
-import type { AttachedDisk, HostReport, VmSpec, VmStatus } from '../engine.ts'
+import type { AttachedDisk, GpuReport, HostReport, VmSpec, VmStatus } from '../engine.ts'
 
 export const disksOf = (vm: SimulatedVm) => (vm.spec as { disks?: AttachedDisk[] }).disks ?? []
 
@@ -34,24 +35,39 @@ export function status(vm: SimulatedVm): VmStatus {
   }
 }
 
-export function briefReport({ name, model, gpu_count }: SimulatedHost): HostReport {
+export function briefReport({ name, model, gpu_count, xids }: SimulatedHost): HostReport {
   const share = families[familyOfModel(model) ?? 'a40']
+  const foundAt = (pciAddress: string) => xids.filter(({ pci_address }) => pci_address === pciAddress)
   return {
     name,
     isSummary: true,
     cpuCores: share.cpuCores * gpu_count,
     memoryGb: share.memoryGb * gpu_count,
     capabilities: { simulated: true },
-    gpus: Array.from({ length: gpu_count }, (_, index) => ({
-      pciAddress: `0000:${(0x10 + index).toString(16)}:00.0`,
-      model,
-      numaNode: index < gpu_count / 2 ? 0 : 1,
-      iommuGroup: index,
-      holderVmId: null,
-      isClean: false,
-    })),
+    gpus: Array.from({ length: gpu_count }, (_, index) => {
+      const pciAddress = `0000:${(0x10 + index).toString(16)}:00.0`
+      return {
+        pciAddress,
+        model,
+        numaNode: index < gpu_count / 2 ? 0 : 1,
+        iommuGroup: index,
+        holderVmId: null,
+        isClean: false,
+        ...evidenceOf(foundAt(pciAddress)),
+      }
+    }),
     vms: [],
     disks: [],
+  }
+}
+
+/** A GPU with an error that only a replacement cures does not respond any more. */
+function evidenceOf(found: SimulatedHost['xids']): Pick<GpuReport, 'check' | 'xids'> {
+  const passed = !found.some(({ xid }) => meaningOf(xid) === 'replace')
+  const xids = found.filter(({ xid }) => xid !== lostXid).map(({ xid, at }) => ({ xid, at }))
+  return {
+    check: { passed, reasons: passed ? [] : ['The GPU does not respond.'] },
+    ...(xids.length > 0 && { xids }),
   }
 }
 

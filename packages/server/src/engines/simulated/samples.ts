@@ -33,7 +33,11 @@ export function simulatedSample(vm: RunningVm): VmSample {
   }
 }
 
-function guestReport({ id, gpus, model }: RunningVm, utilization: number, sshSessions: number): GuestReport {
+function guestReport(
+  { id, gpus, model, boot, xids }: RunningVm,
+  utilization: number,
+  sshSessions: number,
+): GuestReport {
   const { memoryMib, watts } = hardware[model] ?? { memoryMib: 81_920, watts: 300 }
   const used = Math.round((memoryMib * utilization) / 110)
   return {
@@ -51,7 +55,10 @@ function guestReport({ id, gpus, model }: RunningVm, utilization: number, sshSes
         0,
         0,
       ],
+      recovery: null,
     })),
+    boot,
+    xids,
   }
 }
 

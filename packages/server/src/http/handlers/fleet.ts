@@ -1,15 +1,18 @@
+import { requireFound } from '../../domain/failure.ts'
 import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
   changeGpuHold,
   changeHost,
+  checkGpu,
   deleteHost,
   drainHost,
   readHost,
   registerHost,
 } from '../../fleet/hosts.ts'
 import { cancelMaintenance, scheduleMaintenance } from '../../fleet/maintenance.ts'
-import { listHosts } from '../../store/fleet/fleet.ts'
+import { findGpu, listHosts } from '../../store/fleet/fleet.ts'
+import { listGpuFaults } from '../../store/fleet/gpu-health.ts'
 import { hostView } from '../../views/catalogue.ts'
 import { emptyResponse, type Handlers } from '../context.ts'
 import { locationFilter } from '../filters.ts'
@@ -42,6 +45,18 @@ export const fleetHandlers = {
   adminHostDelete: ({ tx, by, params }) => emptyResponse(deleteHost(tx, by, params.host_id)),
 
   adminGpuUpdate: ({ tx, by, params, body }) => changeGpuHold(tx, by, params.gpu_id, body.state),
+
+  async adminGpuFaultList(context) {
+    const { tx, params } = context
+    requireFound('GPU', await findGpu(tx, params.gpu_id))
+    return pageById(
+      context,
+      (before, limit) => listGpuFaults(tx, params.gpu_id, before, limit),
+      ({ id, ...fault }) => fault,
+    )
+  },
+
+  adminGpuCheck: ({ tx, by, params }) => checkGpu(tx, by, params.gpu_id),
 
   adminCapacityList: async ({ tx }) => ({ items: await readCapacity(tx) }),
 } satisfies Partial<Handlers>

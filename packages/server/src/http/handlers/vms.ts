@@ -3,6 +3,8 @@ import { requireFound } from '../../domain/failure.ts'
 import { protectionRefusal } from '../../operations/annotations.ts'
 import { reserveVm, unreserveVm } from '../../operations/capacity/reserved-vms.ts'
 import { requireDistinct } from '../../operations/disk/attachments.ts'
+import { changeOnGpuFault } from '../../operations/health/policy.ts'
+import { admitVmReplace } from '../../operations/health/replace.ts'
 import { changeIdlePolicy } from '../../operations/idle-policy.ts'
 import { annotate } from '../../operations/vm/annotate.ts'
 import { admitVmAttachDisks } from '../../operations/vm/attach-disks.ts'
@@ -35,6 +37,7 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
   if ('idle_policy' in body)
     return changeIdlePolicy(tx, context.services.catalogueMemory, by, vm, body.idle_policy)
+  if ('on_gpu_fault' in body) return changeOnGpuFault(tx, by, vm, body.on_gpu_fault)
   if (!('action' in body)) return annotate(tx, by, vm, body)
   if (body.action === 'RESERVE') return reserveVm(tx, by, vm, body.reservation_id)
   if (body.action === 'UNRESERVE') return unreserveVm(tx, by, vm)
@@ -45,6 +48,8 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
       return admitVmStop(tx, by, vm)
     case 'RESET':
       return admitVmReset(tx, by, vm)
+    case 'REPLACE':
+      return admitVmReplace(tx, by, vm)
   }
 }
 

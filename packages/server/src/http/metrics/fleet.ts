@@ -15,6 +15,10 @@ const gauges: Record<FleetMetric, Shown> = {
     labels: ['location', 'state'],
   },
   gpus: { help: 'GPUs by location, model and state.', labels: ['location', 'model', 'state'] },
+  gpus_suspect: {
+    help: 'GPUs with a fault that have not passed a check since, by location and model.',
+    labels: ['location', 'model'],
+  },
   vms: { help: 'VMs by location and state.', labels: ['location', 'state'] },
   engine_silence_seconds: {
     help: 'Time since the engine of a location last returned its inventory.',

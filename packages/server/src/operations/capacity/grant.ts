@@ -9,6 +9,8 @@ import { lockVm } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitGroupCreate } from '../group/create.ts'
+import { isDue } from '../health/automatic.ts'
+import { admitVmReplace } from '../health/replace.ts'
 import { admitVmCreate } from '../vm/create.ts'
 import { admitVmStart } from '../vm/start.ts'
 import type { Block } from './blocks.ts'
@@ -47,12 +49,17 @@ async function admitWanted(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
-  { id, project_id: projectId, location, held_hosts, body, start_vm_id }: RequestRow,
+  { id, project_id: projectId, location, held_hosts, body, start_vm_id, replace_vm_id }: RequestRow,
 ): Promise<BegunOperation> {
   const hold = { heldFor: id, hostIds: held_hosts }
   const { vm, instance_group: group } = body
   if (vm) return admitVmCreate(tx, catalogue, by, { ...vm, location }, hold)
   if (group) return admitGroupCreate(tx, catalogue, by, { ...group, vm: { ...group.vm, location } }, hold)
+  if (replace_vm_id) {
+    const sick = requireFound('VM', await lockVm(tx, { projectId, id: replace_vm_id }))
+    if (!isDue(sick)) throw new Failure('conflict', `The VM ${sick.name} does not need other GPUs any more.`)
+    return admitVmReplace(tx, by, sick, hold)
+  }
   const stopped = requireFound('VM', await lockVm(tx, { projectId, id: start_vm_id! }))
   return admitVmStart(tx, by, stopped, hold)
 }

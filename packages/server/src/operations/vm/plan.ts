@@ -146,6 +146,7 @@ export const rowOf = (
   isAddressStatic: address !== undefined,
   ttlSeconds: body.ttl_seconds ?? null,
   onExpiry: body.on_expiry ?? 'stop',
+  onGpuFault: body.on_gpu_fault ?? 'none',
   idlePolicy: body.idle_policy ? idlePolicyOf(body.idle_policy) : null,
   labels: body.labels ?? {},
   description: body.description ?? '',

@@ -107,15 +107,16 @@ export async function meterEarly(tx: Tx, vm: VmRow): Promise<void> {
   if (isWaitingMember(vm) && vm.metered_since === null) await openVmUsage(tx, vm)
 }
 
-/** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state. */
+/** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state; a paused meter stays closed. */
 async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
   const { isBilled } = vmStateTable[to]
-  if (vm.os_disk_lost_at || vmStateTable[vm.state].isBilled === isBilled) return
+  if (vm.os_disk_lost_at || vm.billing_paused_at || vmStateTable[vm.state].isBilled === isBilled) return
   if (isBilled) await openVmUsage(tx, vm)
   else await closeUsage(tx, vm.id)
 }
 
-const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
+/** Opens the VM's meter. */
+export const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
   openUsage(tx, {
     projectId: vm.project_id,
     location: vm.location,
@@ -140,7 +141,7 @@ export async function loseOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void>
 /** Called when the host has the VM's OS disk again. */
 export async function findOsDisk(tx: Tx, vm: VmRow, cause: Cause): Promise<void> {
   if (!(await noteOsDisk(tx, vm.id, false))) return
-  if (vmStateTable[vm.state].isBilled) await openVmUsage(tx, vm)
+  if (vmStateTable[vm.state].isBilled && !vm.billing_paused_at) await openVmUsage(tx, vm)
   await openOsDiskUsage(tx, vm)
   await emitVm(tx, vm, 'vm.os_disk_found', cause)
 }

@@ -31,7 +31,8 @@ export const vmStop: Definition = {
   onAbandon: leaveToReconciler,
 }
 
-async function shutDown(work: Work): Promise<Outcome> {
+/** Asks the guest to shut down. */
+export async function shutDown(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)
@@ -42,7 +43,7 @@ async function shutDown(work: Work): Promise<Outcome> {
 }
 
 /** Waits for the guest's shutdown, and cuts its power when the time is up or the guest has crashed. */
-async function powerOff(work: Work): Promise<Outcome> {
+export async function powerOff(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.os_disk_lost_at) return next()
   const engine = engineAt(work.services, vm.location)

@@ -121,6 +121,22 @@ export async function queueRequest(
   await addPlace.run(tx, { location, family, requestId, turn, ...wanted })
 }
 
+const firstTurn = statement<{ turn: number }, Lane>(
+  'place_first_turn',
+  `SELECT least(0, coalesce((SELECT turn FROM capacity_places WHERE location = :location AND family = :family
+                            ORDER BY turn LIMIT 1), 0)) - 1 AS turn`,
+)
+
+/** Adds a request before all others. The transaction has locked the lane. */
+export async function queueFirst(
+  tx: Tx,
+  lane: Lane,
+  { id: requestId, ...wanted }: { id: string } & WantedVms,
+): Promise<void> {
+  const { turn } = (await firstTurn.one(tx, lane))!
+  await addPlace.run(tx, { ...lane, requestId, turn, ...wanted })
+}
+
 /** Opens or closes the places of a request. The transaction has locked its lanes. */
 export const setPlacesOpen = statement<never, { requestId: string; isOpen: boolean }, Tx>(
   'place_set_open',

@@ -19,6 +19,8 @@ export interface RequestRow {
   hold_seconds: number
   body: CapacityRequestCreate
   start_vm_id: string | null
+  /** The VM that gets the GPUs instead of its own. */
+  replace_vm_id: string | null
   family: Family
   gpus: number
   /** The quota that it takes when it is granted. */
@@ -121,6 +123,7 @@ interface NewRequest {
   holdSeconds: number
   body: string
   startVmId: string | null
+  replaceVmId?: string
   family: string
   gpus: number
   ttlSeconds: number | null
@@ -132,18 +135,27 @@ interface NewRequest {
 }
 
 // The request is due at once, because what it needs may be in stock.
-const insert = statement<RequestRow, NewRequest>(
+const insert = statement<RequestRow, Omit<NewRequest, 'replaceVmId'> & { replaceVmId: string | null }>(
   'capacity_request_insert',
-  `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, family, gpus,
+  `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, replace_vm_id, family, gpus,
      ttl_seconds, amounts, labels, until, actor, request_id, due_at)
-   VALUES (:id, :organizationId, :projectId, :onAvailable, :holdSeconds, :body, :startVmId, :family, :gpus, :ttlSeconds, :amounts, :labels,
+   VALUES (:id, :organizationId, :projectId, :onAvailable, :holdSeconds, :body, :startVmId, :replaceVmId, :family, :gpus, :ttlSeconds, :amounts, :labels,
      coalesce(:until, slipway_now() + interval '7 days'), :actor, :requestId, slipway_now())
    RETURNING *`,
 )
 
 /** Violates `capacity_requests_start` if a request for the stopped VM is already waiting. */
 export const insertRequest = async (tx: Tx, request: NewRequest): Promise<RequestRow> =>
-  (await insert.one(tx, request))!
+  (await insert.one(tx, { replaceVmId: null, ...request }))!
+
+const replacement = statement<{ id: string }, { vmId: string; since: string }, Tx>(
+  'capacity_request_of_replacement',
+  `SELECT id FROM capacity_requests
+   WHERE replace_vm_id = :vmId AND (due_at IS NOT NULL OR created_at >= :since::timestamptz) LIMIT 1`,
+)
+/** Returns whether a request to replace the VM waits, or was made since a time. */
+export const hasReplacementRequest = async (tx: Tx, vmId: string, since: string): Promise<boolean> =>
+  (await replacement.one(tx, { vmId, since })) !== undefined
 
 export const updateRequest = statement<
   RequestRow,

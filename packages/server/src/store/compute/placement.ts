@@ -65,7 +65,7 @@ const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt
      AND host_id IN (SELECT id FROM host) RETURNING host_id`,
 )
 
-// Finds the GPUs that the VM had before it stopped, if they are all still in quarantine. Waits for the lock of their host.
+// Finds the GPUs that the VM had before it stopped, if they are all still in quarantine and without a fault. Waits for the lock of their host.
 const lockOwn = statement<{ host_id: string; gpu_ids: string[] }, { vmId: string }>(
   'gpu_lock_own',
   `WITH host AS MATERIALIZED (
@@ -73,7 +73,8 @@ const lockOwn = statement<{ host_id: string; gpu_ids: string[] }, { vmId: string
        AND id IN (SELECT host_id FROM gpus WHERE last_vm_id = :vmId AND state = 'quarantined')
      ORDER BY id FOR NO KEY UPDATE)
    SELECT g.host_id, array_agg(g.id) AS gpu_ids FROM gpus g
-   WHERE g.last_vm_id = :vmId AND g.state = 'quarantined' AND NOT g.is_held_back AND g.host_id IN (SELECT id FROM host)
+   WHERE g.last_vm_id = :vmId AND g.state = 'quarantined' AND NOT g.is_held_back
+     AND num_nonnulls(g.suspect_since, g.lost_at) = 0 AND g.host_id IN (SELECT id FROM host)
    GROUP BY g.host_id`,
 )
 

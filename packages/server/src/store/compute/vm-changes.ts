@@ -1,4 +1,11 @@
-import { type EventType, type IdlePolicy, type Labels, osDiskGib, type VmState } from '@slipway/contract'
+import {
+  type EventType,
+  type GpuFaultPolicy,
+  type IdlePolicy,
+  type Labels,
+  osDiskGib,
+  type VmState,
+} from '@slipway/contract'
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
@@ -36,6 +43,7 @@ export interface NewVm {
   ttlSeconds: number | null
   onExpiry: string
   idlePolicy: IdlePolicy | null
+  onGpuFault: GpuFaultPolicy
   labels: Labels
   description: string
   isProtected: boolean
@@ -54,12 +62,12 @@ const insert = statement<never, { vms: string; count: number }>(
      ssh_public_keys, startup_script, startup_script_sha256, shutdown_script, os_disk_id, os_disk_size, os_disk_gib,
      interface_id, network_id, subnet_id, mac_address, private_address, public_address, public_address_id,
      is_address_static, ttl_seconds, on_expiry, labels, description, is_protected, instance_template_id, group_id, group_number,
-     custom_image_id, idle_policy, state, created_at, updated_at)
+     custom_image_id, idle_policy, on_gpu_fault, state, created_at, updated_at)
    SELECT n.id, n."projectId", n.name, n.type, n.family, n."gpuCount", l.name, n."hostId", n.image, n.source,
      n."sshPublicKeys", n."startupScript", n."startupScriptSha256", n."shutdownScript", n."osDiskId", n."osDiskSize",
      n."osDiskGib", n."interfaceId", s.network_id, s.id, n."macAddress", n."privateAddress", n."publicAddress",
      n."publicAddressId", n."isAddressStatic", n."ttlSeconds", n."onExpiry", n.labels, n.description, n."isProtected",
-     n."instanceTemplateId", n."groupId", n."groupNumber", n."customImageId", n."idlePolicy", 'STATE_CREATING',
+     n."instanceTemplateId", n."groupId", n."groupNumber", n."customImageId", n."idlePolicy", n."onGpuFault", 'STATE_CREATING',
      n.now, n.now
    FROM (SELECT *, (SELECT now FROM moment), coalesce(
      (SELECT i.source FROM images i WHERE i.name = n."imageName" AND n.location = ANY (i.locations)),
@@ -71,7 +79,7 @@ const insert = statement<never, { vms: string; count: number }>(
      "osDiskGib" integer, "interfaceId" uuid, "subnetId" uuid, "macAddress" text, "privateAddress" inet,
      "publicAddress" inet, "publicAddressId" uuid, "isAddressStatic" boolean, "ttlSeconds" integer, "onExpiry" text, labels jsonb,
      description text, "isProtected" boolean, "instanceTemplateId" uuid, "groupId" uuid,
-     "groupNumber" integer, "customImageId" uuid, "idlePolicy" jsonb)) n
+     "groupNumber" integer, "customImageId" uuid, "idlePolicy" jsonb, "onGpuFault" text)) n
    JOIN locations l ON l.name = n.location
    JOIN subnets s ON s.id = n."subnetId" AND s.id = ANY (ARRAY(
        SELECT (v ->> 'subnetId')::uuid FROM json_array_elements(:vms::json) v)) AND s.project_id = n."projectId" AND s.location = n.location
@@ -81,11 +89,13 @@ const insert = statement<never, { vms: string; count: number }>(
    SELECT assert_or_abort(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
 )
 
-const movesTo = (state: string, now = 'slipway_now()') =>
+const movesTo = (state: string, now = 'slipway_now()', health = 'v.health') =>
   `state = ${state}, updated_at = ${now}, state_since = ${now},
    started_at = CASE WHEN ${state} = 'STATE_SHUTOFF' THEN NULL
                      WHEN ${state} = 'STATE_RUNNING' AND v.state <> 'STATE_UNREACHABLE' THEN ${now}
-                     ELSE v.started_at END`
+                     ELSE v.started_at END,
+   health = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN ${health} END,
+   billing_paused_at = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN v.billing_paused_at END`
 
 // The state table provides `from`: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
@@ -105,6 +115,10 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
+// A boot cures everything except a GPU that the host has lost.
+const healthAfterBoot = `CASE WHEN v.health IS NOT NULL
+  AND (SELECT true FROM gpus x WHERE x.vm_id = v.id AND x.lost_at IS NOT NULL LIMIT 1) THEN v.health END`
+
 // Everything that the end of a boot changes: one new version of each row, its meters and its event. A member of a group may
 // be metered before it runs (`group/barrier.ts`). VMs are locked in the order of their ids, so that two batches never
 // deadlock. Unless all of them move, the transaction fails. Its time is its beginning, even if it had to wait for a lock.
@@ -120,7 +134,7 @@ const started = statement<
      SELECT v.id, v.state, v.metered_since FROM vms v
      WHERE v.id = ANY (ARRAY(SELECT id FROM given)) ORDER BY v.id FOR NO KEY UPDATE
    ), moved AS (
-     UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 'g.now')}, ssh_host_key_sealed = NULL,
+     UPDATE vms v SET ${movesTo("'STATE_RUNNING'", 'g.now', healthAfterBoot)}, ssh_host_key_sealed = NULL,
             metered_since = CASE WHEN l.state <> ALL (:billed::text[]) THEN coalesce(v.metered_since, g.now)
                                  ELSE v.metered_since END,
             ssh_destination = CASE WHEN v.public_address IS NULL THEN '' ELSE g."sshDestination" END,
@@ -199,6 +213,14 @@ const giveHostKey = statement<
           ssh_host_key_sealed = CASE ssh_host_key WHEN '' THEN :sealed ELSE ssh_host_key_sealed END
    WHERE id = :id RETURNING ssh_host_key, ssh_host_key_sealed`,
 )
+
+// Locked in order, so that two batches never deadlock.
+const replaced = statement<never, { ids: string[] }>(
+  'vm_replaced',
+  `WITH locked AS MATERIALIZED (SELECT id FROM vms WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE)
+   UPDATE vms v SET last_replaced_at = slipway_now() FROM locked l WHERE v.id = l.id AND v.id = ANY (:ids::uuid[])`,
+)
+export const markVmsReplaced = (tx: Tx, ids: string[]) => replaced.run(tx, { ids })
 
 const remove = statement<never, { ids: string[] }>(
   'vm_delete',

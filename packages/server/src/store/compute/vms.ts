@@ -1,4 +1,4 @@
-import type { DiskState, IdlePolicy, Labels, VmState } from '@slipway/contract'
+import type { DiskState, GpuFaultPolicy, IdlePolicy, Labels, VmHealth, VmState } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { gathered } from '../../postgres/gathered.ts'
 import { keyedStatement } from '../../postgres/keyed.ts'
@@ -61,6 +61,12 @@ export interface VmRow {
   on_expiry: 'stop' | 'delete'
   idle_policy: IdlePolicy | null
   idle_since: Date | null
+  on_gpu_fault: GpuFaultPolicy
+  /** Null if the VM is healthy or off. */
+  health: VmHealth | null
+  last_replaced_at: Date | null
+  /** Since when the VM is not billed because its host has lost a GPU. */
+  billing_paused_at: Date | null
   expires_at: Date | null
   started_at: Date | null
   labels: Labels
@@ -97,7 +103,8 @@ const rowColumns = `v.id, v.project_id, v.name, v.type, v.family, v.gpu_count, v
   v.image, v.image_source, v.ssh_public_keys, v.ssh_host_key, v.ssh_host_key_sealed, v.startup_script,
   v.startup_script_sha256, v.shutdown_script, v.ssh_destination, v.os_disk_id, v.os_disk_size, v.os_disk_gib,
   v.interface_id, v.network_id, v.subnet_id, v.mac_address, v.private_address, v.public_address, v.public_address_id,
-  v.is_address_static, v.ttl_seconds, v.on_expiry, v.idle_policy, v.idle_since, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
+  v.is_address_static, v.ttl_seconds, v.on_expiry, v.idle_policy, v.idle_since, v.on_gpu_fault, v.health,
+  v.last_replaced_at, v.billing_paused_at, v.expires_at, v.started_at, v.labels, v.description, v.is_protected, v.firewall_wanted,
   v.firewall_applied, v.created_at, v.updated_at, v.deleted_at, v.os_disk_lost_at, v.instance_template_id, v.group_id, v.group_number,
   v.metered_since, v.reservation_id, v.custom_image_id`
 

@@ -59,6 +59,8 @@ const nextDue = statement<
        WHERE expires_at > :now::timestamptz + :warnAheadS::float8 * interval '1 second' AND deleted_at IS NULL
      UNION ALL SELECT date_trunc('minute', :now::timestamptz) + interval '1 minute' FROM vms
        WHERE idle_policy IS NOT NULL AND state = 'STATE_RUNNING' AND deleted_at IS NULL
+     UNION ALL SELECT min(billing_paused_at + pause) FROM vms CROSS JOIN unnest(ARRAY[interval '1 hour', '24 hours']) pause
+       WHERE billing_paused_at + pause > :now AND deleted_at IS NULL
      UNION ALL SELECT min(maintenance_at - ahead) FROM hosts CROSS JOIN unnest(ARRAY[interval '7 days', '24 hours', '1 hour']) ahead
        WHERE maintenance_at - ahead > :now
      UNION ALL SELECT min(due_at) FROM webhooks WHERE due_at > :now

@@ -68,8 +68,9 @@ const firstState = `
   UPDATE mail_cursor SET position = 0 WHERE position IS NOT NULL;
   UPDATE organizations SET payment_state = 'active', payment_state_since = NULL, suspended_at = NULL, stops_vms = false,
     require_totp = false;
-  UPDATE gpus SET state = 'free', vm_id = NULL, quarantined_at = NULL, is_held_back = false, held_for = NULL, held_kind = NULL
-    WHERE state <> 'free';
+  UPDATE gpus SET state = 'free', vm_id = NULL, quarantined_at = NULL, is_held_back = false, held_for = NULL, held_kind = NULL,
+      suspect_since = NULL, fault_count = 0, lost_at = NULL, host_xids = NULL
+    WHERE state <> 'free' OR suspect_since IS NOT NULL OR fault_count > 0 OR lost_at IS NOT NULL OR host_xids IS NOT NULL;
   UPDATE quotas SET used = 0 WHERE used <> 0;
   UPDATE hosts SET state = 'up', is_schedulable = true, is_draining = false, forgotten_at = NULL
     WHERE state <> 'up' OR NOT is_schedulable OR is_draining OR forgotten_at IS NOT NULL;

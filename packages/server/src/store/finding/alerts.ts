@@ -2,6 +2,7 @@ import type { AlertKind } from '@slipway/contract'
 import { zeroUuid } from '../../domain/ids.ts'
 import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from '../fleet/fleet.ts'
+import { hasCommonCause } from '../fleet/gpu-health.ts'
 import { failedCreationsOf } from './failed-creations.ts'
 
 /** A condition that needs attention. `detail` has the values of its message except the name. */
@@ -35,6 +36,13 @@ const vmsInTrouble = `
          jsonb_build_object('is_os_disk_lost', v.os_disk_lost_at IS NOT NULL) AS detail
   FROM vms v
   WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state IN ('STATE_CRASHED', 'STATE_UNREACHABLE')`
+
+const vmsUnhealthy = `
+  SELECT 'unhealthy', 'vm', v.id, v.name, v.project_id, NULL, (v.health ->> 'since')::timestamptz,
+         jsonb_build_object('reason', v.health #>> '{reasons,-1,message}', 'is_replaced', v.on_gpu_fault = 'replace')
+  FROM vms v
+  WHERE v.${ofProjects} AND v.deleted_at IS NULL AND num_nulls(v.health) = 0 AND v.health ->> 'status' = 'unhealthy'
+    AND v.state = 'STATE_RUNNING'`
 
 // `num_nulls` keeps the planner from using the index of all VMs that expire: the projects have fewer VMs.
 const vmsExpiring = `
@@ -125,6 +133,14 @@ const hostsWithProblems = `
   CROSS JOIN LATERAL jsonb_array_elements_text(h.capabilities->'problems') p (text)
   WHERE jsonb_typeof(h.capabilities->'problems') = 'array' AND h.forgotten_at IS NULL`
 
+// The same condition keeps the service from replacing VMs there.
+const massFaults = `
+  SELECT 'mass_gpu_fault', 'location', '${zeroUuid}'::uuid, l.name, NULL::uuid, NULL::uuid, s.since, jsonb_build_object('count', s.count)
+  FROM locations l CROSS JOIN LATERAL (
+    SELECT count(*) AS count, max((v.health ->> 'since')::timestamptz) AS since FROM vms v
+    WHERE v.location = l.name AND v.health IS NOT NULL AND v.health ->> 'status' = 'unhealthy' AND v.deleted_at IS NULL) s
+  WHERE ${hasCommonCause('l.name')}`
+
 const gpuColumns = `'gpu_fault', 'gpu', g.id, h.name || ' ' || g.pci_address, NULL::uuid, NULL::uuid`
 const gpusMissing = `
   SELECT ${gpuColumns}, NULL::timestamptz, jsonb_build_object('state', g.state, 'model', g.model, 'location', h.location)
@@ -153,6 +169,7 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
   'alert_list',
   union([
     vmsInTrouble,
+    vmsUnhealthy,
     vmsExpiring,
     failedVms,
     failedGroups,
@@ -176,6 +193,7 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     locationsUnread,
     hostsLost,
     hostsWithProblems,
+    massFaults,
     gpusMissing,
     gpusUnclean,
     reservationsLate,

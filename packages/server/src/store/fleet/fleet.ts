@@ -3,6 +3,7 @@ import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { isBefore, statement } from '../../postgres/statement.ts'
 import { emit } from '../events/events.ts'
+import { askForCheck } from './gpu-health.ts'
 import type { LocationRow } from './locations.ts'
 
 export interface HostRow {
@@ -26,7 +27,9 @@ export interface HostRow {
 
 const gpuRecord = `jsonb_build_object('id', g.id, 'model', g.model, 'pci_address', g.pci_address,
   'numa_node', g.numa_node, 'state', g.state, 'vm_id', coalesce(g.vm_id::text, ''),
-  'held_for', coalesce(g.held_for::text, ''))`
+  'held_for', coalesce(g.held_for::text, ''), 'suspect', g.suspect_since IS NOT NULL, 'fault_count', g.fault_count,
+  'last_check', jsonb_build_object('at', coalesce(to_char(g.checked_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), ''),
+    'passed', coalesce(g.has_passed_check, false), 'reasons', g.check_reasons))`
 
 // A stopped VM needs its host only if storage is local; otherwise it can start on another host.
 export const livesOnHost = `v.host_id = h.id AND NOT (v.state = 'STATE_SHUTOFF' AND l.storage = 'shared')`
@@ -116,12 +119,17 @@ const removeEmpty = statement<{ name: string }, { id: string }>(
      AND NOT EXISTS (SELECT FROM disks WHERE host_id = h.id) RETURNING name`,
 )
 
-const findGpu = statement<Gpu & { host_id: string }, { gpuId: string }>(
+const findGpuRecord = statement<{ record: Gpu; host_id: string }, { gpuId: string }>(
   'gpu_find',
-  `SELECT g.id, g.host_id, g.model, g.pci_address, g.numa_node, g.state, coalesce(g.vm_id::text, '') AS vm_id,
-          coalesce(g.held_for::text, '') AS held_for
-   FROM gpus g WHERE g.id = :gpuId`,
+  `SELECT ${gpuRecord} AS record, g.host_id FROM gpus g WHERE g.id = :gpuId`,
 )
+export async function findGpu(
+  db: Queryable,
+  gpuId: string,
+): Promise<(Gpu & { host_id: string }) | undefined> {
+  const found = await findGpuRecord.one(db, { gpuId })
+  return found && { ...found.record, host_id: found.host_id }
+}
 
 const holdBack = statement<never, { gpuId: string }>(
   'gpu_hold_back',
@@ -131,7 +139,7 @@ const holdBack = statement<never, { gpuId: string }>(
 
 const release = statement<never, { gpuId: string }>(
   'gpu_release',
-  `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL
+  `UPDATE gpus SET state = 'free', is_held_back = false, quarantined_at = NULL, suspect_since = NULL
    WHERE id = :gpuId AND state IN ('free', 'quarantined')`,
 )
 
@@ -181,6 +189,19 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
   return drained.length
 }
 
+/** Locks the host of the GPU and lets its next report decide. Returns the GPU; false if a VM or hold has it. */
+export async function putUpForCheck(
+  tx: Tx,
+  gpuId: string,
+): Promise<{ gpu: Gpu; isAsked: boolean } | undefined> {
+  const known = await findGpu(tx, gpuId)
+  if (!known) return undefined
+  await lock.one(tx, { id: known.host_id })
+  const isAsked = (await askForCheck(tx, gpuId)) !== undefined
+  const { host_id, ...gpu } = (await findGpu(tx, gpuId))!
+  return { gpu, isAsked }
+}
+
 /** Locks the host. Returns `in_use` while VMs or disks are on it. */
 export async function removeHost(tx: Tx, id: string): Promise<'removed' | 'in_use' | 'missing'> {
   if (!(await lock.one(tx, { id }))) return 'missing'
@@ -196,11 +217,11 @@ export async function setGpuHold(
   gpuId: string,
   isHeldBack: boolean,
 ): Promise<(Gpu & { host_id: string }) | undefined> {
-  const gpu = await findGpu.one(tx, { gpuId })
+  const gpu = await findGpu(tx, gpuId)
   if (!gpu) return undefined
   await lock.one(tx, { id: gpu.host_id })
   await (isHeldBack ? holdBack : release).run(tx, { gpuId })
-  return findGpu.one(tx, { gpuId })
+  return findGpu(tx, gpuId)
 }
 
 export interface FamilyCounts {

@@ -51,7 +51,8 @@ const lockByName = statement<
 const gpusOf = statement<KnownGpuRow, { ids: string[] }>(
   'gpu_list_of_hosts',
   `SELECT id, host_id AS "hostId", pci_address AS "pciAddress", model, numa_node AS "numaNode",
-          iommu_group AS "iommuGroup", state, vm_id AS "vmId", is_held_back AS "isHeldBack"
+          iommu_group AS "iommuGroup", state, vm_id AS "vmId", is_held_back AS "isHeldBack",
+          suspect_since IS NOT NULL AS "isSuspect"
    FROM gpus WHERE host_id = ANY(:ids::uuid[])`,
 )
 
@@ -66,23 +67,40 @@ const updateHosts = statement<never, Columns<HostColumns>>(
 )
 
 const gpuColumns = `unnest(:hostId::uuid[], :pciAddress::text[], :model::text[], :numaNode::integer[],
-    :iommuGroup::integer[], :state::text[])
-  AS w (host_id, pci_address, model, numa_node, iommu_group, state)`
-const gpuMembers = ['hostId', 'pciAddress', 'model', 'numaNode', 'iommuGroup', 'state'] as const
+    :iommuGroup::integer[], :state::text[], :isLost::boolean[], :hostXids::jsonb[])
+  AS w (host_id, pci_address, model, numa_node, iommu_group, state, is_lost, host_xids)`
+const gpuMembers = [
+  'hostId',
+  'pciAddress',
+  'model',
+  'numaNode',
+  'iommuGroup',
+  'state',
+  'isLost',
+  'hostXids',
+] as const
+/** Milliseconds, because the time becomes that of a fault, which JavaScript writes. */
+const lostNow = `date_trunc('milliseconds', slipway_now())`
+
+// Only a reservation keeps a GPU that has failed its check.
+const keepsHold = `w.state <> 'gone' AND NOT (w.state = 'quarantined' AND g.held_kind IS DISTINCT FROM 'reservation')`
 
 // Writes every known GPU of the hosts, changed or not: a trigger then counts the free ones again.
 const updateGpus = statement<never, Columns<ReportedGpu>>(
   'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
      quarantined_at = CASE w.state WHEN 'quarantined' THEN coalesce(g.quarantined_at, slipway_now()) END,
-     held_for = CASE WHEN w.state <> 'gone' THEN g.held_for END, held_kind = CASE WHEN w.state <> 'gone' THEN g.held_kind END
+     held_for = CASE WHEN ${keepsHold} THEN g.held_for END, held_kind = CASE WHEN ${keepsHold} THEN g.held_kind END,
+     lost_at = CASE WHEN w.is_lost THEN coalesce(g.lost_at, ${lostNow}) END, host_xids = w.host_xids
    FROM ${gpuColumns} WHERE g.host_id = w.host_id AND g.pci_address = w.pci_address`,
 )
 
 const insertGpus = statement<never, Columns<ReportedGpu> & { ids: string[] }>(
   'gpu_insert_reported',
-  `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, quarantined_at)
-   SELECT (:ids::uuid[])[row_number() OVER ()], w.*, CASE w.state WHEN 'quarantined' THEN slipway_now() END
+  `INSERT INTO gpus (id, host_id, pci_address, model, numa_node, iommu_group, state, lost_at, host_xids,
+     quarantined_at)
+   SELECT (:ids::uuid[])[row_number() OVER ()], w.host_id, w.pci_address, w.model, w.numa_node, w.iommu_group, w.state,
+          CASE WHEN w.is_lost THEN ${lostNow} END, w.host_xids, CASE w.state WHEN 'quarantined' THEN slipway_now() END
    FROM ${gpuColumns}`,
 )
 
@@ -145,12 +163,17 @@ export interface ReportedGpu {
   numaNode: number
   iommuGroup: number | null
   state: GpuState
+  /** The host does not report it although a VM has it, or it has failed its check. */
+  isLost: boolean
+  /** JSON of the errors that the host has seen, [{xid, at}]; null if there are none. */
+  hostXids: string | null
 }
 
-export interface KnownGpuRow extends ReportedGpu {
+export interface KnownGpuRow extends Omit<ReportedGpu, 'isLost' | 'hostXids'> {
   id: string
   vmId: string | null
   isHeldBack: boolean
+  isSuspect: boolean
 }
 
 interface Report {

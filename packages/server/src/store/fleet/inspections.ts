@@ -5,7 +5,14 @@ import { statement } from '../../postgres/statement.ts'
 // advanced before the inspection, so that one that fails never blocks other hosts. One additional name shows whether
 // any host is left.
 const begin = statement<
-  { number: number; now: Date; is_whole: boolean; names: string[]; has_quarantined: boolean },
+  {
+    number: number
+    now: Date
+    is_whole: boolean
+    names: string[]
+    has_quarantined: boolean
+    has_faults: boolean
+  },
   { location: string; most: number; mostGpus: number }
 >(
   'host_inspection_begin',
@@ -26,7 +33,9 @@ const begin = statement<
    RETURNING inspections AS number, t.now, next.is_first AND cardinality(next.names) <= :most AS is_whole,
              next.names[1:(:most)] || ARRAY(SELECT host FROM waiting) AS names,
              EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
-                     WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location) AS has_quarantined`,
+                     WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location) AS has_quarantined,
+             EXISTS (SELECT FROM gpus g JOIN hosts h ON h.id = g.host_id
+                     WHERE (g.lost_at IS NOT NULL OR g.host_xids IS NOT NULL) AND h.location = :location) AS has_faults`,
 )
 
 const gpusPerHost = 8
@@ -40,15 +49,17 @@ export interface Inspection {
   isDetailed: (host: string) => boolean
   /** True if a GPU of the location waits for its reset. */
   hasQuarantined: boolean
+  /** True if a host of the location reports a fault of a GPU. */
+  hasFaults: boolean
 }
 
 export async function beginInspection(db: Queryable, location: string, most: number): Promise<Inspection> {
-  const { number, now, is_whole, names, has_quarantined } = (await begin.one(db, {
+  const { number, now, is_whole, names, has_quarantined, has_faults } = (await begin.one(db, {
     location,
     most,
     mostGpus: most * gpusPerHost,
   }))!
   const close = new Set(names)
   const isDetailed = is_whole ? () => true : (host: string) => close.has(host)
-  return { number, begunAt: now, isDetailed, hasQuarantined: has_quarantined }
+  return { number, begunAt: now, isDetailed, hasQuarantined: has_quarantined, hasFaults: has_faults }
 }

@@ -10,6 +10,7 @@ export interface FleetMetricRow {
 export type FleetMetric =
   | 'hosts'
   | 'gpus'
+  | 'gpus_suspect'
   | 'vms'
   | 'engine_silence_seconds'
   | 'operations_in_progress'
@@ -51,6 +52,12 @@ export const readFleetMetrics = statement<FleetMetricRow>(
       'count(*)',
       `FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.forgotten_at IS NULL
        GROUP BY h.location, g.model, ${gpuState}`,
+    ),
+    series(
+      'gpus_suspect',
+      `'location', h.location, 'model', g.model`,
+      'count(*) FILTER (WHERE g.suspect_since IS NOT NULL)',
+      `FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE h.forgotten_at IS NULL GROUP BY h.location, g.model`,
     ),
     series(
       'vms',

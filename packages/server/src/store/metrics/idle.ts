@@ -75,9 +75,9 @@ export const countReportedSamples = async (tx: Tx, id: string, from: Date): Prom
 
 const anyWatched = statement<{ any: boolean }>(
   'dev_idle_any',
-  `SELECT EXISTS (SELECT FROM vms v WHERE ${isWatched}) AS any`,
+  `SELECT EXISTS (SELECT FROM vms v WHERE ${isWatched} OR v.health IS NOT NULL OR v.billing_paused_at IS NOT NULL) AS any`,
 )
 
-/** Returns whether a policy applies to any VM. */
+/** Returns whether samples can cause something: a policy applies to a VM, or a GPU of a VM is at fault. */
 export const hasWatchedVms = async (db: Parameters<typeof anyWatched.one>[0]): Promise<boolean> =>
   (await anyWatched.one(db))!.any

@@ -114,12 +114,17 @@ export interface LatestSample {
   /** Null if the VM has no recent sample. */
   at: number | null
   data: SampleData | null
+  /** How often each XID error was reported; null if there was none. */
+  xids: Record<string, number> | null
 }
 
 /** Lists the VMs of a project with their sample of the last minutes. */
 export const listLatestSamples = statement<LatestSample, { projectId: string }>(
   'vm_sample_latest',
-  `SELECT v.id AS vm_id, v.name, v.state, k.gpus, l.at, l.data FROM vms v
+  `SELECT v.id AS vm_id, v.name, v.state, k.gpus, l.at, l.data,
+          (SELECT json_object_agg(x.xid, x.count) FROM (
+             SELECT f.xid, count(*) AS count FROM gpu_faults f WHERE f.vm_id = v.id AND f.xid > 0 GROUP BY f.xid) x) AS xids
+   FROM vms v
    LEFT JOIN vm_guests k ON k.vm_id = v.id
    LEFT JOIN LATERAL (SELECT ${columns} FROM vm_samples s
                       WHERE s.vm_id = v.id AND s.at > slipway_now() - interval '5 minutes'

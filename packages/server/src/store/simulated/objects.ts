@@ -239,12 +239,19 @@ export interface SimulatedHost {
   name: string
   model: string
   gpu_count: number
+  /** What the host itself reports about its GPUs. */
+  xids: { pci_address: string; xid: number; at: string }[]
 }
 
 const hosts = statement<SimulatedHost, { location: string; afterName: string; most: number }>(
   'simulated_hosts',
-  `SELECT name, model, gpu_count FROM simulated_hosts
-   WHERE location = :location AND NOT is_lost AND name > :afterName ORDER BY name LIMIT :most`,
+  `SELECT h.name, h.model, h.gpu_count,
+          coalesce((SELECT json_agg(json_build_object('pci_address', x.pci_address, 'xid', x.xid,
+                      'at', to_char(x.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) ORDER BY x.id)
+                    FROM simulated_xids x
+                    WHERE x.location = h.location AND x.host = h.name AND x.source = 'host'), '[]') AS xids
+   FROM simulated_hosts h
+   WHERE h.location = :location AND NOT h.is_lost AND h.name > :afterName ORDER BY h.name LIMIT :most`,
 )
 
 /** The VMs of a host, and its GPUs that are not reset yet. */
@@ -278,6 +285,8 @@ export interface RunningVm {
   memory_gb: number
   cpu_cores: number
   metrics: SimulatedMetrics | null
+  boot: string
+  xids: { gpuIndex: number; xid: number; position: number }[]
   /** Seconds since 1970, and since the VM is up. */
   now_s: number
   up_s: number
@@ -287,6 +296,10 @@ const running = statement<RunningVm, { location: string; afterId: string; most: 
   'simulated_running',
   `SELECT v.id, v.gpus, coalesce(v.spec #>> '{gpus,0,model}', '') AS model,
           coalesce((v.spec ->> 'memoryGb')::float8, 1) AS memory_gb, coalesce((v.spec ->> 'cpuCores')::float8, 1) AS cpu_cores,
+          v.ready_at::text AS boot,
+          coalesce((SELECT json_agg(json_build_object('gpuIndex', x.gpu_index, 'xid', x.xid, 'position', x.id) ORDER BY x.id)
+                    FROM simulated_xids x
+                    WHERE x.vm_id = v.id AND x.source = 'guest' AND x.created_at >= v.ready_at), '[]') AS xids,
           v.metrics, extract(epoch FROM t.now)::float8 AS now_s, extract(epoch FROM t.now - v.ready_at)::float8 AS up_s
    FROM simulated_vms v CROSS JOIN moment t
    WHERE v.location = :location AND v.id > :afterId AND v.power = 'on' AND NOT v.is_removed AND v.ready_at <= t.now
@@ -296,6 +309,30 @@ const running = statement<RunningVm, { location: string; afterId: string; most: 
 const setMetrics = statement<never, { id: string; metrics: string }>(
   'simulated_vm_metrics',
   'UPDATE simulated_vms SET metrics = :metrics::jsonb WHERE id = :id AND NOT is_removed',
+)
+
+/** An XID error that the lever lets a guest or a host report. */
+interface SimulatedXid {
+  id: string
+  xid: number
+  gpuIndex: number
+  source: 'host' | 'guest'
+  /** Null for now. */
+  at: Date | null
+}
+
+// The GPU is the one at this position of the VM; nothing is written if the VM has no such GPU.
+const addXid = statement<{ id: number }, SimulatedXid>(
+  'simulated_xid_add',
+  `INSERT INTO simulated_xids (location, host, pci_address, vm_id, gpu_index, xid, source, at)
+   SELECT location, host, gpus[:gpuIndex::integer + 1], id, :gpuIndex, :xid, :source,
+          date_trunc('milliseconds', coalesce(:at, slipway_now()))
+   FROM simulated_vms WHERE id = :id AND NOT is_removed AND cardinality(gpus) > :gpuIndex::integer RETURNING id`,
+)
+
+const repairGpus = statement<never, { location: string; name: string }>(
+  'simulated_xid_clear',
+  `DELETE FROM simulated_xids WHERE location = :location AND host = :name`,
 )
 
 const disks = statement<{ id: string; generation: number; sizeGib: number }, { location: string }>(
@@ -384,6 +421,8 @@ export const simulated = {
   listContents: contents.allBy('location', 'hosts'),
   listRunning: running.allBy('location', 'afterId', 'most'),
   setMetrics: setMetrics.runBy('id', 'metrics'),
+  addXid: addXid.one,
+  repairGpus: repairGpus.runBy('location', 'name'),
   listDisks: disks.allBy('location'),
   setHostLost: loseHost.runBy('location', 'name', 'isLost'),
   clearHost: clearHost.runBy('location', 'name'),

@@ -69,6 +69,8 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   await service.server.reconciler.reports()
   const { gpus } = await service.ok('adminHostGet', { token, params })
   await ok('adminGpuUpdate', { token, params: { gpu_id: gpus[0]!.id }, body: { state: 'quarantined' } })
+  await ok('adminGpuFaultList', { token, params: { gpu_id: gpus[0]!.id } })
+  await ok('adminGpuCheck', { token, params: { gpu_id: gpus[0]!.id } })
   await ok('adminHostUpdate', { token, params, body: { schedulable: false } })
   await ok('adminHostMaintenanceSet', {
     token,

@@ -9,6 +9,7 @@ const columns: Column<Gpu & { host: string }>[] = [
   { name: 'model', value: (gpu) => gpu.model, spare: 1 },
   { name: 'numa', value: (gpu) => gpu.numa_node, align: 'right', spare: 2 },
   { name: 'state', value: (gpu) => gpu.state, isState: true },
+  { name: 'suspect', value: (gpu) => (gpu.suspect ? 'yes' : ''), spare: 3 },
   { name: 'id', value: (gpu) => gpu.id },
   { name: 'vm_id', value: (gpu) => gpu.vm_id, isExtra: true },
 ]
@@ -20,6 +21,8 @@ const gpuMembers: (keyof Gpu | 'host')[] = [
   'numa_node',
   'state',
   'vm_id',
+  'suspect',
+  'fault_count',
   'host',
 ]
 

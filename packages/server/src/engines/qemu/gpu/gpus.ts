@@ -4,7 +4,7 @@ import type { PassthroughGpu } from './vfio.ts'
 
 export type GpuOption = { model: string; count: number }[] | { pci: string }[]
 
-type HostGpu = Pick<SysfsGpu, 'pciAddress' | 'model' | 'numaNode' | 'iommuGroup' | 'canReset'>
+type HostGpu = Pick<SysfsGpu, 'pciAddress' | 'model' | 'numaNode' | 'iommuGroup' | 'canReset' | 'check'>
 
 /** The PCI domain of declared GPUs; no real machine has it. */
 const declaredDomain = 'dec0'
@@ -60,6 +60,7 @@ export class HostGpus {
         numaNode: 0,
         iommuGroup: null,
         canReset: true,
+        check: { passed: true, reasons: [] },
       }))
   }
 }

@@ -1,5 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { GpuCheck } from '../../engine.ts'
 import { modelByPciId } from '../../gpu-models.ts'
 
 const nvidia = '0x10de'
@@ -18,6 +19,7 @@ interface PciDevice {
 }
 
 export interface SysfsGpu extends PciDevice {
+  check: GpuCheck
   model: string
   /** GPUs that are not in the catalogue are offered only if an operator lists them. */
   isInCatalogue: boolean
@@ -30,20 +32,27 @@ export interface SysfsGpu extends PciDevice {
 /** Every NVIDIA GPU in sysfs, with the reason if it cannot be passed through. */
 export async function scanGpus(sysfsRoot: string): Promise<SysfsGpu[]> {
   const devices = await readPciDevices(sysfsRoot)
-  return devices.filter(isGpu).map((gpu) => {
-    const group = devices.filter(
-      (device) => gpu.iommuGroup !== null && device.iommuGroup === gpu.iommuGroup && !isBridge(device),
-    )
-    const id = `${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`
-    return {
-      ...gpu,
-      model: modelByPciId.get(id) ?? `PCI ${id}`,
-      isInCatalogue: modelByPciId.has(id),
-      numaNode: Math.max(gpu.numaNode, 0),
-      groupGpus: (gpu.iommuGroup === null ? [gpu] : group.filter(isGpu)).map((one) => one.pciAddress),
-      problem: problemOf(gpu, group),
-    }
-  })
+  return Promise.all(
+    devices.filter(isGpu).map(async (gpu) => ({
+      ...describeGpu(gpu, devices),
+      check: await checkGpu(join(sysfsRoot, 'bus/pci/devices', gpu.pciAddress)),
+    })),
+  )
+}
+
+function describeGpu(gpu: PciDevice, devices: PciDevice[]): Omit<SysfsGpu, 'check'> {
+  const group = devices.filter(
+    (device) => gpu.iommuGroup !== null && device.iommuGroup === gpu.iommuGroup && !isBridge(device),
+  )
+  const id = `${gpu.vendor.slice(2)}:${gpu.device.slice(2)}`
+  return {
+    ...gpu,
+    model: modelByPciId.get(id) ?? `PCI ${id}`,
+    isInCatalogue: modelByPciId.has(id),
+    numaNode: Math.max(gpu.numaNode, 0),
+    groupGpus: (gpu.iommuGroup === null ? [gpu] : group.filter(isGpu)).map((one) => one.pciAddress),
+    problem: problemOf(gpu, group),
+  }
 }
 
 function problemOf(gpu: PciDevice, group: PciDevice[]): string {
@@ -81,6 +90,23 @@ async function readPciDevices(sysfsRoot: string): Promise<PciDevice[]> {
       }
     }),
   )
+}
+
+/** A device that has fallen off the bus returns ones for everything. */
+const noDevice = 0xffff
+
+/** Reads the vendor from the configuration space, which the device itself returns; the file `vendor` is a copy in the kernel. */
+async function checkGpu(folder: string): Promise<GpuCheck> {
+  const config = await readFile(join(folder, 'config')).catch(() => Buffer.alloc(0))
+  if (config.length >= 2 && config.readUInt16LE(0) === noDevice)
+    return { passed: false, reasons: ['The GPU does not respond: its PCI configuration space reads ffff.'] }
+  const widthIn = async (file: string) => Number(await readFile(join(folder, file), 'utf8').catch(() => ''))
+  const [width, widest] = [await widthIn('current_link_width'), await widthIn('max_link_width')]
+  const isNarrow = width > 0 && width < widest
+  return {
+    passed: true,
+    reasons: isNarrow ? [`Warning: the PCIe link has ${width} of ${widest} lanes.`] : [],
+  }
 }
 
 /** The first six lines of `resource` are the BARs: first address, last address, flags. */

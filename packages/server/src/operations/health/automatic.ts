@@ -1,0 +1,79 @@
+import { type Family, vmType } from '@slipway/contract'
+import { Failure } from '../../domain/failure.ts'
+import { uuid } from '../../domain/ids.ts'
+import type { Database, Tx } from '../../postgres/database.ts'
+import { lockLanes, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
+import { queueFirst } from '../../store/capacity/places.ts'
+import { hasReplacementRequest, insertRequest } from '../../store/capacity/requests.ts'
+import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
+import { system } from '../../store/events/events.ts'
+import { countReplacements, type ReplaceableVm } from '../../store/fleet/gpu-health.ts'
+import { findLocation } from '../../store/fleet/locations.ts'
+import { emitRequest } from '../capacity/events.ts'
+import { admitVmReplace } from './replace.ts'
+
+const replacementsPerDay = 2
+const maxHoldSeconds = 900
+
+/**
+ * Replaces an unhealthy VM whose tenant has chosen it. If no GPUs are in stock, the VM stays as it is, and a request for
+ * them becomes the first in its queue.
+ */
+export async function replaceByPolicy(
+  database: Database,
+  { id, organization_id }: ReplaceableVm,
+): Promise<void> {
+  try {
+    await database.transaction(async (tx) => {
+      const vm = await lockAnyVm(tx, id)
+      if (vm && isDue(vm) && (await countReplacements(tx, id)) < replacementsPerDay)
+        await admitVmReplace(tx, { ...system, projectId: vm.project_id }, vm)
+    })
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+    // The VM is busy: it is replaced later, if it still needs that.
+    if (error.code !== 'out_of_stock') return
+    await database.transaction((tx) => requestGpus(tx, id, organization_id))
+  }
+}
+
+export const isDue = (vm: VmRow): boolean =>
+  vm.on_gpu_fault === 'replace' &&
+  vm.health?.status === 'unhealthy' &&
+  (vm.state === 'STATE_RUNNING' || vm.state === 'STATE_CRASHED') &&
+  !vm.deleted_at
+
+/** One request for each fault: a tenant who cancels it does not want it. */
+async function requestGpus(tx: Tx, vmId: string, organizationId: string): Promise<void> {
+  const vm = await lockAnyVm(tx, vmId)
+  if (!vm || !isDue(vm) || (await hasReplacementRequest(tx, vmId, vm.health!.since))) return
+  const { gpuCount } = vmType(vm.type)!
+  const family = vm.family as Family
+  const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
+  const request = await insertRequest(tx, {
+    id: uuid(),
+    organizationId,
+    projectId: vm.project_id,
+    onAvailable: 'create',
+    holdSeconds: maxHoldSeconds,
+    body: JSON.stringify({ replace_vm_id: vm.id }),
+    startVmId: null,
+    replaceVmId: vm.id,
+    family,
+    gpus: gpuCount,
+    ttlSeconds: null,
+    // The VM has its quota already.
+    amounts: {},
+    labels: {},
+    until: null,
+    actor: system.actor,
+    requestId: system.requestId,
+  })
+  const lane = { location: vm.location, family }
+  await lockLanes(tx, [lane])
+  const hostId = isLocal ? vm.host_id : null
+  await queueFirst(tx, lane, { id: request.id, gpus: gpuCount, vms: 1, isSpread: false, hostId })
+  await touchLanesOfRequest(tx, request.id)
+  await emitRequest(tx, 'capacity_request.created', request)
+  tx.signal('capacity')
+}

@@ -1,0 +1,179 @@
+import type { Vm } from '@slipway/contract'
+import { checkInvariants } from '@slipway/testing/invariants.ts'
+import { ownerToken } from '@slipway/testing/people.ts'
+import { vmBody } from '@slipway/testing/resources.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { leversOf } from './levers.ts'
+
+let service: TestService
+let levers: ReturnType<typeof leversOf>
+beforeAll(async () => {
+  service = await startService((config) => {
+    config.isDev = true
+  })
+  levers = leversOf(service)
+})
+afterAll(() => service?.close())
+beforeEach(async () => {
+  await levers.lever('reset')
+  await levers.lever('transitionsSet', { mode: 'immediate' })
+})
+
+async function newVm(name: string, members: object = {}): Promise<Vm> {
+  const { operation } = await service.ok('vmCreate', { body: vmBody({ name, ...members }) })
+  await service.ended(operation.operation_id)
+  return show(operation.metadata.id)
+}
+
+const show = (vm_id: string): Promise<Vm> => service.ok('vmGet', { params: { vm_id } })
+const patch = (vm_id: string, body: object) =>
+  service.call('vmUpdate', { params: { vm_id }, body: body as never })
+async function replace(vm_id: string) {
+  const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'REPLACE' } })
+  return service.ended(operation.operation_id)
+}
+const gpusOf = async (id: string) =>
+  (await service.sql<{ id: string }>('SELECT id FROM gpus WHERE vm_id = $1 ORDER BY id', [id])).map(
+    (gpu) => gpu.id,
+  )
+const used = async () =>
+  (await service.sql<{ used: number }>(`SELECT used::integer FROM quotas WHERE name = 'a100_gpus'`))[0]?.used
+async function eventsOf(id: string): Promise<string[]> {
+  const { items } = await service.ok('eventList', { query: { resource_id: id } as never })
+  return items.map(({ type }) => type).toReversed()
+}
+/** What a replacement keeps. */
+const kept = ({ id, name, network_interfaces, disks, ssh_public_keys, image }: Vm) => ({
+  ...{ id, name, network_interfaces, ssh_public_keys, image },
+  disks: disks.map(({ updated_at, ...disk }) => disk),
+})
+
+test('REPLACE keeps id, disks and addresses on other GPUs, and takes no quota twice', async () => {
+  const vm = await newVm('moved', { type: 'a100.2x', new_disks: [{ size: '10GiB' }] })
+  const before = await gpusOf(vm.id)
+  expect(await replace(vm.id)).toMatchObject({ state: 'SUCCEEDED', metadata: { operation_name: 'REPLACE' } })
+  const after = await show(vm.id)
+  expect(kept(after)).toEqual(kept(vm))
+  expect(after).toMatchObject({ state: 'STATE_RUNNING', last_replaced_at: expect.stringMatching(/Z$/) })
+  const gpus = await gpusOf(vm.id)
+  expect(gpus).toHaveLength(2)
+  expect(gpus.filter((gpu) => before.includes(gpu))).toEqual([])
+  expect(await used()).toBe(2)
+  expect((await eventsOf(vm.id)).slice(-6)).toEqual([
+    'vm.stopping',
+    'vm.shutoff',
+    'vm.starting',
+    'vm.replaced',
+    'vm.running',
+    'operation.succeeded',
+  ])
+  await levers.advance(120)
+  await checkInvariants(service)
+})
+
+test('without other GPUs in stock REPLACE is refused and the VM runs on', async () => {
+  const vm = await newVm('alone')
+  await levers.capacity('a100.1x', 'us-east1-a', 0)
+  expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({
+    status: 409,
+    body: { code: 'out_of_stock' },
+  })
+  expect((await show(vm.id)).state).toBe('STATE_RUNNING')
+  expect(await eventsOf(vm.id)).not.toContain('vm.stopping')
+  const stopped = await patch(vm.id, { action: 'STOP' })
+  await service.ended((stopped.body as { operation: { operation_id: string } }).operation.operation_id)
+  expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({ status: 409, body: { code: 'conflict' } })
+})
+
+test('a VM that does not start on its new GPUs is stopped and releases all GPUs', async () => {
+  const vm = await newVm('failing')
+  await levers.lever('faultCreate', {
+    on: 'vm-replace',
+    step: 'boot',
+    effect: 'reject',
+    code: 'boot_failed',
+  })
+  expect(await replace(vm.id)).toMatchObject({ state: 'FAILED' })
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', last_replaced_at: '' })
+  expect(await eventsOf(vm.id)).toContain('vm.replace_failed')
+  expect([await gpusOf(vm.id), await used()]).toEqual([[], 0])
+  await levers.advance(120)
+  await checkInvariants(service)
+})
+
+test('a deletion during a replacement releases the GPUs that were held', async () => {
+  const vm = await newVm('deleted')
+  await levers.lever('faultCreate', { on: 'vm-replace', step: 'power_off', effect: 'delay', delay_ms: 500 })
+  await service.ok('vmUpdate', { params: { vm_id: vm.id }, body: { action: 'REPLACE' } })
+  const { operation } = await service.ok('vmDelete', { params: { vm_id: vm.id } })
+  await service.endedSoon(operation.operation_id)
+  await levers.advance(120)
+  const held = await service.sql(`SELECT id FROM gpus WHERE state = 'held'`)
+  expect([held, await used()]).toEqual([[], 0])
+})
+
+test('a VM with the policy is replaced as soon as a GPU is unhealthy', async () => {
+  const vm = await newVm('policy', { on_gpu_fault: 'replace' })
+  const other = await newVm('none')
+  const before = await gpusOf(vm.id)
+  await levers.xid(vm.id, { xid: 79 })
+  await levers.xid(other.id, { xid: 79 })
+  await levers.advance(60)
+  const after = await show(vm.id)
+  expect(kept(after)).toEqual(kept(vm))
+  expect(after).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+  expect(await gpusOf(vm.id)).not.toEqual(before)
+  expect(await show(other.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  // The GPU of a guest that lied passes its check.
+  const [gpu] = await service.sql<{ state: string }>('SELECT state FROM gpus WHERE id = $1', [before[0]])
+  expect(gpu?.state).toBe('free')
+})
+
+test('a VM is replaced automatically at most twice a day', async () => {
+  const vm = await newVm('unlucky')
+  expect((await patch(vm.id, { on_gpu_fault: 'replace' })).status).toBe(200)
+  for (const times of [1, 2, 2]) {
+    await levers.xid(vm.id, { xid: 79 })
+    await levers.advance(60)
+    expect((await eventsOf(vm.id)).filter((type) => type === 'vm.replaced')).toHaveLength(times)
+  }
+  expect((await show(vm.id)).health.status).toBe('unhealthy')
+})
+
+test('without stock a policy makes a request that is first in its queue', async () => {
+  const vm = await newVm('patient', { on_gpu_fault: 'replace' })
+  await levers.capacity('a100.1x', 'us-east1-a', 0)
+  const waiting = await service.ok('capacityRequestCreate', {
+    body: { vm: vmBody({ name: 'waiting' }) } as never,
+  })
+  const before = await gpusOf(vm.id)
+  await levers.xid(vm.id, { xid: 79, source: 'host' })
+  await levers.advance(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'unhealthy' } })
+  expect(await gpusOf(vm.id)).toEqual(before)
+  const { items } = await service.ok('capacityRequestList')
+  expect(items).toMatchObject([
+    { position: 1, request: { replace_vm_id: vm.id }, state: 'waiting' },
+    { id: waiting.id, position: 2 },
+  ])
+  await levers.capacity('a100.1x', 'us-east1-a', 1)
+  await levers.advance(60)
+  expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
+  expect(await gpusOf(vm.id)).not.toEqual(before)
+})
+
+test('when many VMs are unhealthy at once, none is replaced and operators get one alert', async () => {
+  const vms = [
+    await newVm('mass-1', { on_gpu_fault: 'replace' }),
+    await newVm('mass-2'),
+    await newVm('mass-3'),
+  ]
+  for (const { id } of vms.toReversed()) await levers.xid(id, { xid: 79 })
+  await levers.advance(300)
+  expect(await show(vms[0]!.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
+  const { items } = await service.ok('adminAlertList', { token: service.credentials.operator_key })
+  expect(items.filter(({ kind }) => kind === 'mass_gpu_fault')).toMatchObject([{ name: 'us-east1-a' }])
+  const own = await service.ok('organizationAlertList', { token: await ownerToken(service) })
+  expect(own.items.filter(({ kind }) => kind === 'unhealthy')).toHaveLength(3)
+})
