@@ -63,6 +63,8 @@ describe('with the login of an owner', () => {
       /^ci +read$/m,
     )
     expect((await asOwner('key', 'create', 'ci', '--role', 'member')).stderr).toContain('read, write')
+    const signing = await asOwner('key', 'create', 'signer', '--kind', 'signing')
+    expect(signing.stderr).toContain('must be bearer: signing keys are for the compatible API')
     const withKey = {
       SLIPWAY_API_URL: cli.server.api_url,
       SLIPWAY_ACCESS_KEY: secret,

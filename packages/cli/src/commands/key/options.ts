@@ -1,4 +1,6 @@
-import type { OptionSpec } from '../../core/command.ts'
+import { type KeyKind, keyKinds } from '@slipway/sdk'
+import type { Cli } from '../../core/cli.ts'
+import { type OptionSpec, oneOf } from '../../core/command.ts'
 import { parseDurationMs } from '../../core/parse.ts'
 
 export interface KeyFlags {
@@ -20,3 +22,11 @@ export const keyLimits = ({ expires, allow }: KeyFlags) => ({
   expires_at: expires === undefined ? undefined : new Date(Date.now() + expires).toISOString(),
   allowed_cidrs: allow?.split(',').map((block) => block.trim()),
 })
+
+/** Keys of a project or an organization can also sign requests to the compatible API. */
+export const kindOption: OptionSpec = { flags: '--kind <kind>', ...oneOf([...keyKinds]), default: 'bearer' }
+
+export function noteSecret(cli: Cli, kind: KeyKind): void {
+  cli.note('Save the secret. It is shown only once.')
+  if (kind === 'signing') cli.note('The prefix is the access key id, and the secret is the secret key.')
+}

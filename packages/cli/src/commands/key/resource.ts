@@ -9,6 +9,7 @@ export const accessKeys: Resource<AccessKey> = {
   columns: [
     { name: 'name', value: (key) => key.name },
     { name: 'role', value: (key) => key.role },
+    { name: 'kind', value: (key) => key.kind, spare: 5 },
     { name: 'prefix', value: (key) => key.prefix },
     { name: 'expires', value: (key) => (key.expires_at ? `in ${ageOf(key.expires_at)}` : ''), spare: 2 },
     {

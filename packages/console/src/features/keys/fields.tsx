@@ -1,4 +1,4 @@
-import type { AccessKey } from '@slipway/sdk'
+import type { AccessKey, KeyKind } from '@slipway/sdk'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../ui/field.tsx'
 
@@ -12,6 +12,11 @@ const rights: Record<KeyRole, string> = {
   member: 'Also create, change and delete VMs, disks, networks and firewall rules. This can cost money.',
   admin: 'Also manage projects, access keys, webhooks and budgets.',
   owner: 'Also manage members, billing and the organization itself.',
+}
+
+const kindText: Record<KeyKind, string> = {
+  bearer: 'Bearer token',
+  signing: 'Signing key',
 }
 
 const expiryText: Record<string, string> = {
@@ -30,12 +35,14 @@ export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role
   const [role, setRole] = useState<Role>(roles[0])
   const [days, setDays] = useState(defaultDays)
   const [from, setFrom] = useState('')
+  const [kind, setKind] = useState<KeyKind>('bearer')
   return {
-    ...{ roles, name, setName, role, setRole, days, setDays, from, setFrom },
+    ...{ roles, name, setName, role, setRole, days, setDays, from, setFrom, kind, setKind },
     problem: name.trim() ? undefined : 'Enter a name',
     request: () => ({
       name: name.trim(),
       role,
+      kind,
       allowed_cidrs: from.split(/[\s,]+/).filter(Boolean),
       ...(days && { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() }),
     }),
@@ -44,7 +51,7 @@ export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role
 
 /** The fields of a new project key or organization key. */
 export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<typeof useKeyDraft<Role>> }) {
-  const { roles, name, setName, role, setRole, days, setDays, from, setFrom } = draft
+  const { roles, name, setName, role, setRole, days, setDays, from, setFrom, kind, setKind } = draft
   return (
     <>
       <TextField label="Name" value={name} onChange={setName} hint="What is this key for?" autoFocus />
@@ -85,6 +92,17 @@ export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<t
         value={from}
         onChange={setFrom}
         hint="Addresses or CIDR blocks, separated by commas. Empty allows any address."
+      />
+      <SelectField
+        label="Kind"
+        value={kind}
+        onChange={(value) => setKind(value as KeyKind)}
+        choices={Object.entries(kindText).map(([value, label]) => ({ value, label }))}
+        hint={
+          kind === 'signing'
+            ? 'For clients that sign their requests to /v1 or /v1alpha5. An operator must have enabled this API.'
+            : undefined
+        }
       />
     </>
   )

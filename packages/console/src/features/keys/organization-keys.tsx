@@ -10,8 +10,8 @@ import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
-import { SecretDialog } from '../../ui/secret.tsx'
 import { KeyFields, useKeyDraft } from './fields.tsx'
+import { type CreatedKey, KeySecret } from './secret.tsx'
 import { KeyTable } from './table.tsx'
 
 /** Access keys that work in every project of the organization. */
@@ -20,7 +20,7 @@ export function OrganizationKeys() {
   const keys = useQuery(readAll('organizationKeyList', { organization_id }))
   const whyNot = useWhyNot('admin')
   const [isCreating, setCreating] = useState(false)
-  const [secret, setSecret] = useState('')
+  const [created, setCreated] = useState<CreatedKey | null>(null)
   const [revoking, setRevoking] = useState<AccessKey | null>(null)
   const revoke = useAction({
     run: (key: AccessKey) => client.organizationKeyDelete({ organization_id, key_id: key.id }),
@@ -47,14 +47,13 @@ export function OrganizationKeys() {
           )
         }
       </Loaded>
-      {isCreating && <CreateDialog onClose={() => setCreating(false)} onCreated={setSecret} />}
-      {secret && (
-        <SecretDialog
+      {isCreating && <CreateDialog onClose={() => setCreating(false)} onCreated={setCreated} />}
+      {created && (
+        <KeySecret
+          created={created}
           title="New organization key"
-          secret={secret}
           note="It works in every project of the organization, within its role."
-          ifLost="If you lose it, revoke this key and create another."
-          onClose={() => setSecret('')}
+          onClose={() => setCreated(null)}
         />
       )}
       {revoking && (
@@ -75,7 +74,13 @@ export function OrganizationKeys() {
   )
 }
 
-function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: (secret: string) => void }) {
+function CreateDialog({
+  onClose,
+  onCreated,
+}: {
+  onClose: () => void
+  onCreated: (created: CreatedKey) => void
+}) {
   const { organization_id } = useProject()
   const mine = useRole(organization_id)
   const draft = useKeyDraft(rolesUpTo(mine))
@@ -91,9 +96,9 @@ function CreateDialog({ onClose, onCreated }: { onClose: () => void; onCreated: 
       onClose={onClose}
       title="Create organization key"
       action="Create key"
-      {...submitProps(create, undefined, ({ secret }) => {
+      {...submitProps(create, undefined, (created) => {
         onClose()
-        onCreated(secret)
+        onCreated(created)
       })}
       reason={draft.problem}
     >

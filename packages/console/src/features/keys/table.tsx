@@ -54,6 +54,7 @@ export function KeyTable({ label, keys, whyNot, onRevoke }: KeyTableProps) {
           cell: (key) => <span className="mono">{key.prefix}…</span>,
         },
         { key: 'role', title: 'Role', width: '90px', cell: (key) => key.role },
+        { key: 'kind', title: 'Kind', width: '80px', cell: (key) => key.kind },
         {
           key: 'from',
           title: 'Allowed IPs',

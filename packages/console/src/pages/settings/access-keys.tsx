@@ -7,6 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { KeyFields, useKeyDraft } from '../../features/keys/fields.tsx'
 import { OrganizationKeys } from '../../features/keys/organization-keys.tsx'
+import { type CreatedKey, KeySecret } from '../../features/keys/secret.tsx'
 import { KeyTable } from '../../features/keys/table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { curlCommand } from '../../lib/shell.ts'
@@ -15,7 +16,6 @@ import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page, Section } from '../../ui/page.tsx'
-import { SecretDialog } from '../../ui/secret.tsx'
 
 export function AccessKeys() {
   const projectId = useProjectId()
@@ -23,7 +23,7 @@ export function AccessKeys() {
   const whyNot = useWhyNot('admin')
   const [isCreating, setCreating] = useState(false)
   const [revoking, setRevoking] = useState<AccessKey | null>(null)
-  const [secret, setSecret] = useState('')
+  const [created, setCreated] = useState<CreatedKey | null>(null)
   const revoke = useAction({
     run: (key: AccessKey) => client.accessKeyDelete({ project_id: projectId, key_id: key.id }),
     done: (key) => `Revoked key ${key.name}`,
@@ -70,15 +70,14 @@ export function AccessKeys() {
       </Section>
       <OrganizationKeys />
       {isCreating && (
-        <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setSecret} />
+        <CreateDialog projectId={projectId} onClose={() => setCreating(false)} onCreated={setCreated} />
       )}
-      {secret && (
-        <SecretDialog
+      {created && (
+        <KeySecret
+          created={created}
           title="New access key"
-          secret={secret}
           note="Send it as Authorization: Bearer …, or use it with slipway login --access-key."
-          ifLost="If you lose it, revoke this key and create another."
-          onClose={() => setSecret('')}
+          onClose={() => setCreated(null)}
         />
       )}
       {revoking && (
@@ -103,7 +102,7 @@ function CreateDialog({
 }: {
   projectId: string
   onClose: () => void
-  onCreated: (secret: string) => void
+  onCreated: (created: CreatedKey) => void
 }) {
   const draft = useKeyDraft(['read', 'write'])
   const create = useAction({
@@ -118,9 +117,9 @@ function CreateDialog({
       onClose={onClose}
       title="Create access key"
       action="Create key"
-      {...submitProps(create, undefined, ({ secret }) => {
+      {...submitProps(create, undefined, (created) => {
         onClose()
-        onCreated(secret)
+        onCreated(created)
       })}
       reason={draft.problem}
     >

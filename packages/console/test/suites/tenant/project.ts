@@ -112,6 +112,9 @@ export function projectTests(tenant: Tenant): void {
     await open('/settings/keys')
     await main().getByRole('button', { name: 'Create key' }).first().click()
     await dialog().getByLabel('Name').fill('ci')
+    await dialog().getByLabel('Kind').selectOption('Signing key')
+    await dialog().getByText('An operator must have enabled this API.').waitFor()
+    await dialog().getByLabel('Kind').selectOption('Bearer token')
     await dialog().getByRole('button', { name: 'Create key' }).click()
     await dialog().getByText('It is shown only once.').waitFor()
     const secret = (await dialog().getByText(/^slp_/).textContent()) ?? ''
@@ -121,7 +124,7 @@ export function projectTests(tenant: Tenant): void {
     expect(answer.status).toBe(200)
     await dialog().getByRole('button', { name: 'Done' }).click()
     const row = page.getByRole('row', { name: /^ci/ })
-    await row.waitFor()
+    await row.getByText('bearer').waitFor()
     expect(await page.content()).not.toContain(secret)
     await row.getByRole('button', { name: 'Revoke ci' }).click()
     await dialog().getByRole('button', { name: 'Revoke key' }).click()

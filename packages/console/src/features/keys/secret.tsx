@@ -1,0 +1,28 @@
+import type { AccessKey } from '@slipway/sdk'
+import { SecretDialog } from '../../ui/secret.tsx'
+
+export type CreatedKey = AccessKey & { secret: string }
+
+/** Shows the secret of a new key once, and for a signing key its id. */
+export function KeySecret({
+  created,
+  title,
+  note,
+  onClose,
+}: {
+  created: CreatedKey
+  title: string
+  note: string
+  onClose: () => void
+}) {
+  const isSigning = created.kind === 'signing'
+  return (
+    <SecretDialog
+      title={title}
+      secret={created.secret}
+      note={isSigning ? `This is the secret key. The access key id is ${created.prefix}.` : note}
+      ifLost="If you lose it, revoke this key and create another."
+      onClose={onClose}
+    />
+  )
+}
