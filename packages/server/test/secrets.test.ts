@@ -6,6 +6,7 @@ import { type Credentials, credentialsOf, Launcher, readyLine } from '@slipway/t
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { secretKeyOf } from '../src/domain/secret-key.ts'
+import { familyClient, type SigningKey } from './family/client.ts'
 
 const launcher = new Launcher()
 const dataDir = launcher.newDataDir('first')
@@ -28,7 +29,9 @@ const idsInFile = () =>
 const idsInStore = async () => {
   const rows = await query<{ id: string }>(
     database.url,
-    `SELECT DISTINCT encode(substring(sealed FROM 1 FOR 8), 'hex') AS id FROM webhook_secrets`,
+    `SELECT DISTINCT encode(substring(sealed FROM 1 FOR 8), 'hex') AS id
+     FROM (SELECT sealed FROM webhook_secrets
+           UNION ALL SELECT signing_sealed FROM access_keys WHERE signing_sealed IS NOT NULL) all_secrets`,
   )
   return rows.map(({ id }) => id)
 }
@@ -44,7 +47,10 @@ async function post<T>(path: string, body: object, bearer: string | null = token
 
 beforeAll(async () => {
   database = await createDatabase()
-  writeFileSync(configFile, '[webhooks]\nallow_private_ranges = ["127.0.0.0/8"]\n')
+  writeFileSync(
+    configFile,
+    '[server]\nfamily_api = true\n[webhooks]\nallow_private_ranges = ["127.0.0.0/8"]\n',
+  )
   await start(dataDir).until(readyLine)
   credentials = credentialsOf(dataDir)
   const { email, password } = credentials
@@ -89,7 +95,10 @@ test.each([
   expect(readFileSync(file, 'utf8')).toBe(text)
 })
 
-test('webhook secrets are encrypted, and rotating the key interrupts no delivery', async () => {
+test('webhook secrets and signing keys are encrypted, and rotating the key interrupts neither', async () => {
+  const key = { name: 'signer', role: 'read', kind: 'signing' }
+  const signer = await post<SigningKey>(`/projects/${credentials.project_id}/access-keys`, key)
+  const send = familyClient({ url: credentials.api_url }, signer)
   const receiver = await startReceiver()
   const webhooks = `/projects/${credentials.project_id}/webhooks`
   const { id, secret } = await post<{ id: string; secret: string }>(webhooks, { url: receiver.url })
@@ -103,6 +112,7 @@ test('webhook secrets are encrypted, and rotating the key interrupts no delivery
       receiver.received.slice(before).find(({ body }) => body.type === 'webhook.test'),
     )
     verify(secret, received)
+    expect((await send('GET', '/v1/locations')).status).toBe(200)
   }
   await heardSigned()
 

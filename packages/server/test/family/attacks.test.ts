@@ -3,7 +3,7 @@ import { freshName } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { familyClient, goTime, pythonTime, type SigningKey } from '../support/family-client.ts'
+import { familyClient, goTime, pythonTime, type SigningKey } from './client.ts'
 
 /** Signing keys, and requests that must not work. */
 
@@ -194,6 +194,20 @@ test('a key of a viewer reads and changes nothing', async () => {
   expect(await read('DELETE', `${project}/networking/vpc-networks/${key.id}`)).toMatchObject(refused)
 })
 
+test('a key of a viewer cannot confirm the address of a VM', async () => {
+  const { operation } = (await send('POST', instances, { body: vmBody() })).body
+  const network_interfaces = [{ ips: [{ public_ipv4: { id: '', type: 'dynamic' } }] }]
+  const body = { action: 'UPDATE', network_interfaces }
+  const path = `${instances}/${operation.metadata.id}`
+  const read = familyClient(service, await newKey('read'))
+  expect(await read('PATCH', path, { body })).toMatchObject({ status: 403 })
+  await service.ended(operation.operation_id)
+  expect(await send('PATCH', path, { body })).toMatchObject({
+    status: 200,
+    body: { operation: { state: 'SUCCEEDED', result: { id: operation.metadata.id } } },
+  })
+})
+
 test('a signing key has at most the role and limits of the key that creates it', async () => {
   const body = { name: 'parent', role: 'admin', expires_at: '2099-01-01T00:00:00.000Z' }
   const parent = await service.ok('organizationKeyCreate', { token: owner, body })
@@ -247,9 +261,10 @@ test('huge headers, bodies that are no objects and unknown paths are refused in 
 test('the read of a VM or a rule is never refused for its rate, while other requests are', async () => {
   const { operation } = (await send('POST', instances, { body: vmBody() })).body
   const path = `${instances}/${operation.metadata.id}`
-  const statuses = await Promise.all(
-    Array.from({ length: 150 }, async () => (await send('GET', path)).status),
-  )
+  const rules = `${project}/networking/vpc-firewall-rules`
+  const [rule] = (await send('GET', rules)).body.items
+  const paths = Array.from({ length: 150 }, (_, n) => (n % 2 ? path : `${rules}/${rule.id}`))
+  const statuses = await Promise.all(paths.map(async (each) => (await send('GET', each)).status))
   expect(new Set(statuses)).toEqual(new Set([200]))
   const lists = await Promise.all(
     Array.from({ length: 150 }, async () => (await send('GET', instances)).status),

@@ -40,9 +40,6 @@ const routes: FamilyRoute[] = [
   ...operationRoutes,
 ]
 
-/** The ordinary route whose rights a read without an ordinary request needs, by its last parameter. */
-const steadyRights: Record<string, RouteId> = { vm_id: 'vmGet', rule_id: 'firewallRuleGet' }
-
 /**
  * Mounts the compatible API: signed requests in the shapes that public clients of this family of APIs send. Each becomes one
  * or more ordinary requests of the same caller.
@@ -78,7 +75,9 @@ export function mountFamily(app: FastifyInstance, outside: HttpServices, limiter
             },
             handler: async (request, reply) => {
               const call = new FamilyCall(services, request.signer!, request, reply)
-              const body = route.isSteady ? await readSteady(call, route, reads) : await route.respond(call)
+              const body = route.steadyAs
+                ? await readSteady(call, route.steadyAs, reads, route.respond)
+                : await route.respond(call)
               return reply.type('application/json').send(JSON.stringify(body))
             },
           })
@@ -109,11 +108,15 @@ function requirePrivate({ protocol, ip }: FastifyRequest): void {
   throw new Failure('permission_denied', 'This API is served over TLS only.')
 }
 
-async function readSteady(call: FamilyCall, route: FamilyRoute, reads: ReadQueue): Promise<unknown> {
+async function readSteady(
+  call: FamilyCall,
+  id: RouteId,
+  reads: ReadQueue,
+  respond: FamilyRoute['respond'],
+): Promise<unknown> {
   const { services, signer, params } = call
-  const id = steadyRights[Object.keys(params).at(-1)!]!
   const { caller, organizationId } = await services.access.authorize(routeOf(id), signer.caller, params)
-  return reads.run(ownerOf(caller, organizationId), () => route.respond(call))
+  return reads.run(ownerOf(caller, organizationId), () => respond(call))
 }
 
 function sendFailure(failure: Failure, request: FastifyRequest, reply: FastifyReply): FastifyReply {

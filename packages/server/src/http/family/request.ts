@@ -84,7 +84,7 @@ export class FamilyCall {
       .inject({
         method,
         url: `${url}?${new URLSearchParams(query)}`,
-        remoteAddress: this.#request.ip,
+        remoteAddress: this.signer.address,
         headers: {
           authorization: `Bearer ${this.signer.bearer}`,
           'x-request-id': this.#request.id,

@@ -17,6 +17,8 @@ export interface Signer {
   bearer: string
   keyId: string
   signature: string
+  /** The address of the client, which the request no longer has once the client has disconnected. */
+  address: string
 }
 
 interface OpenedKey {
@@ -64,6 +66,7 @@ export class SigningKeys {
         'Sign the request: send "Authorization: Bearer 1.0:<access key id>:<signature>" and X-Crusoe-Timestamp.',
       )
     const { keyId, signature, timestamp } = signed
+    const address = request.ip
     if (!isCurrent(timestamp))
       throw refused(
         `X-Crusoe-Timestamp must be an RFC 3339 time within 5 minutes of the service’s clock, which shows ${new Date().toISOString()}.`,
@@ -75,10 +78,10 @@ export class SigningKeys {
     const { bearer } = key
     const caller = await this.#services.access.authenticate(
       readBearer({ authorization: `Bearer ${bearer}` }),
-      request.ip,
+      address,
     )
     this.#recentlyValid.add(keyId)
-    return { caller, bearer, keyId, signature }
+    return { caller, bearer, keyId, signature, address }
   }
 }
 

@@ -35,8 +35,10 @@ export async function createWithAddress(
   part = '',
 ): Promise<FamilyOperation> {
   const create = (more: object) => begun(call.ordinary('vmCreate', { body: { ...vm, ...more }, part }))
-  if (type !== 'static') return create(type === 'none' ? { public_ip: 'none' } : {})
-  const name = String(vm.name)
+  const { name } = vm
+  // A request without a name is refused as it is.
+  if (type !== 'static' || typeof name !== 'string')
+    return create(type === 'none' ? { public_ip: 'none' } : {})
   const reserved = (await call.all('addressList')).find((address) => address.name === name)
   if (reserved) return create({ public_address_id: reserved.id, location: reserved.location })
   if (vm.location === 'any')
@@ -57,6 +59,7 @@ export async function createWithAddress(
 
 /** Makes the address of a VM static or dynamic again, or gives it another reserved address. */
 export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven): Promise<FamilyOperation> {
+  await call.enter('vmUpdate')
   const vm = await call.ordinary('vmGet')
   const now = publicAddressOf(vm)
   const subject = { name: 'UPDATE', type: 'vm', id: vm.id } as const

@@ -78,6 +78,8 @@ const bulkRoute = post('/projects/:project_id/compute/vms/bulk-instances', (call
 /** Creates all VMs or none. Their operations are the parts of the one that the client follows. */
 async function createBulk(call: FamilyCall) {
   const { name_prefix, count } = call.body
+  if (typeof name_prefix !== 'string' || name_prefix === '')
+    throw new Failure('invalid_argument', 'name_prefix must be a name.')
   const size = Number(count)
   if (!Number.isInteger(count) || size < 1 || size > maxGroupMembers)
     throw new Failure('invalid_argument', `count must be a whole number from 1 to ${maxGroupMembers}.`)

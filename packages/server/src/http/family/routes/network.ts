@@ -17,7 +17,7 @@ const ruleRoutes: FamilyRoute[] = [
     ),
   ),
   get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
-  steadyGet(`${rules}/:rule_id`, async ({ services, params, projectId }) => {
+  steadyGet(`${rules}/:rule_id`, 'firewallRuleGet', async ({ services, params, projectId }) => {
     const found = await findRuleView(services.database, projectId, params.rule_id ?? '')
     const { text } = requireFound('firewall rule', found)
     return ruleShape(JSON.parse(text) as FirewallRule)

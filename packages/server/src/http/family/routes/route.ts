@@ -1,4 +1,4 @@
-import type { Vm } from '@slipway/contract'
+import type { RouteId, Vm } from '@slipway/contract'
 import type { FamilyCall } from '../request.ts'
 import { type FamilyOperation, operationShape } from '../shapes/operations.ts'
 
@@ -8,16 +8,19 @@ export interface FamilyRoute {
   path: string
   /** Returns the body of the response. */
   respond(call: FamilyCall): Promise<unknown>
-  /** A read that must not be refused for its rate, because clients then forget the resource. It makes no ordinary request. */
-  isSteady?: true
+  /**
+   * For a read that must not be refused for its rate, because clients then forget the resource: it makes no ordinary request,
+   * and needs the rights of this route.
+   */
+  steadyAs?: RouteId
 }
 
 type Respond = FamilyRoute['respond']
 
 export const get = (path: string, respond: Respond): FamilyRoute => ({ method: 'GET', path, respond })
-export const steadyGet = (path: string, respond: Respond): FamilyRoute => ({
+export const steadyGet = (path: string, steadyAs: RouteId, respond: Respond): FamilyRoute => ({
   ...get(path, respond),
-  isSteady: true,
+  steadyAs,
 })
 export const post = (path: string, respond: Respond): FamilyRoute => ({ method: 'POST', path, respond })
 export const put = (path: string, respond: Respond): FamilyRoute => ({ method: 'PUT', path, respond })

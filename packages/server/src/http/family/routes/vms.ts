@@ -26,7 +26,7 @@ export const vmRoutes: FamilyRoute[] = [
     const { items, next_page_token } = await call.ordinary('vmList', { query })
     return { items: items.map(vmShape), next_page_token, prev_page_token: '' }
   }),
-  steadyGet(`${path}/:vm_id`, async ({ services, params, projectId }) => {
+  steadyGet(`${path}/:vm_id`, 'vmGet', async ({ services, params, projectId }) => {
     const { text } = requireFound('VM', await findVmView(services.database, projectId, params.vm_id ?? ''))
     return vmShape(JSON.parse(text) as Vm)
   }),
