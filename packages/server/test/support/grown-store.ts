@@ -64,7 +64,7 @@ export const grownTables: Record<string, number> = {
   vm_sample_chunks: 400_000_000,
   vm_guests: 1_000_000,
   gpu_faults: 10_000_000,
-  simulated_xids: 1_000,
+  simulated_xids: 100_000,
   simulated_hosts: 20_000,
   simulated_vms: 1_000_000,
   simulated_gpu_resets: 160_000,
@@ -248,6 +248,10 @@ const rows = `
   INSERT INTO vm_guests (vm_id) SELECT id FROM vms;
   INSERT INTO gpu_faults (gpu_id, vm_id, xid, source, at)
     SELECT id, vm_id, 31, 'guest', now() - n * interval '1 hour' FROM gpus CROSS JOIN generate_series(1, 3) n;
+
+  INSERT INTO simulated_xids (location, host, pci_address, vm_id, gpu_index, xid, source, at)
+    SELECT 'place-' || n % 10 + 1, 'host-' || (n - 1) / 5 + 1, '0000:10:00.0', id_of('vm', n), 0, 31, 'guest', now()
+    FROM generate_series(1, 1000) n;
 
   INSERT INTO simulated_hosts (location, name, model, gpu_count) SELECT location, name, 'A100', 8 FROM hosts;
   INSERT INTO simulated_vms (id, location, host, generation, is_removed, removed_at, spec)

@@ -13,6 +13,7 @@ import {
   simulated,
   type WantedVm,
 } from '../../store/simulated/objects.ts'
+import { addXid, repairGpus } from '../../store/simulated/xids.ts'
 import {
   type AttachedDisk,
   type Call,
@@ -333,12 +334,12 @@ export class SimulatedEngine implements Engine {
     id: string,
     error: { xid: number; gpuIndex: number; source: 'host' | 'guest'; at: Date | null },
   ): Promise<boolean> {
-    return (await simulated.addXid(this.#db, { id, ...error })) !== undefined
+    return (await addXid(this.#db, { id, ...error })) !== undefined
   }
 
   /** Ends the faults of all GPUs of a host. */
   async repairGpus(host: string): Promise<void> {
-    await simulated.repairGpus(this.#db, this.#options.location, host)
+    await repairGpus(this.#db, this.#options.location, host)
   }
 
   async setHostLost(host: string, isLost: boolean): Promise<void> {

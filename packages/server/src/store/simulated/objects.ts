@@ -311,30 +311,6 @@ const setMetrics = statement<never, { id: string; metrics: string }>(
   'UPDATE simulated_vms SET metrics = :metrics::jsonb WHERE id = :id AND NOT is_removed',
 )
 
-/** An XID error that the lever lets a guest or a host report. */
-interface SimulatedXid {
-  id: string
-  xid: number
-  gpuIndex: number
-  source: 'host' | 'guest'
-  /** Null for now. */
-  at: Date | null
-}
-
-// The GPU is the one at this position of the VM; nothing is written if the VM has no such GPU.
-const addXid = statement<{ id: number }, SimulatedXid>(
-  'simulated_xid_add',
-  `INSERT INTO simulated_xids (location, host, pci_address, vm_id, gpu_index, xid, source, at)
-   SELECT location, host, gpus[:gpuIndex::integer + 1], id, :gpuIndex, :xid, :source,
-          date_trunc('milliseconds', coalesce(:at, slipway_now()))
-   FROM simulated_vms WHERE id = :id AND NOT is_removed AND cardinality(gpus) > :gpuIndex::integer RETURNING id`,
-)
-
-const repairGpus = statement<never, { location: string; name: string }>(
-  'simulated_xid_clear',
-  `DELETE FROM simulated_xids WHERE location = :location AND host = :name`,
-)
-
 const disks = statement<{ id: string; generation: number; sizeGib: number }, { location: string }>(
   'simulated_disks',
   'SELECT id, generation, size_gib AS "sizeGib" FROM simulated_disks WHERE location = :location AND NOT is_removed',
@@ -421,8 +397,6 @@ export const simulated = {
   listContents: contents.allBy('location', 'hosts'),
   listRunning: running.allBy('location', 'afterId', 'most'),
   setMetrics: setMetrics.runBy('id', 'metrics'),
-  addXid: addXid.one,
-  repairGpus: repairGpus.runBy('location', 'name'),
   listDisks: disks.allBy('location'),
   setHostLost: loseHost.runBy('location', 'name', 'isLost'),
   clearHost: clearHost.runBy('location', 'name'),
