@@ -14,9 +14,14 @@ let service: ServiceClock | undefined
 let timer: ReturnType<typeof setInterval> | undefined
 const listeners = new Set<() => void>()
 
-function update() {
+/** Returns the current time of the service. */
+export function readNow(): number {
   const real = Date.now()
-  nowMs = service ? Date.parse(service.now) + Math.max(0, real - service.readAt) * service.rate : real
+  return service ? Date.parse(service.now) + Math.max(0, real - service.readAt) * service.rate : real
+}
+
+function update() {
+  nowMs = readNow()
   for (const each of listeners) each()
 }
 

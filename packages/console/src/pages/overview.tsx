@@ -6,6 +6,7 @@ import { ProjectAlerts } from '../features/alerts.tsx'
 import { CreateVmButton } from '../features/create-vm-button.tsx'
 import { EventTable } from '../features/event-table.tsx'
 import { GettingStarted } from '../features/getting-started.tsx'
+import { Suggestions } from '../features/suggestions.tsx'
 import { money, plural, quotaLabel, usd } from '../lib/format.ts'
 import { type Limit, limitsOf } from '../lib/limits.ts'
 import { ErrorState } from '../ui/error.tsx'
@@ -85,6 +86,7 @@ export function Overview() {
           </Loaded>
         </Section>
       </div>
+      <Suggestions projectId={projectId} />
       <Section
         title="Latest events"
         actions={

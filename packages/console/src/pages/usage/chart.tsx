@@ -1,10 +1,10 @@
 import type { UsageItem } from '@slipway/sdk'
 import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
 import uPlot from 'uplot'
-import 'uplot/dist/uPlot.min.css'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
 import { useTheme } from '../../lib/theme.ts'
+import { drawPlot, seriesColour, themeColour } from '../../ui/plot.ts'
 import { unitemizedSums } from './grouping.ts'
 import {
   budgetLine,
@@ -31,12 +31,7 @@ interface ChartProps {
   budgetUsd: number | null
 }
 
-const tickText = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 const heightPx = 240
-/** The colors differ in lightness as well as hue, for users with color blindness. */
-const hues = [180, 250, 75, 320, 150, 27, 285, 110]
-const colourOf = (index: number, isDark: boolean) =>
-  `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The text above describes the day under the pointer. */
 export default function Chart({
@@ -68,63 +63,37 @@ export default function Chart({
   useEffect(() => {
     const element = frame.current
     if (!element) return
-    const style = getComputedStyle(document.documentElement)
-    const line = style.getPropertyValue('--line')
-    const ink = style.getPropertyValue('--ink-muted')
-    const faint = {
-      stroke: style.getPropertyValue('--line-strong'),
-      fill: style.getPropertyValue('--sunken'),
-    }
-    const amber = style.getPropertyValue('--amber')
+    const faint = { stroke: themeColour('line-strong'), fill: themeColour('sunken') }
     const bars = uPlot.paths.bars!({ size: [0.7, 40], radius: 0.06 })
-    const font = '12px "Inter Variable", sans-serif'
     const top = ticks.at(-1)!
     // Draw at least two pixels, so that the first cents of a day are visible.
     const shownPlain = plain.map((usd) => usd && Math.max(usd, top / 90))
     // Draw the tallest stack first, so that each shorter one covers its lower part.
     const layers = stacks.map((values, index) => ({ values, index })).reverse()
-    const chart = new uPlot(
+    return drawPlot(
+      element,
       {
-        width: element.clientWidth,
-        height: heightPx,
-        legend: { show: false },
-        cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
-        hooks: { setCursor: [({ cursor }) => setDay(cursor.idx ?? null)] },
+        heightPx,
+        onPoint: setDay,
         scales: {
           x: { time: false, range: [0.4, days + 0.6] },
           y: { range: [0, top] },
         },
         axes: [
-          {
-            stroke: ink,
-            font,
-            size: 28,
-            grid: { show: false },
-            ticks: { show: false },
-            values: (_chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : '')),
-          },
-          {
-            stroke: ink,
-            font,
-            size: (_chart, values) =>
-              16 + 7.5 * Math.max(4, ...(values ?? []).map((text) => text?.length ?? 0)),
-            grid: { stroke: line, width: 1 },
-            ticks: { show: false },
-            splits: ticks,
-            values: (_chart, ticks) => ticks.map((tick) => `${tickText.format(tick)} USD`),
-          },
+          { values: (_chart, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : '')) },
+          { unit: 'USD', splits: ticks },
         ],
         series: [
           {},
           { paths: bars, ...faint, width: 1, points: { show: false } },
-          { paths: bars, fill: ink, width: 0, points: { show: false } },
+          { paths: bars, fill: themeColour('ink-muted'), width: 0, points: { show: false } },
           ...layers.map(({ index }) => ({
             paths: bars,
-            fill: colourOf(index, isDark),
+            fill: seriesColour(index, isDark),
             width: 0,
             points: { show: false },
           })),
-          { stroke: amber, width: 2, dash: [6, 4], points: { show: false } },
+          { stroke: themeColour('amber'), width: 2, dash: [6, 4], points: { show: false } },
         ],
       },
       [
@@ -134,14 +103,7 @@ export default function Chart({
         ...layers.map(({ values }) => values),
         Array.from({ length: days }, () => budget),
       ],
-      element,
     )
-    const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: heightPx }))
-    observer.observe(element)
-    return () => {
-      observer.disconnect()
-      chart.destroy()
-    }
   }, [stacks, plain, forecast, budget, ticks, days, isDark])
 
   const all = totals.reduce((sum, value) => sum + value, 0)
@@ -162,7 +124,7 @@ export default function Chart({
           <span key={group} className="inline-flex min-w-0 items-center gap-1.5">
             <span
               className="size-2.5 shrink-0 rounded-[2px]"
-              style={{ background: colourOf(index, isDark) }}
+              style={{ background: seriesColour(index, isDark) }}
             />
             <span className="min-w-0 break-all">{group}</span>
             {day !== null && (

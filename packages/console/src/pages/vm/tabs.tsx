@@ -8,6 +8,7 @@ export function VmTabs({ vm }: { vm: Vm }) {
       label="VM"
       tabs={[
         { label: 'Overview', to: base, isExact: true },
+        { label: 'Metrics', to: `${base}/metrics` },
         { label: 'Console', to: `${base}/console` },
       ]}
     />

@@ -8,6 +8,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { ProtectedMark } from '../../features/annotations.tsx'
 import { CreateVmButton } from '../../features/create-vm-button.tsx'
+import { GpuUse } from '../../features/gpu-use.tsx'
 import { HealthBadge } from '../../features/health/badge.tsx'
 import { VmTabs } from '../../features/page-tabs.tsx'
 import { publicAddressOf } from '../../lib/addresses.ts'
@@ -181,6 +182,13 @@ const columnsFor = (
         <HealthBadge vm={vm} />
       </span>
     ),
+  },
+  {
+    key: 'gpu',
+    title: 'GPU use',
+    width: '124px',
+    isFoldable: true,
+    cell: (vm) => <GpuUse vm={vm} />,
   },
   {
     key: 'location',

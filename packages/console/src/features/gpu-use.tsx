@@ -1,0 +1,120 @@
+import type { MetricSeries, Vm } from '@slipway/sdk'
+import { client } from '../api/client.ts'
+import { useQuery } from '../api/use-query.ts'
+import { readNow } from '../lib/clock.ts'
+
+type Value = number | null
+
+const step = 300
+const hourMs = 3_600_000
+/** The API returns the metrics of at most this many VMs at a time. */
+const vmsPerRequest = 100
+const gatherMs = 30
+
+interface Wanted {
+  vmId: string
+  resolve: (values: Value[]) => void
+  reject: (error: unknown) => void
+}
+const wantedByProject = new Map<string, Wanted[]>()
+
+/** Reads the GPU use of a VM in the last hour. Reads of the rows of a list that happen together share a request. */
+function readGpuUse(projectId: string, vmId: string): Promise<Value[]> {
+  return new Promise((resolve, reject) => {
+    const gathered = wantedByProject.get(projectId)
+    if (gathered) return void gathered.push({ vmId, resolve, reject })
+    const wanted = [{ vmId, resolve, reject }]
+    wantedByProject.set(projectId, wanted)
+    setTimeout(() => {
+      wantedByProject.delete(projectId)
+      for (let at = 0; at < wanted.length; at += vmsPerRequest)
+        void readTogether(projectId, wanted.slice(at, at + vmsPerRequest))
+    }, gatherMs)
+  })
+}
+
+async function readTogether(projectId: string, wanted: Wanted[]): Promise<void> {
+  try {
+    const { items } = await client.projectMetrics({
+      project_id: projectId,
+      vm_ids: wanted.map(({ vmId }) => vmId).join(','),
+      names: 'DCGM_FI_DEV_GPU_UTIL',
+      start: new Date(readNow() - hourMs).toISOString(),
+      step,
+    })
+    for (const { vmId, resolve } of wanted)
+      resolve(meanOf(items.filter(({ labels }) => labels.vm_id === vmId)))
+  } catch (error) {
+    for (const { reject } of wanted) reject(error)
+  }
+}
+
+/** The mean over all GPUs at each time; null at a time without values. */
+const meanOf = (gpus: MetricSeries[]): Value[] =>
+  (gpus[0]?.points ?? []).map((_, index) => {
+    const known = gpus.flatMap(({ points }) => points[index]?.[1] ?? [])
+    return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length
+  })
+
+/** The GPU use of the last hour as a line, and its latest value. */
+export function GpuUse({ vm }: { vm: Vm }) {
+  const isRunning = vm.state === 'STATE_RUNNING'
+  const use = useQuery({
+    queryKey: ['projectMetrics', { vm_id: vm.id }],
+    queryFn: () => readGpuUse(vm.project_id, vm.id),
+    enabled: isRunning,
+    staleTime: 60_000,
+    refetchInterval: 60_000,
+    refetchOnWindowFocus: false,
+  })
+  const values = isRunning ? (use.data ?? []) : []
+  const latest = values.findLast((value) => value !== null)
+  if (latest === undefined || latest === null) return <span className="text-ink-muted">–</span>
+  return (
+    <span className="inline-flex items-center gap-2 align-middle">
+      <Sparkline values={values} />
+      <span className="figures">{Math.round(latest)}%</span>
+    </span>
+  )
+}
+
+const width = 56
+const height = 16
+
+function Sparkline({ values }: { values: Value[] }) {
+  const x = (index: number) => 1 + (index / Math.max(1, values.length - 1)) * (width - 2)
+  const y = (value: number) => height - 1.5 - (Math.min(100, value) / 100) * (height - 3)
+  return (
+    <svg width={width} height={height} className="shrink-0 rounded-[2px] bg-sunken" aria-hidden="true">
+      {runsOf(values).map(({ from, run }) => (
+        <polyline
+          key={from}
+          // A single value is a dot.
+          points={[...run, ...(run.length === 1 ? run : [])]
+            .map(
+              (value, index) =>
+                `${x(from + Math.min(index, run.length - 1)).toFixed(1)},${y(value).toFixed(1)}`,
+            )
+            .join(' ')}
+          fill="none"
+          stroke="var(--accent)"
+          strokeWidth="1.5"
+          strokeLinecap="round"
+          strokeLinejoin="round"
+        />
+      ))}
+    </svg>
+  )
+}
+
+/** The parts of a line without gaps. */
+function runsOf(values: Value[]): { from: number; run: number[] }[] {
+  const runs: { from: number; run: number[] }[] = []
+  values.forEach((value, index) => {
+    if (value === null) return
+    const last = runs.at(-1)
+    if (last && last.from + last.run.length === index) last.run.push(value)
+    else runs.push({ from: index, run: [value] })
+  })
+  return runs
+}

@@ -1,0 +1,94 @@
+import { useEffect, useRef, useState } from 'react'
+import { localDate } from '../../../lib/format.ts'
+import { useTheme } from '../../../lib/theme.ts'
+import { drawPlot, seriesColour } from '../../../ui/plot.ts'
+import { type ChartLines, valueText } from './charts.ts'
+
+const heightPx = 180
+const momentText = (seconds: number) => localDate(new Date(seconds * 1000).toISOString())
+
+const hours = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
+const days = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+const dayS = 86_400
+
+/** Ticks are times of the day, or days if the chart has more than one or two. */
+const tickTextFor = (times: number[]) => (tick: number) =>
+  (times.at(-1)! - times[0]! > 2 * dayS ? days : hours).format(tick * 1000)
+
+/** Draws lines over time, with gaps where there is no value. The text above describes the time under the pointer. */
+export default function Chart({ chart }: { chart: ChartLines }) {
+  const frame = useRef<HTMLDivElement>(null)
+  const isDark = useTheme() === 'dark'
+  const [point, setPoint] = useState<number | null>(null)
+  const { title, unit, top, times, lines } = chart
+  useEffect(() => {
+    const element = frame.current
+    if (!element) return
+    return drawPlot(
+      element,
+      {
+        heightPx,
+        onPoint: setPoint,
+        scales: {
+          // The whole range, also if the first values are missing.
+          x: { time: true, range: [times[0]!, times.at(-1)!] },
+          y: { range: (_chart, _lowest, highest) => [0, Math.max((top ?? highest * 1.1) * 1.01, 0.01)] },
+        },
+        axes: [{ space: 70, values: (_chart, ticks) => ticks.map(tickTextFor(times)) }, { unit }],
+        series: [
+          {},
+          ...lines.map((_, index) => ({
+            stroke: seriesColour(index, isDark),
+            width: 1.5,
+            points: { size: 4 },
+          })),
+        ],
+      },
+      [times, ...lines.map(({ values }) => values)],
+    )
+  }, [times, lines, unit, top, isDark])
+  const shownAt = point ?? lastKnown(chart)
+  return (
+    <figure className="card min-w-0 p-4">
+      <p className="mb-2 flex items-baseline justify-between gap-4">
+        <span className="font-medium">{title}</span>
+        <span className="figures truncate text-sm text-ink-muted">
+          {shownAt === null ? '' : momentText(times[shownAt]!)}
+        </span>
+      </p>
+      {/* The plot is resized after the page, so hide its overflow in between. */}
+      <div ref={frame} role="img" aria-label={summaryOf(chart)} className="h-45 overflow-hidden" />
+      <figcaption className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
+        {lines.map(({ label, values }, index) => (
+          <span key={label} className="inline-flex items-center gap-1.5">
+            <span
+              className="size-2.5 shrink-0 rounded-[2px]"
+              style={{ background: seriesColour(index, isDark) }}
+            />
+            {label}
+            <span className="figures whitespace-nowrap text-ink">
+              {valueText(shownAt === null ? null : values[shownAt], unit)}
+            </span>
+          </span>
+        ))}
+      </figcaption>
+    </figure>
+  )
+}
+
+/** The last time at which any line has a value. */
+function lastKnown({ times, lines }: ChartLines): number | null {
+  const index = times.findLastIndex((_, at) => lines.some(({ values }) => (values[at] ?? null) !== null))
+  return index < 0 ? null : index
+}
+
+/** The chart in words, for screen readers. */
+function summaryOf({ title, unit, lines }: ChartLines): string {
+  const parts = lines.map(({ label, values }) => {
+    const known = values.filter((value) => value !== null)
+    return known.length === 0
+      ? `${label}: no values`
+      : `${label}: latest ${valueText(known.at(-1), unit)}, highest ${valueText(Math.max(...known), unit)}`
+  })
+  return `${title} over time. ${parts.join('; ')}`
+}

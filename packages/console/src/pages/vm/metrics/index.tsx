@@ -1,0 +1,129 @@
+import { isApiError, type RouteResponse, type Vm, vmStateTable } from '@slipway/sdk'
+import { keepPreviousData, queryOptions } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { lazy, Suspense, useMemo } from 'react'
+import { client } from '../../../api/client.ts'
+import { useProjectId } from '../../../api/me.ts'
+import { read } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { readNow } from '../../../lib/clock.ts'
+import { useSearchState } from '../../../lib/use-search-state.ts'
+import { ErrorState } from '../../../ui/error.tsx'
+import { Select } from '../../../ui/field.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Empty, Page, Section, Skeleton } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { DeletedVmPage } from '../deleted.tsx'
+import { VmTabs } from '../tabs.tsx'
+import { chartsOf, metricNames, type RangeName, ranges } from './charts.ts'
+import { MetricTables } from './tables.tsx'
+
+// Load the code of the charts while the page fetches its data.
+const chart = import('./chart.tsx')
+chart.catch(() => {})
+const Chart = lazy(() => chart)
+
+export function VmMetricsPage() {
+  const projectId = useProjectId()
+  const { vmId = '' } = useParams({ strict: false })
+  const vm = useQuery(read('vmGet', { params: { project_id: projectId, vm_id: vmId } }))
+  const isDeleted = isApiError(vm.error) && vm.error.code === 'not_found'
+  if (isDeleted) return <DeletedVmPage projectId={projectId} vmId={vmId} last={vm.data} />
+  if (!vm.data)
+    return (
+      <Page title="VM" trail={[['VMs', `/projects/${projectId}/vms`]]}>
+        {vm.error ? <ErrorState error={vm.error} onRetry={() => vm.refetch()} /> : <Skeleton rows={10} />}
+      </Page>
+    )
+  return (
+    <Page
+      title={vm.data.name}
+      trail={[['VMs', `/projects/${projectId}/vms`]]}
+      aside={<StateBadge state={vm.data.state} since={vm.data.updated_at} />}
+    >
+      <VmTabs vm={vm.data} />
+      <Metrics vm={vm.data} />
+    </Page>
+  )
+}
+
+/** The key has the name of the range and not its start, so that a refetch replaces the data. */
+const readMetrics = ({ project_id, id: vm_id }: Vm, name: RangeName) =>
+  queryOptions<RouteResponse<'vmMetrics'>>({
+    queryKey: ['vmMetrics', { project_id, vm_id, range: name }],
+    queryFn: ({ signal }) => {
+      const { seconds, step } = ranges[name]
+      const start = new Date(readNow() - seconds * 1000).toISOString()
+      const query = { names: metricNames.join(','), start, step }
+      return client.call('vmMetrics', { params: { project_id, vm_id }, query, signal })
+    },
+    refetchInterval: 60_000,
+    placeholderData: keepPreviousData,
+  })
+
+function Metrics({ vm }: { vm: Vm }) {
+  const [search, setSearch] = useSearchState()
+  const range = search.range && search.range in ranges ? (search.range as RangeName) : '1h'
+  const isTable = search.view === 'table'
+  const metrics = useQuery(readMetrics(vm, range))
+  const charts = useMemo(() => chartsOf(metrics.data?.items ?? []), [metrics.data])
+  const hasGpus = charts.some(({ title }) => title === 'GPU use')
+  return (
+    <Section
+      title="Metrics"
+      actions={
+        <>
+          <Select
+            label="Time range"
+            isSmall
+            value={range}
+            onChange={(value) => setSearch({ range: value === '1h' ? '' : value })}
+            choices={Object.entries(ranges).map(([value, { label }]) => ({ value, label }))}
+          />
+          <Select
+            label="View"
+            isSmall
+            value={isTable ? 'table' : ''}
+            onChange={(view) => setSearch({ view })}
+            choices={[
+              { value: '', label: 'Charts' },
+              { value: 'table', label: 'Tables' },
+            ]}
+          />
+        </>
+      }
+    >
+      <Loaded query={metrics} rows={8}>
+        {() =>
+          charts.length === 0 ? (
+            <Empty title="No metrics in this time" cli={`slipway vm metrics ${vm.name} --since ${range}`}>
+              {vmStateTable[vm.state].isBilled
+                ? 'The first values of a VM appear within two minutes.'
+                : 'A VM has metrics while it runs.'}
+            </Empty>
+          ) : (
+            <>
+              {isTable ? (
+                <MetricTables charts={charts} />
+              ) : (
+                <Suspense fallback={<Skeleton rows={8} />}>
+                  <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
+                    {charts.map((each) => (
+                      <Chart key={each.title} chart={each} />
+                    ))}
+                  </div>
+                </Suspense>
+              )}
+              {!hasGpus && (
+                <p className="text-ink-muted">
+                  GPU metrics are absent: the image of this VM needs the tag <code>slipway-guest</code> and
+                  its reporter.
+                </p>
+              )}
+            </>
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}
