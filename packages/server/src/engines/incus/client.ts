@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { EngineError } from '../engine.ts'
@@ -258,16 +259,30 @@ export class IncusClient {
     return { response, etag }
   }
 
-  /** Without another member there is no reason to give up early. */
-  #watch(connection: Connection): Watch {
-    const hanging = new AbortController()
-    if (this.#connections.length === 1) return { signal: hanging.signal, end: () => {} }
-    const timer = setInterval(async () => {
+  /**
+   * Ends a request when its time is up, or earlier if its member does not answer a probe and there is another one. Its timers
+   * are freed with the request, unlike the signal of `AbortSignal.timeout`.
+   */
+  #limit(connection: Connection, until: AbortSignal, timeoutMs: number): Limit {
+    const limit = new AbortController()
+    const abort = () => limit.abort(until.reason)
+    const timer = setTimeout(() => limit.abort(new Error(`timeout after ${timeoutMs / 1_000} s`)), timeoutMs)
+    const check = async () => {
       const tookMs = await this.#probe(connection)
       if (tookMs > slowMs) this.leave(connection)
-      if (tookMs > probeMs) hanging.abort(new Error(`${connection.origin} does not answer`))
-    }, suspectMs)
-    return { signal: hanging.signal, end: () => clearInterval(timer) }
+      if (tookMs > probeMs) limit.abort(new Error(`${connection.origin} does not answer`))
+    }
+    const checks = this.#connections.length > 1 ? setInterval(check, suspectMs) : undefined
+    // Many requests share this signal.
+    setMaxListeners(0, until)
+    until.addEventListener('abort', abort)
+    if (until.aborted) abort()
+    const end = () => {
+      clearTimeout(timer)
+      clearInterval(checks)
+      until.removeEventListener('abort', abort)
+    }
+    return { signal: limit.signal, end }
   }
 
   /**
@@ -279,7 +294,7 @@ export class IncusClient {
     if (known) return known
     const begunMs = performance.now()
     const signal = AbortSignal.timeout(probeMs)
-    const probe = exchange(connection, 'GET', '/', undefined, { signal, timeoutMs: probeMs })
+    const probe = exchange(connection, 'GET', '/', undefined, { signal })
       .then(
         () => performance.now() - begunMs,
         () => Number.POSITIVE_INFINITY,
@@ -293,11 +308,11 @@ export class IncusClient {
     const fullPath = `${path}?${new URLSearchParams({ project: this.#project, ...options.query })}`
     let failure: unknown
     for (const connection of this.#inOrder()) {
-      const watch = this.#watch(connection)
-      const signal = AbortSignal.any([options.signal, watch.signal])
       const timeoutMs = options.timeoutMs ?? (method === 'GET' ? readMs : requestMs)
+      const limit = this.#limit(connection, options.signal, timeoutMs)
+      const { signal } = limit
       try {
-        const response = await exchange(connection, method, fullPath, body, { ...options, signal, timeoutMs })
+        const response = await exchange(connection, method, fullPath, body, { ...options, signal })
         this.#prefer(connection)
         return response
       } catch (error) {
@@ -308,7 +323,7 @@ export class IncusClient {
         if (!isReceived) this.leave(connection)
         if (method !== 'GET' && isReceived) break
       } finally {
-        watch.end()
+        limit.end()
       }
     }
     const { message } = failure as Error
@@ -321,8 +336,7 @@ export class IncusClient {
   }
 }
 
-interface Watch {
-  /** Aborts when the member does not answer a probe. */
+interface Limit {
   signal: AbortSignal
   end: () => void
 }
@@ -332,12 +346,12 @@ async function exchange(
   method: Method,
   path: string,
   body: unknown,
-  { signal, timeoutMs = requestMs, ifMatch, headers }: CallOptions,
+  { signal, ifMatch, headers }: CallOptions,
 ): Promise<RawResponse> {
   const response = await request(`${origin}${path}`, {
     dispatcher,
     method,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    signal,
     headers: { ...headers, ...(ifMatch && { 'if-match': ifMatch }), ...(isUpload(body) && body.headers) },
     ...(body !== undefined && {
       body: isUpload(body) ? Readable.from(body.content()) : JSON.stringify(body),

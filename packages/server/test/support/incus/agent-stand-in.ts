@@ -21,6 +21,10 @@ export class ClusterWithAgents extends IncusStandIn {
   readonly instances = new Map<string, StoredInstance>()
   /** Members whose agents apply nothing. */
   readonly silentAgents = new Set<string>()
+  /** The names of the instances that each member got. */
+  readonly #namesAt = new Map<string, Set<string>>()
+  /** The version of each network, by its text. */
+  readonly #versions = new Map<string, [string, string]>()
 
   constructor(members: string[]) {
     super()
@@ -52,6 +56,8 @@ export class ClusterWithAgents extends IncusStandIn {
   put(instance: StoredInstance): void {
     const path = `/1.0/instances/${instance.name}`
     this.instances.set(instance.name, instance)
+    const names = this.#namesAt.get(instance.location) ?? new Set()
+    this.#namesAt.set(instance.location, names.add(instance.name))
     this.recorded.set(path, () => this.instances.get(instance.name))
     this.recorded.set(`PUT ${path}`, ({ body }: ReceivedRequest) => {
       this.instances.set(instance.name, {
@@ -76,19 +82,23 @@ export class ClusterWithAgents extends IncusStandIn {
   }
 
   #member(name: string) {
-    const own = [...this.instances.values()].filter(
-      ({ location, config }) => location === name && config[guestNetworkKey],
-    )
-    const applied = Object.fromEntries(
-      own.map(({ config }) => {
-        const guest = guestNetworkOf(config)!
-        return [guest.vmId, versionOf(guest)]
-      }),
-    )
+    const own = [...(this.#namesAt.get(name) ?? [])].flatMap((one) => this.instances.get(one) ?? [])
+    const applied = Object.fromEntries(own.flatMap(({ config }) => this.#versionIn(config)))
     const report = JSON.stringify({
       filtersInternal: true,
       applied: this.silentAgents.has(name) ? {} : applied,
     })
     return { server_name: name, status: 'Online', message: '', config: { [agentKey]: report }, roles: [] }
+  }
+
+  #versionIn(config: Record<string, string>): [string, string][] {
+    const text = config[guestNetworkKey]
+    if (!text) return []
+    const known = this.#versions.get(text)
+    if (known) return [known]
+    const guest = guestNetworkOf(config)!
+    const version: [string, string] = [guest.vmId, versionOf(guest)]
+    this.#versions.set(text, version)
+    return [version]
   }
 }

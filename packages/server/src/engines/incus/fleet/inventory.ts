@@ -57,18 +57,17 @@ export async function* inventory(
   // Disks and copies are not assigned to hosts: all of them are reported with the first host.
   let remaining = objects?.volumes ?? []
   let copies = objects?.copies ?? []
+  const instancesAt = byMember(objects?.instances ?? [])
   const answering = members.filter(({ status }) => isAnswering(status))
   const described = inOrderOfArrival(answering, maxConcurrentMembers, async (member) => ({
     member,
     resources: await survey.resourcesOf(isCluster ? member.name : null, signal),
   }))
   for await (const { member, resources } of described) {
+    const listedHere = (isCluster ? instancesAt.get(member.name) : objects?.instances) ?? []
     // Incus lists instances of a member that does not answer without their configuration.
-    const isSilent = objects?.instances.some(({ location, config }) => !config && location === member.name)
-    if (!resources || isSilent) continue
-    const marked = (objects?.instances ?? []).filter(
-      ({ location, config }) => (!isCluster || location === member.name) && config?.[marks.id],
-    )
+    if (!resources || listedHere.some(({ config }) => !config)) continue
+    const marked = listedHere.filter(({ config }) => config[marks.id])
     // A copy of an instance has the same marks. It is not a VM, but it may hold GPUs.
     const own = marked.filter(({ name, config }) => name === instanceName(config[marks.id]!))
     if (objects) survey.problems.set(member.name, problemsOf(marked))
@@ -112,6 +111,16 @@ async function readObjects(ctx: IncusContext, { disks, captures }: Stored, stopp
     captures.list(signal),
   ])
   return { instances, volumes, copies, aclOf: new Map(acls.map((acl) => [acl.name, acl])) }
+}
+
+function byMember(instances: Instance[]): Map<string, Instance[]> {
+  const found = new Map<string, Instance[]>()
+  for (const instance of instances) {
+    const known = found.get(instance.location)
+    if (known) known.push(instance)
+    else found.set(instance.location, [instance])
+  }
+  return found
 }
 
 const unknownHolder = (gpu: GpuReport): GpuReport => ({ ...gpu, holderVmId: null, isClean: false })

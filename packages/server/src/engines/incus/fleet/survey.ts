@@ -1,3 +1,4 @@
+import { IncusError } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { findUplink } from '../networks.ts'
 import type { Member } from './members.ts'
@@ -7,6 +8,8 @@ import { type Resources, readResources } from './resources.ts'
 const fullReadMs = 60_000
 /** Hardware changes only with a reboot, after which the member has another status for a while. */
 const resourcesMs = 600_000
+/** A member that did not answer is not asked again for this time, so that it does not delay the reports of other members. */
+const silentMs = 10_000
 /** Incus may show a member as offline only because the leader that counts its heartbeats was lost. */
 const doubtMs = 60_000
 const doubtedReadMs = 2_000
@@ -15,10 +18,10 @@ const doubtedReadMs = 2_000
 export class Survey {
   readonly #ctx: IncusContext
   readonly #isFollowing: () => boolean
-  readonly #resources = new Map<string, { resources: Resources; readAtMs: number }>()
+  readonly #resources = new Map<string, { resources: Resources | null; untilMs: number }>()
   /** The problems that the last full read found on each member, which an operator has to fix. */
   readonly problems = new Map<string, string[]>()
-  readonly #offlineSinceMs = new Map<string, number>()
+  readonly #offline = new Map<string, { sinceMs: number; isUnknown: boolean }>()
   #hasNews = true
   #readAtMs = Number.NEGATIVE_INFINITY
   #members = ''
@@ -66,37 +69,48 @@ export class Survey {
   async resourcesOf(member: string | null, signal: AbortSignal): Promise<Resources | null> {
     const key = member ?? ''
     const known = this.#resources.get(key)
-    if (known && performance.now() - known.readAtMs < resourcesMs) return known.resources
+    if (known && performance.now() < known.untilMs) return known.resources
     const resources = await readResources(this.#ctx, member, signal).catch(() => null)
-    if (resources) this.#resources.set(key, { resources, readAtMs: performance.now() })
+    const untilMs = performance.now() + (resources ? resourcesMs : silentMs)
+    this.#resources.set(key, { resources, untilMs })
     return resources
   }
 
-  /** Probes members that Incus has shown as offline only for a short time. Returns the members with their real status. */
-  doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
-    const nowMs = performance.now()
-    return Promise.all(
-      members.map(async (member) => {
-        if (member.status !== 'Offline') {
-          this.#offlineSinceMs.delete(member.name)
-          return member
-        }
-        const sinceMs = this.#offlineSinceMs.get(member.name) ?? nowMs
-        this.#offlineSinceMs.set(member.name, sinceMs)
-        const isAnswering = nowMs - sinceMs < doubtMs && (await this.#answers(member.name, signal))
-        if (isAnswering) return { ...member, status: 'Online' }
-        // The member may come back with other hardware.
-        this.#resources.delete(member.name)
-        return member
-      }),
-    )
+  /**
+   * Probes members that Incus has shown as offline only for a short time. Returns the members with their real status. Omits a
+   * member whose first probe takes too long: the cluster may be busy with the election of a leader.
+   */
+  async doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
+    const doubted = await Promise.all(members.map((member) => this.#doubt(member, signal)))
+    return doubted.filter((member) => member !== null)
   }
 
-  #answers(member: string, signal: AbortSignal): Promise<boolean> {
+  async #doubt(member: Member, signal: AbortSignal): Promise<Member | null> {
+    const { name, status } = member
+    if (status !== 'Offline') {
+      this.#offline.delete(name)
+      return member
+    }
+    const offline = this.#offline.get(name) ?? { sinceMs: performance.now(), isUnknown: false }
+    this.#offline.set(name, offline)
+    const isInDoubt = performance.now() - offline.sinceMs < doubtMs
+    const answer = isInDoubt ? await this.#probe(name, signal) : 'no'
+    if (answer === 'yes') return { ...member, status: 'Online' }
+    if (answer === 'unknown' && !offline.isUnknown) {
+      offline.isUnknown = true
+      return null
+    }
+    // The member may come back with other hardware.
+    this.#resources.delete(name)
+    return member
+  }
+
+  /** Returns `no` if another member responds that it cannot reach this one. */
+  #probe(member: string, signal: AbortSignal): Promise<'yes' | 'no' | 'unknown'> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(doubtedReadMs)])
     return readResources(this.#ctx, member, limit).then(
-      () => true,
-      () => false,
+      () => 'yes',
+      (error) => ([error, error.cause].some((one) => one instanceof IncusError) ? 'no' : 'unknown'),
     )
   }
 }
