@@ -189,7 +189,8 @@ export class IncusBench {
   static async alone(prelude = ''): Promise<IncusBench> {
     const bench = await IncusBench.open(1, prelude)
     try {
-      await bench.members[0]!.preseed('storage_pools: [{name: default, driver: dir}]\n')
+      const pools = ['default', 'disks'].map((name) => `{name: ${name}, driver: dir}`)
+      await bench.members[0]!.preseed(`storage_pools: [${pools}]\n`)
       await bench.provide(bench.members[0]!)
       return bench
     } catch (error) {
@@ -356,6 +357,12 @@ cluster: {server_name: ${first!.name}, enabled: true}
     await exec('ip', ['-n', member.namespace, 'link', 'add', name, ...peer])
     await exec('ip', ['-n', this.#lan, 'link', 'set', end, 'master', 'lan', 'up'])
     await exec('ip', ['-n', member.namespace, 'link', 'set', name, 'up'])
+  }
+
+  /** Returns whether the OS disk of a VM has this file. Any member can have the VM. */
+  hasFile(vmId: string, path: string): boolean {
+    const disk = `storage-pools/default/containers/slipway_vm-${vmId}/rootfs`
+    return this.members.some(({ dir }) => existsSync(join(dir, disk, path)))
   }
 
   async routePublic(block: string, member: IncusMember): Promise<void> {

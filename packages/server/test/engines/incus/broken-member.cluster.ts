@@ -1,3 +1,4 @@
+import type { Host } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -7,6 +8,7 @@ import type { IncusMember } from '../../support/incus-bench.ts'
 const vmCount = Number(process.env.SLIPWAY_VMS ?? 20)
 const patienceMs = 240_000
 const slowMs = 1_100
+const stoppedFile = '/root/stopped'
 
 let stand: ServiceBench
 let resources: ReturnType<typeof resourcesOf>
@@ -71,6 +73,8 @@ test.each(cases)(
       )
       await all('a rule', () => [resources.createRule()])
       await all('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
+      // A guest that was asked to stop had time to run its script; one whose power was cut had not.
+      for (const id of ids) expect(stand.bench.hasFile(id, stoppedFile)).toBe(true)
       await all('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
       // The guests of healthy members were never in doubt.
       expect(await resources.stateOf(before!)).toBe('STATE_RUNNING')
@@ -86,10 +90,15 @@ test.each(cases)(
       console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
       await faults[fault]!.repair(broken)
     }
-    await eventually(async () => (await stand.hosts()).every(({ state }) => state === 'up'), patienceMs)
+    // GPUs of deleted VMs are free after the next report of their host.
+    const isReady = ({ state, gpus }: Host) => state === 'up' && gpus.every((gpu) => gpu.state === 'free')
+    await eventually(async () => (await stand.hosts()).every(isReady), patienceMs)
     await setSchedulable(broken.name, true)
     await stand.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
   },
 )
 
-const wanted = () => ({ type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' })
+const wanted = () => ({
+  ...{ type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' },
+  shutdown_script: `#!/bin/sh\necho stopped >${stoppedFile}\n`,
+})

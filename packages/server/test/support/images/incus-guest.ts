@@ -12,11 +12,18 @@ import { rootTree } from '../../../src/engines/qemu/mini-guest/tree.ts'
 const exec = promisify(execFile)
 const cache = join(root, 'node_modules/.cache/slipway-incus')
 
+const scriptRunner = (kind: 'startup' | 'shutdown') => `#!/bin/sh
+{ read -r comment; read -r data; } </etc/slipway/user-data
+echo "$data" | sed -n 's|.*slipway-${kind}"[^}]*"content":"\\([^"]*\\)".*|\\1|p' | base64 -d >/run/${kind}
+[ -s /run/${kind} ] && sh /run/${kind} >/dev/console 2>&1 </dev/null
+`
+
 /** Does in a shell script what a cloud image does with cloud-init: host name, address, key and scripts. */
 export const guestFiles: Record<string, string> = {
   'etc/inittab': `::sysinit:/etc/slipway/boot
 ::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
 ::once:/etc/slipway/startup
+::shutdown:/etc/slipway/shutdown
 `,
   'etc/slipway/boot': `#!/bin/sh
 echo "slipway: booting" >/dev/console
@@ -39,11 +46,8 @@ ip address add "$ip/$mask" dev "$interface"
 ip link set "$interface" up
 ip route add default via "$router"
 `,
-  'etc/slipway/startup': `#!/bin/sh
-{ read -r comment; read -r data; } </etc/slipway/user-data
-echo "$data" | sed -n 's|.*slipway-startup"[^}]*"content":"\\([^"]*\\)".*|\\1|p' | base64 -d >/run/startup
-[ -s /run/startup ] && sh /run/startup >/dev/console 2>&1 </dev/null
-`,
+  'etc/slipway/startup': scriptRunner('startup'),
+  'etc/slipway/shutdown': scriptRunner('shutdown'),
 }
 
 /** Creates the guest's root file system from unpacked packages, with these files in it. */
