@@ -89,6 +89,8 @@ const incusSection = {
   project: field(filledText, 'slipway'),
   instance_type: field(choice(['virtual-machine', 'container'] as const), 'virtual-machine'),
   storage_pool: field(filledText, 'default'),
+  disk_pool: field(text, ''),
+  shared_volume_pool: field(text, ''),
   profiles: field(listOf(filledText), []),
   allow_unfiltered_internal: field(flag, false),
   gpus: field(listOf(sectionOf(declaredGpu)), []),

@@ -44,8 +44,8 @@ test('the definition of an instance sets the nodes of its cores, and clears the 
     ...{ startupScript: '', shutdownScript: '', image: { name: 'guest:latest', source: {} } },
     network: { macAddress: '52:54:00:00:00:01', privateAddress: '172.27.0.9', subnetCidr: '172.27.0.0/20' },
   } as unknown as VmSpec
-  const pinned = definitionOf(ctx, spec, 'sw0', 'on', [1])
+  const pinned = definitionOf(ctx, spec, 'sw0', 'on', [1], new Map())
   expect(pinned.config).toMatchObject({ 'limits.cpu': '12', 'limits.cpu.nodes': '1' })
   expect(pinned.devices.gpu0).toEqual({ type: 'gpu', gputype: 'physical', pci: cards[3] })
-  expect(definitionOf(ctx, spec, 'sw0', 'on', []).config['limits.cpu.nodes']).toBe('')
+  expect(definitionOf(ctx, spec, 'sw0', 'on', [], new Map()).config['limits.cpu.nodes']).toBe('')
 })

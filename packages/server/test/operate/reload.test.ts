@@ -129,6 +129,13 @@ test('a changed location gets a new engine, and a change that its VMs forbid cha
 
 const incusDefaults = {
   ...{ urls: [], clientCertFile: '', clientKeyFile: '', serverCertFile: '', project: 'slipway' },
-  ...{ instanceType: 'container', storagePool: 'default', profiles: [], gpus: [] },
+  ...{
+    instanceType: 'container',
+    storagePool: 'default',
+    diskPool: '',
+    sharedVolumePool: '',
+    profiles: [],
+    gpus: [],
+  },
   allowUnfilteredInternal: false,
 }

@@ -20,6 +20,7 @@ import {
   requireInstance,
   volumeName,
 } from './instances.ts'
+import { findVolume, volumesPath } from './pools.ts'
 import {
   findProfile,
   listProfiles,
@@ -41,6 +42,8 @@ interface Copy {
   /** The body of the request that makes the copy, and the member that has the source. */
   request: Record<string, unknown>
   member: string
+  /** The pool of the source and of the copy; missing in copies of earlier versions and in images. */
+  pool?: string
   result: Result | null
 }
 
@@ -100,11 +103,11 @@ export class Captures {
       .map((profile) => ({ id: profile.config[marks.id]!, generation: generationOf(profile) }))
   }
 
-  /** Returns the member that has the volume of a complete copy. */
-  async memberOf(id: string, signal: AbortSignal): Promise<string> {
-    const volume = await this.#ctx.client.find<Volume>(this.#volumePath(copyName(id)), { signal })
+  /** Returns the pool and the member that have the volume of a complete copy. */
+  async volumeOf(id: string, signal: AbortSignal): Promise<Volume & { pool: string }> {
+    const volume = await findVolume<Volume>(this.#ctx, copyName(id), signal)
     if (!volume) throw new EngineError('missing', `no such copy: ${id}`)
-    return volume.location
+    return volume
   }
 
   /** The snapshot is the moment of the copy. */
@@ -123,20 +126,20 @@ export class Captures {
       return { ...own, consistency, snapshot: `${snapshots}/${copyName(id)}`, request, member: '' }
     }
     const name = from.kind === 'disk' ? volumeName(from.disk.id) : copyName(from.snapshot.id)
-    const path = this.#volumePath(name)
-    const volume = await this.#ctx.client.find<Volume>(path, { signal })
+    const volume = await findVolume<Volume>(this.#ctx, name, signal)
     if (!volume)
       throw from.kind === 'disk'
         ? noSuchDisk(from.disk.id)
         : new EngineError('missing', `no such copy: ${from.snapshot.id}`)
+    const { path, pool } = volume
     const isBusy = from.kind === 'disk' && from.vm !== null && (await this.#isOn(from.vm, signal))
     const consistency = consistencyOf(capture, isBusy)
     const isOwnCopy = from.kind === 'snapshot'
     if (!isOwnCopy) await this.#snapshot(`${path}/snapshots`, { name: copyName(id) }, signal)
-    const source = isOwnCopy ? name : `${name}/${copyName(id)}`
+    const source = { pool, name: isOwnCopy ? name : `${name}/${copyName(id)}` }
     const request = copyRequest(this.#ctx, copyName(id), source, volume.content_type, sizeGib)
     const snapshot = isOwnCopy ? '' : `${path}/snapshots/${copyName(id)}`
-    return { ...own, consistency, snapshot, request, member: volume.location }
+    return { ...own, consistency, snapshot, request, member: volume.location, pool }
   }
 
   async #isOn({ id }: VmRef, signal: AbortSignal): Promise<boolean> {
@@ -156,7 +159,8 @@ export class Captures {
     if (state !== 'none') return state === 'done'
     if (await this.#work.isRunning(copyName(id), signal)) return false
     if (await this.#exists(id, copy, signal)) return true
-    const path = copy.kind === 'image' ? '/1.0/images' : this.#volumePath()
+    const path =
+      copy.kind === 'image' ? '/1.0/images' : volumesPath(copy.pool ?? this.#ctx.config.storagePool)
     const query = isMember(copy.member) ? { query: { target: copy.member } } : {}
     this.#work.begin(id, (limits) =>
       this.#ctx.client.change('POST', path, copy.request, { ...limits, ...query }),
@@ -173,8 +177,11 @@ export class Captures {
   }
 
   async #exists(id: string, { kind }: Copy, signal: AbortSignal): Promise<boolean> {
-    const path = kind === 'image' ? aliasPath(id) : this.#volumePath(copyName(id))
-    return (await this.#ctx.client.find(path, { signal })) !== undefined
+    const found =
+      kind === 'image'
+        ? await this.#ctx.client.find(aliasPath(id), { signal })
+        : await findVolume(this.#ctx, copyName(id), signal)
+    return found !== undefined
   }
 
   async #resultOf(id: string, { kind, consistency, sizeGib }: Copy, signal: AbortSignal): Promise<Result> {
@@ -183,7 +190,7 @@ export class Captures {
       const { size } = await this.#ctx.client.get<{ size: number }>(`/1.0/images/${target}`, { signal })
       return { storedBytes: size, consistency, source: { fingerprint: target } }
     }
-    const path = `${this.#volumePath(copyName(id))}/state`
+    const path = `${(await findVolume(this.#ctx, copyName(id), signal))?.path}/state`
     const state = await this.#ctx.client.find<{ usage: { used: number } | null }>(path, { signal })
     // Some pools do not know how much a volume takes: it is at most its size.
     const storedBytes = state?.usage?.used || sizeGib * 1024 ** 3
@@ -197,7 +204,8 @@ export class Captures {
       throw new EngineError('unavailable', 'Incus still makes the copy')
     const alias = await this.#ctx.client.find<{ target: string }>(aliasPath(id), { signal })
     if (alias) await this.#ctx.client.remove(`/1.0/images/${alias.target}`, options)
-    await this.#ctx.client.remove(this.#volumePath(copyName(id)), options)
+    const volume = await findVolume(this.#ctx, copyName(id), signal)
+    if (volume) await this.#ctx.client.remove(volume.path, options)
     if (copy?.snapshot) await this.#ctx.client.remove(copy.snapshot, options)
     await removeProfile(this.#ctx, copyName(id), signal)
   }
@@ -216,18 +224,13 @@ export class Captures {
       throw unavailable(error)
     })
   }
-
-  #volumePath(name?: string): string {
-    const all = `/1.0/storage-pools/${this.#ctx.config.storagePool}/volumes/custom`
-    return name ? `${all}/${name}` : all
-  }
 }
 
 /** The request that copies a volume, without the marks of its source. */
 export const copyRequest = (
   { config }: Pick<IncusContext, 'config'>,
   name: string,
-  source: string,
+  source: { pool: string; name: string },
   contentType: string,
   sizeGib: number,
 ) => ({
@@ -237,9 +240,8 @@ export const copyRequest = (
   config: { size: `${sizeGib}GiB` },
   source: {
     type: 'copy',
-    pool: config.storagePool,
+    ...source,
     project: config.project,
-    name: source,
     volume_only: true,
   },
 })

@@ -4,7 +4,7 @@ import { type GuestNetwork, guestNetworkKey } from './agent/guest-network.ts'
 import { isLocalBridge, type LocalNetworks, withReservation } from './agent/local-networks.ts'
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
-import { definitionOf } from './definition.ts'
+import { type Definition, definitionOf } from './definition.ts'
 import type { Disks } from './disks.ts'
 import { targeted } from './fleet/members.ts'
 import { requireNotGone } from './gone.ts'
@@ -29,8 +29,9 @@ export async function ensureInstance(
   const { creations, locals } = networks
   const bridge = await ensureNetwork(ctx, locals, creations, spec, call.signal)
   const guest = isLocalBridge(bridge) ? await locals.guestOf(spec, firewall, call.signal) : null
-  await disks.placeAll(spec, call)
-  await create(ctx, spec, bridge, guest, call).catch(async (error) => {
+  const pools = await disks.placeAll(spec, call)
+  const definition = definitionOf(ctx, spec, bridge, 'shut', [], pools)
+  await create(ctx, spec, bridge, guest, definition, call).catch(async (error) => {
     if (guest) await locals.requireNumber(guest, call.signal)
     throw error
   })
@@ -49,10 +50,10 @@ async function create(
   spec: VmSpec,
   bridge: string,
   guest: GuestNetwork | null,
+  definition: Definition,
   call: Call,
 ): Promise<void> {
   const { signal } = call
-  const definition = definitionOf(ctx, spec, bridge, 'shut', [])
   const body = {
     name: instanceName(spec.id),
     type: ctx.config.instanceType,

@@ -5,6 +5,7 @@ import { isReservation } from './agent/vxlan-numbers.ts'
 import type { IncusContext } from './context.ts'
 import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
+import type { DiskPools } from './pools.ts'
 
 type Device = Record<string, string>
 
@@ -28,6 +29,7 @@ export function definitionOf(
   bridge: string,
   goal: Goal,
   numaNodes: number[],
+  pools: DiskPools,
 ): Definition {
   const { instanceType, storagePool, profiles } = ctx.config
   const isVm = instanceType === 'virtual-machine'
@@ -68,7 +70,7 @@ export function definitionOf(
       },
       // The user data for a guest without Incus's agent.
       ...(isVm && { seed: { type: 'disk', source: 'cloud-init:config' } }),
-      ...Object.assign({}, ...spec.disks.map((disk) => diskDevice(ctx, disk))),
+      ...Object.assign({}, ...spec.disks.map((disk) => diskDevice(ctx, disk, pools.get(disk.id)!))),
       ...(isOpen ? gpuDevices(ctx, spec) : gate),
     },
   }
@@ -99,11 +101,11 @@ function gpuDevices(ctx: IncusContext, spec: VmSpec): Record<string, Device> {
  * The device is named by its serial number, because the guest sees `incus_` and the name. Longer names are truncated or
  * replaced.
  */
-export function diskDevice(ctx: IncusContext, disk: AttachedDisk): Record<string, Device> {
+export function diskDevice(ctx: IncusContext, disk: AttachedDisk, pool: string): Record<string, Device> {
   const isFilesystem = ctx.config.instanceType === 'container' || disk.type === 'shared-volume'
   return {
     [disk.serialNumber]: {
-      ...{ type: 'disk', pool: ctx.config.storagePool, source: volumeName(disk.id) },
+      ...{ type: 'disk', pool, source: volumeName(disk.id) },
       ...(isFilesystem && { path: `/mnt/${disk.serialNumber}` }),
       ...(disk.mode === 'read-only' && { readonly: 'true' }),
     },

@@ -12,9 +12,9 @@ import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { saysInUse } from './error-texts.ts'
-import { environmentOf } from './fleet/members.ts'
 import { markGone, requireNotGone } from './gone.ts'
 import { generationMark, generationOf, marks, volumeName } from './instances.ts'
+import { type DiskPools, diskPools, findVolume, isPoolLocal, poolOf, volumesPath } from './pools.ts'
 import {
   findProfile,
   listProfiles,
@@ -31,6 +31,8 @@ interface Volume {
   location: string
   config: Record<string, string>
 }
+
+type FoundVolume = Volume & { pool: string; path: string }
 
 const sizeMark = 'user.slipway.size-gib'
 
@@ -53,55 +55,67 @@ export class Disks {
   async ensure(disk: DiskSpec, call: Call): Promise<void> {
     const known = await this.#checked(disk.id, call)
     if (disk.source) return this.#restore({ ...disk, source: disk.source }, known, call)
-    if (known) return this.#write(disk.id, call, {})
+    if (known) return this.#write(known, disk.id, call, {})
     await requireNotGone(this.#ctx, disk.id, call)
-    if (await isPoolLocal(this.#ctx, call.signal))
+    if (await isPoolLocal(this.#ctx, poolOf(this.#ctx.config, disk.type), call.signal))
       await this.#writeUnplaced(disk.id, call, promised(disk.sizeGib))
     else await this.#create(disk, null, call)
     await this.#removeIfGone(disk.id, call)
   }
 
   /** Copies the volume of a snapshot. The disk has its marks when its content is complete. */
-  async #restore(disk: DiskSpec & { source: { id: string } }, known: Volume | undefined, call: Call) {
+  async #restore(disk: DiskSpec & { source: { id: string } }, known: FoundVolume | undefined, call: Call) {
     const { id, sizeGib, source } = disk
-    if (known?.config[marks.id]) return this.#write(id, call, {})
+    if (known?.config[marks.id]) return this.#write(known, id, call, {})
     await requireNotGone(this.#ctx, id, call)
     const state = this.#work.state(id)
     if (state === 'running' || (await this.#work.isRunning(volumeName(id), call.signal))) return
     if (!known && state === 'none')
-      return this.#beginRestore(disk, await this.#captures.memberOf(source.id, call.signal))
+      return this.#beginRestore(disk, await this.#captures.volumeOf(source.id, call.signal))
     this.#work.forget(id)
-    await this.#write(id, call, { [marks.id]: id, ...sized(sizeGib) })
+    const copied = known ?? (await this.#volume(id, call.signal))
+    if (!copied) throw noSuchDisk(id)
+    await this.#write(copied, id, call, { [marks.id]: id, ...sized(sizeGib) })
     await this.#removeIfGone(id, call)
   }
 
-  #beginRestore({ id, sizeGib, source }: DiskSpec & { source: { id: string } }, member: string): void {
+  #beginRestore(
+    { id, sizeGib, source, type }: DiskSpec & { source: { id: string } },
+    { pool, location: member }: { pool: string; location: string },
+  ): void {
     const { instanceType } = this.#ctx.config
     const contentType = instanceType === 'virtual-machine' ? 'block' : 'filesystem'
-    const body = copyRequest(this.#ctx, volumeName(id), copyName(source.id), contentType, sizeGib)
+    const copied = { pool, name: copyName(source.id) }
+    const body = copyRequest(this.#ctx, volumeName(id), copied, contentType, sizeGib)
+    const path = volumesPath(poolOf(this.#ctx.config, type))
     const query = isMember(member) ? { query: { target: member } } : {}
-    this.#work.begin(id, (limits) =>
-      this.#ctx.client.change('POST', this.#path(), body, { ...limits, ...query }),
-    )
+    this.#work.begin(id, (limits) => this.#ctx.client.change('POST', path, body, { ...limits, ...query }))
   }
 
-  /** Ensures that a VM of this host can use the disk; the first VM of a local disk decides on which member it is. */
-  async place(disk: DiskSpec, host: string, { signal }: Call): Promise<void> {
-    const isLocal = await isPoolLocal(this.#ctx, signal)
+  /**
+   * Ensures that a VM of this host can use the disk, and returns its pool; the first VM of a local disk decides on which
+   * member it is.
+   */
+  async place(disk: DiskSpec, host: string, { signal }: Call): Promise<string> {
     const volume = await this.#volume(disk.id, signal)
+    const pool = volume?.pool ?? poolOf(this.#ctx.config, disk.type)
+    const isLocal = await isPoolLocal(this.#ctx, pool, signal)
     if (volume && isLocal && volume.location !== host)
       throw new EngineError('rejected', `disk ${disk.id} is on ${volume.location}, but the VM is on ${host}`)
-    if (volume) return
+    if (volume) return pool
     const unplaced = isLocal ? await findProfile(this.#ctx, volumeName(disk.id), signal) : undefined
     if (!unplaced) throw noSuchDisk(disk.id)
     const { sizeGib, generation } = statusOf(unplaced)
     await this.#create({ ...disk, sizeGib }, host, { generation, signal })
     await this.#removeIfGone(disk.id, { generation, signal })
     await removeProfile(this.#ctx, volumeName(disk.id), signal)
+    return pool
   }
 
-  async placeAll({ disks, host }: Pick<VmSpec, 'disks' | 'host'>, call: Call): Promise<void> {
-    for (const disk of disks) await this.place(disk, host, call)
+  async placeAll({ disks, host }: Pick<VmSpec, 'disks' | 'host'>, call: Call): Promise<DiskPools> {
+    const pools: DiskPools = new Map()
+    for (const disk of disks) pools.set(disk.id, await this.place(disk, host, call))
+    return pools
   }
 
   async grow(disk: DiskSpec, call: Call): Promise<void> {
@@ -109,7 +123,7 @@ export class Disks {
     const found = known ?? (await this.#unplaced(disk.id, call.signal))
     if (!found) throw noSuchDisk(disk.id)
     const isLarger = disk.sizeGib > statusOf(found).sizeGib
-    if (known) await this.#write(disk.id, call, isLarger ? sized(disk.sizeGib) : {})
+    if (known) await this.#write(known, disk.id, call, isLarger ? sized(disk.sizeGib) : {})
     else await this.#writeUnplaced(disk.id, call, isLarger ? promised(disk.sizeGib) : {})
   }
 
@@ -131,25 +145,33 @@ export class Disks {
   }
 
   async list(signal: AbortSignal): Promise<DiskStatus[]> {
+    const query = { recursion: '1' }
+    const pools = diskPools(this.#ctx.config)
     const [volumes, profiles] = await Promise.all([
-      this.#ctx.client.get<Volume[]>(this.#path(), { signal, query: { recursion: '1' } }),
-      isPoolLocal(this.#ctx, signal).then((isLocal) => (isLocal ? listProfiles(this.#ctx, signal) : [])),
+      Promise.all(pools.map((pool) => this.#ctx.client.get<Volume[]>(volumesPath(pool), { signal, query }))),
+      this.#hasLocalPool(signal).then((isLocal) => (isLocal ? listProfiles(this.#ctx, signal) : [])),
     ])
     const unplaced = profiles.filter(({ name }) => name.startsWith(volumeName('')))
     // A disk that is being placed is both; it is listed once, as a volume.
-    const found = [...unplaced, ...volumes].filter(({ config }) => config[marks.id]).map(statusOf)
+    const found = [...unplaced, ...volumes.flat()].filter(({ config }) => config[marks.id]).map(statusOf)
     return [...new Map(found.map((disk) => [disk.id, disk])).values()]
   }
 
-  #volume(id: string, signal: AbortSignal): Promise<Volume | undefined> {
-    return this.#ctx.client.find<Volume>(this.#path(id), { signal })
+  #volume(id: string, signal: AbortSignal) {
+    return findVolume<Volume>(this.#ctx, volumeName(id), signal)
+  }
+
+  async #hasLocalPool(signal: AbortSignal): Promise<boolean> {
+    const pools = diskPools(this.#ctx.config)
+    const areLocal = await Promise.all(pools.map((pool) => isPoolLocal(this.#ctx, pool, signal)))
+    return areLocal.includes(true)
   }
 
   async #unplaced(id: string, signal: AbortSignal): Promise<Profile | undefined> {
-    return (await isPoolLocal(this.#ctx, signal)) ? findProfile(this.#ctx, volumeName(id), signal) : undefined
+    return (await this.#hasLocalPool(signal)) ? findProfile(this.#ctx, volumeName(id), signal) : undefined
   }
 
-  async #checked(id: string, call: Call): Promise<Volume | undefined> {
+  async #checked(id: string, call: Call) {
     const found = await this.#volume(id, call.signal)
     requireNotNewer(id, found, call)
     return found
@@ -164,7 +186,7 @@ export class Disks {
       config: { [marks.id]: disk.id, ...sized(disk.sizeGib), ...generationMark(generation) },
     }
     const options = { signal, timeoutMs: 60_000, ...(member && { query: { target: member } }) }
-    await this.#ctx.client.create(this.#path(), body, options)
+    await this.#ctx.client.create(volumesPath(poolOf(this.#ctx.config, disk.type)), body, options)
   }
 
   /** A concurrent removal may have looked for the disk before it existed; then this call has to remove it. */
@@ -175,9 +197,14 @@ export class Disks {
     })
   }
 
-  async #write(id: string, call: Call, config: Record<string, string>): Promise<void> {
+  async #write(
+    { path }: { path: string },
+    id: string,
+    call: Call,
+    config: Record<string, string>,
+  ): Promise<void> {
     const body = { config: { ...config, ...generationMark(call.generation) } }
-    await this.#ctx.client.change('PATCH', this.#path(id), body, { signal: call.signal }).catch((error) => {
+    await this.#ctx.client.change('PATCH', path, body, { signal: call.signal }).catch((error) => {
       if (saysInUse(error))
         throw new EngineError(
           'rejected',
@@ -195,31 +222,17 @@ export class Disks {
   }
 
   async #delete(id: string, signal: AbortSignal): Promise<void> {
-    await this.#ctx.client
-      .change('DELETE', this.#path(id), undefined, { signal, timeoutMs: 60_000 })
-      .catch((error) => {
+    const options = { signal, timeoutMs: 60_000 }
+    const volume = await this.#volume(id, signal)
+    if (volume)
+      await this.#ctx.client.change('DELETE', volume.path, undefined, options).catch((error) => {
         if (isCode(error, 404)) return
         if (isCode(error, 400))
           throw new EngineError('rejected', `disk ${id}: ${error.message}`, { cause: error })
         throw unavailable(error)
       })
-    if (await isPoolLocal(this.#ctx, signal)) await removeProfile(this.#ctx, volumeName(id), signal)
+    if (await this.#hasLocalPool(signal)) await removeProfile(this.#ctx, volumeName(id), signal)
   }
-
-  #path(id?: string): string {
-    const all = `/1.0/storage-pools/${this.#ctx.config.storagePool}/volumes/custom`
-    return id ? `${all}/${volumeName(id)}` : all
-  }
-}
-
-/** Returns whether each member of the cluster has its own part of the pool, which no other member sees. */
-async function isPoolLocal(ctx: IncusContext, signal: AbortSignal): Promise<boolean> {
-  const environment = await environmentOf(ctx, signal)
-  if (!environment.server_clustered) return false
-  const path = `/1.0/storage-pools/${ctx.config.storagePool}`
-  const pool = await ctx.client.find<{ driver: string }>(path, { signal })
-  const drivers = environment.storage_supported_drivers ?? []
-  return drivers.some(({ Name, Remote }) => Name === pool?.driver && !Remote)
 }
 
 const promised = (sizeGib: number) => ({ [sizeMark]: String(sizeGib) })

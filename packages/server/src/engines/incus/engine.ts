@@ -151,14 +151,15 @@ export class IncusEngine implements Engine {
     await this.#prepare(call.signal)
     const known = await ensureInstance(this.#ctx, this.#disks, this.#networks, spec, firewall, call)
     const bridge = known.config[marks.bridge]!
-    if (!isOn(known)) await this.#disks.placeAll(spec, call)
+    // The disks of a VM that is on stay as they are.
+    const pools = isOn(known) ? null : await this.#disks.placeAll(spec, call)
     await this.#ensureNetwork(spec, known, firewall, call.signal)
     const goal = power === 'on' ? 'on' : 'shut'
     const nodes = goal === 'on' && !isOn(known) ? await nodesBesideGpus(this.#ctx, spec, call.signal) : []
-    const definition = definitionOf(this.#ctx, spec, bridge, goal, nodes)
+    const definition = pools && definitionOf(this.#ctx, spec, bridge, goal, nodes, pools)
     const { result: instance, check } = await Check.of(() =>
       changeInstance(this.#ctx, spec.id, call, (now) => {
-        if (isOn(now) || hasDied(now)) return null
+        if (!definition || isOn(now) || hasDied(now)) return null
         return { ...redefinition(now, definition), isFresh: true }
       }),
     )
@@ -246,8 +247,7 @@ export class IncusEngine implements Engine {
 
   async attachDisk(vm: VmRef, disk: AttachedDisk, call: Call): Promise<void> {
     await changeExisting(this.#ctx, vm.id, call)
-    await this.#disks.place(disk, vm.host, call)
-    const devices = diskDevice(this.#ctx, disk)
+    const devices = diskDevice(this.#ctx, disk, await this.#disks.place(disk, vm.host, call))
     await changeExisting(this.#ctx, vm.id, call, (now) =>
       deviceOfDisk(now, disk.id) ? null : { devices, config: withDisk(now, disk.id) },
     )

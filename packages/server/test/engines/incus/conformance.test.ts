@@ -7,7 +7,7 @@ import { makeKey } from '../../support/qemu-bench.ts'
 
 async function incusUnderTest(): Promise<EngineUnderTest> {
   const bench = await IncusBench.alone()
-  const engine = await bench.engine()
+  const engine = await bench.engine(bench.config({ disk_pool: 'disks' }))
   const keyFile = join(bench.dir, 'key')
   const publicAddress = '203.0.113.7'
   return {

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { bridgeOf } from '../../../src/engines/incus/networks.ts'
 import { ConformanceBench } from '../../support/conformance-bench.ts'
 import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
-import { incus, member, open, signal } from '../../support/incus/stand-in-bench.ts'
+import { incus, member, open, signal, useStandIn } from '../../support/incus/stand-in-bench.ts'
+
+useStandIn()
 
 const fingerprint = '5e'.repeat(32)
 
@@ -17,6 +19,36 @@ test('a disk is detached whatever its device is called', async () => {
   const [written] = incus.asked.filter(({ method }) => method === 'PUT')
   expect(written!.body).toMatchObject({ config: { 'user.slipway.generation': '1' } })
   expect((written!.body as typeof instance).devices).toEqual(kept)
+})
+
+test('new disks are in the pool of their type, and a disk is found in whichever pool it is', async () => {
+  const pools = { persistent: 'fast', shared: 'wide' }
+  const volumes = (pool: string) => `/1.0/storage-pools/${pool}/volumes/custom`
+  incus.recorded.set('/1.0', { config: {}, environment: { server_clustered: false, server_name: 'm1' } })
+  for (const pool of Object.values(pools)) {
+    incus.recorded.set(`POST ${volumes(pool)}`, ({ body }: ReceivedRequest) => {
+      incus.recorded.set(`${volumes(pool)}/${(body as { name: string }).name}`, body)
+      return {}
+    })
+  }
+  incus.recorded.set('POST /1.0/profiles', {})
+  const opened = await open({ disk_pool: pools.persistent, shared_volume_pool: pools.shared })
+  const call = { generation: 1, signal }
+  const disk = { host: 'm1', sizeGib: 1, blockSize: 512, serialNumber: 's' }
+  await opened.ensureDisk({ ...disk, id: 'd', type: 'persistent-ssd' }, call)
+  await opened.ensureDisk({ ...disk, id: 'v', type: 'shared-volume' }, call)
+  // A disk that was created before the setting.
+  incus.recorded.set(`${volumes('default')}/disk-old`, { config: { 'user.slipway.id': 'old' } })
+  const removed = ['d', 'v', 'old'].map((id) =>
+    opened.removeDisk({ id, host: 'm1' }, { generation: 2, signal }),
+  )
+  await Promise.allSettled(removed)
+  const paths = incus.asked.flatMap(({ method, path }) => (method === 'DELETE' ? [path] : []))
+  expect(paths.toSorted()).toEqual([
+    `${volumes('default')}/disk-old`,
+    `${volumes('fast')}/disk-d`,
+    `${volumes('wide')}/disk-v`,
+  ])
 })
 
 test('a VPC whose range another network of the location has is refused, with what to do', async () => {

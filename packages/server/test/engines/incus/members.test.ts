@@ -3,7 +3,9 @@ import { expect, test } from 'vitest'
 import type { HostReport } from '../../../src/engines/engine.ts'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
 import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
-import { incus, member, open, resourcesOf, signal } from '../../support/incus/stand-in-bench.ts'
+import { incus, member, open, resourcesOf, signal, useStandIn } from '../../support/incus/stand-in-bench.ts'
+
+useStandIn()
 
 async function inventory(from: IncusEngine): Promise<HostReport[]> {
   const found: HostReport[] = []
@@ -96,6 +98,18 @@ test('a member that Incus calls offline for want of a leader, but that answers i
       ['m2', undefined],
     ],
   ])
+})
+
+test('an offline member whose probe takes too long is away only after a second probe', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Offline')])
+  incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
+    query.get('target') === 'm2' ? new Promise(() => {}) : resourcesOf('a100-80gb-8x-two-nodes'),
+  )
+  const opened = await open()
+  const away = async () =>
+    (await inventory(opened)).map(({ name, isUnreachable }) => (isUnreachable ? `${name} away` : name))
+  expect(await away()).toEqual(['m1'])
+  expect(await away()).toEqual(['m2 away', 'm1'])
 })
 
 test('while nothing changes, an inventory reads the members alone, and an event causes a full one', async () => {

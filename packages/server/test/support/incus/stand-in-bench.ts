@@ -8,30 +8,37 @@ import { createIncusEngine } from '../../../src/engines/incus/index.ts'
 import { incusConfig } from '../incus-bench.ts'
 import { IncusStandIn } from './stand-in.ts'
 
-// Importing this file gives each test a new stand-in for Incus, and an engine that is closed after the test.
 export const signal = AbortSignal.timeout(600_000)
 
 let dir: string
 export let incus: IncusStandIn
 let engine: IncusEngine | undefined
-beforeEach(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'swi-'))
-  incus = await new IncusStandIn().open(join(dir, 'socket'))
-  incus.recorded.set('/1.0/projects/slipway', {})
-  incus.recorded.set('/1.0/resources', resourcesOf('a100-80gb-8x-two-nodes'))
-  for (const path of [
-    '/1.0/instances',
-    '/1.0/network-acls',
-    '/1.0/profiles',
-    '/1.0/storage-pools/default/volumes/custom',
-  ])
-    incus.recorded.set(path, [])
-})
-afterEach(async () => {
-  await engine?.close()
-  await incus.close()
-  await rm(dir, { recursive: true })
-})
+
+/**
+ * Gives each test of the calling file a new stand-in for Incus, and an engine that is closed after the test. Files of one
+ * worker share this module, so each of them has to call this.
+ */
+export function useStandIn(): void {
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'swi-'))
+    incus = await new IncusStandIn().open(join(dir, 'socket'))
+    incus.recorded.set('/1.0/projects/slipway', {})
+    incus.recorded.set('/1.0/resources', resourcesOf('a100-80gb-8x-two-nodes'))
+    for (const path of [
+      '/1.0/instances',
+      '/1.0/network-acls',
+      '/1.0/profiles',
+      '/1.0/storage-pools/default/volumes/custom',
+    ])
+      incus.recorded.set(path, [])
+  })
+  afterEach(async () => {
+    await engine?.close()
+    engine = undefined
+    await incus.close()
+    await rm(dir, { recursive: true })
+  })
+}
 
 export async function open(changes: Record<string, unknown> = {}): Promise<IncusEngine> {
   const config = incusConfig({

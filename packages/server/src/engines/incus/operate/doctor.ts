@@ -6,6 +6,7 @@ import { findUplink } from '../networks.ts'
 import { certificateFinding } from './certificate-finding.ts'
 import { type Finding, missing, ok } from './finding.ts'
 import { type HostFiles, hostFindings } from './host-findings.ts'
+import { reachesByTcp, routingFinding } from './routing-finding.ts'
 import {
   guestsFinding,
   imageFinding,
@@ -15,7 +16,7 @@ import {
   overlapFinding,
   ownRanges,
   projectFinding,
-  storageFinding,
+  storageFindings,
   versionFinding,
 } from './server-findings.ts'
 
@@ -85,11 +86,13 @@ async function serverFindings(
     versionFinding(info),
     guestsFinding(ctx, info),
     project,
-    await storageFinding(ctx, info, location.storage === 'shared', signal),
+    ...(await storageFindings(ctx, info, location.storage === 'shared', signal)),
     networkFinding(info, location.publicIpv4, uplink),
     overlapFinding(networks, isLocal ? ownRanges() : []),
     ...(await memberFindings(ctx, uplink !== undefined, signal)),
-    ...(project.verdict === 'ok' ? [await imageFinding(ctx, signal)] : []),
+    ...(project.verdict === 'ok'
+      ? [await imageFinding(ctx, signal), await routingFinding(ctx, reachesByTcp, signal)]
+      : []),
   ]
 }
 

@@ -6,6 +6,7 @@ import { filtersInternal } from '../fleet/inventory.ts'
 import { listMembers, type Member, type ServerInfo } from '../fleet/members.ts'
 import { gpusOf, readResources } from '../fleet/resources.ts'
 import { agentCommand, blockOf, isOvn } from '../networks.ts'
+import { diskPools } from '../pools.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
 
 const oldestVersion = [6, 0] as const
@@ -56,16 +57,31 @@ export async function projectFinding(ctx: IncusContext, signal: AbortSignal): Pr
       )
 }
 
-export async function storageFinding(
+export async function storageFindings(
+  ctx: IncusContext,
+  info: ServerInfo,
+  isShared: boolean,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const pools = [...new Set([ctx.config.storagePool, ...diskPools(ctx.config)])]
+  return Promise.all(pools.map((pool) => storageFinding(ctx, info, pool, isShared, signal)))
+}
+
+async function storageFinding(
   ctx: IncusContext,
   { environment }: ServerInfo,
+  name: string,
   isShared: boolean,
   signal: AbortSignal,
 ): Promise<Finding> {
-  const { storagePool: name } = ctx.config
   const path = `/1.0/storage-pools/${name}`
   const found = await ctx.client.find<{ driver: string; status: string }>(path, { signal })
-  if (!found) return missing('storage pool', `pool ${name} does not exist`, 'slipway-server incus init')
+  if (!found)
+    return missing(
+      'storage pool',
+      `pool ${name} does not exist`,
+      name === ctx.config.storagePool ? 'slipway-server incus init' : `incus storage create ${name} DRIVER`,
+    )
   const { driver, status } = found
   if (status !== 'Created')
     return missing('storage pool', `${name} is ${status}`, `incus storage info ${name}`)

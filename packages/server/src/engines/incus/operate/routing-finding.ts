@@ -1,0 +1,53 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { IncusContext } from '../context.ts'
+import { type Instance, marks } from '../instances.ts'
+import { type Finding, ok, warning } from './finding.ts'
+
+const sshPort = 22
+const answerMs = 2_000
+/** One VM is enough to check the route to a member. */
+const maxMembers = 20
+
+/** Returns whether a packet to this address is answered. A refusal is an answer, too. */
+export type Reaches = (address: string) => Promise<boolean>
+
+export const reachesByTcp: Reaches = async (address) => {
+  const socket = connect(sshPort, address)
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(answerMs) })
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** Sends packets to the public address of one running VM of each member. */
+export async function routingFinding(
+  ctx: IncusContext,
+  reaches: Reaches,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const query = { project: ctx.config.project, recursion: '1' }
+  const instances = await ctx.client.get<Instance[]>('/1.0/instances', { signal, query })
+  const chosen = new Map<string, string>()
+  for (const { location, status, config } of instances) {
+    const address = config?.[marks.publicAddress]
+    if (address && status === 'Running' && chosen.size < maxMembers) chosen.set(location, address)
+  }
+  const tried = await Promise.all(
+    [...chosen].map(async ([member, address]) => ({ member, address, isReached: await reaches(address) })),
+  )
+  const describe = (list: typeof tried) =>
+    list.map(({ member, address }) => `${address} on ${member}`).join(', ')
+  const silent = tried.filter(({ isReached }) => !isReached)
+  if (tried.length === 0) return ok('routing', 'not checked: no running VM has a public address')
+  if (silent.length === 0) return ok('routing', `public addresses answer: ${describe(tried)}`)
+  return warning(
+    'routing',
+    `no answer at port ${sshPort} of ${describe(silent)}`,
+    'check that a firewall rule of the VM allows it, and that the address is routed to the member (docs/operate/incus.md, "Routing of public addresses")',
+  )
+}
