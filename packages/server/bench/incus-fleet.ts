@@ -107,6 +107,32 @@ try {
   show('creations a second, POST to running', vmCount / tookS, 'aim ≥ 20')
   show('creations that did not end within a minute', failures, 'those on hanging members')
 
+  const vpc = `/projects/${project_id}/vpc`
+  const { items: networks } = (await call('GET', `${vpc}/networks`, access_key)) as never as {
+    items: { id: string }[]
+  }
+  const ruleMs = performance.now()
+  const networkId = networks[0]!.id
+  const rule = {
+    ...{
+      name: 'bench',
+      vpc_network_id: networkId,
+      action: 'allow',
+      direction: 'ingress',
+      protocols: ['tcp'],
+    },
+    ...{ sources: [{ cidr: '192.0.2.0/24' }], destinations: [{ resource_id: networkId }] },
+    destination_ports: ['443'],
+  }
+  const changed = await call('POST', `${vpc}/firewall-rules`, access_key, rule)
+  const { operation_id } = (changed as never as { operation: { operation_id: string } }).operation
+  await call('GET', `/projects/${project_id}/operations/${operation_id}?wait=60`, access_key)
+  show(
+    `a rule for ${vmCount} VMs of one network, s`,
+    (performance.now() - ruleMs) / 1_000,
+    'aim ≤ 3 for 100, ≤ 10 for 1,000',
+  )
+
   const lost = incus.names.at(-1)!
   incus.behaviour.set(lost, 'dead')
   const lostMs = performance.now()

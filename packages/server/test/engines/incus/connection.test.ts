@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { afterEach, expect, test } from 'vitest'
 import { IncusClient } from '../../../src/engines/incus/client.ts'
 import { openConnections } from '../../../src/engines/incus/connections.ts'
 import { createIncusEngine } from '../../../src/engines/incus/index.ts'
+import { examine } from '../../../src/engines/incus/operate/doctor.ts'
 import { IncusStandIn } from '../../support/incus/stand-in.ts'
 import { incusConfig } from '../../support/incus-bench.ts'
 
@@ -29,13 +30,16 @@ async function standIn(tls: typeof clusterTls): Promise<IncusStandIn> {
   return incus
 }
 
-async function connect(...members: IncusStandIn[]): Promise<IncusClient> {
-  const config = incusConfig({
+const configOf = (...members: IncusStandIn[]) =>
+  incusConfig({
     urls: members.map(({ url }) => url),
     client_cert_file: fixture('second.crt'),
     client_key_file: fixture('second.key'),
     server_cert_file: fixture('first.crt'),
   })
+
+async function connect(...members: IncusStandIn[]): Promise<IncusClient> {
+  const config = configOf(...members)
   const client = new IncusClient(await openConnections(config), config.project)
   closings.push(() => client.close())
   return client
@@ -126,6 +130,35 @@ test('a server with another certificate than the pinned one is told nothing', as
   })
   await (await connect(stranger, member)).get('/1.0', { signal })
   expect([stranger.asked.length, member.asked.length]).toEqual([0, 1])
+})
+
+test('doctor reports which URL is dead, which server is another one, and that trust was revoked', async () => {
+  const [dead, stranger, member] = [
+    await standIn(clusterTls),
+    await standIn(strangerTls),
+    await standIn(clusterTls),
+  ]
+  member.recorded.set('/1.0', { auth: 'untrusted' })
+  await dead.close()
+  const dir = await mkdtemp(join(tmpdir(), 'swi-'))
+  closings.push(() => rm(dir, { recursive: true }))
+  const clientKeyFile = join(dir, 'key')
+  await writeFile(clientKeyFile, read('second.key'), { mode: 0o600 })
+  const incus = { ...configOf(dead, stranger, member), clientKeyFile }
+  const place = { name: 'gpu-a', description: '', engine: 'incus', storage: 'local', publicIpv4: '' } as const
+  const findings = await examine({ ...place, incus }, { sys: '/nowhere', proc: '/nowhere', programs: [] })
+  const found = (step: string) => findings.find((finding) => finding.step === step)
+  expect(found(`URL ${dead.url}`)).toMatchObject({
+    ...{ verdict: 'missing', text: expect.stringContaining('ECONNREFUSED') },
+    fixes: [expect.stringContaining('systemctl status incus')],
+  })
+  expect(found(`URL ${stranger.url}`)).toMatchObject({
+    ...{ verdict: 'missing', fixes: [expect.stringContaining('server_cert_file')] },
+  })
+  expect(found(`URL ${member.url}`)).toMatchObject({ verdict: 'ok' })
+  expect(found('daemon')).toMatchObject({
+    ...{ verdict: 'missing', fixes: [expect.stringContaining('incus config trust add-certificate')] },
+  })
 })
 
 test('events are heard, and after a gap everything may have changed', async () => {

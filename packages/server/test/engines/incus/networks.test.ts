@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { bridgeOf } from '../../../src/engines/incus/networks.ts'
+import { ConformanceBench } from '../../support/conformance-bench.ts'
+import type { ReceivedRequest } from '../../support/incus/stand-in.ts'
+import { incus, member, open, signal, useStandIn } from '../../support/incus/stand-in-bench.ts'
+
+useStandIn()
+
+/** Responds to requests, and keeps the largest number of them at the same time. */
+function countedAt(path: string): { most: number } {
+  const counted = { most: 0 }
+  let underWay = 0
+  incus.recorded.set(path, async () => {
+    counted.most = Math.max(counted.most, ++underWay)
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    underWay--
+    return {}
+  })
+  return counted
+}
+
+test('a bridge is defined on several members at a time, with a VXLAN number that no other bridge has', async () => {
+  const names = Array.from({ length: 40 }, (_, index) => `m${index}`)
+  incus.recorded.set(
+    '/1.0/cluster/members',
+    names.map((name) => member(name)),
+  )
+  const image = { name: 'guest:latest', source: { fingerprint: '5e'.repeat(32) } }
+  const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
+  const { engine, spec, next, wanted } = await ConformanceBench.open(subject)
+  const taken = 1 + (Number.parseInt(bridgeOf(spec.network).slice(2, 8), 16) % 0xfffffe)
+  incus.recorded.set('/1.0/networks', [{ name: 'sw1', config: { 'tunnel.v.id': String(taken) } }])
+  incus.recorded.set('POST /1.0/network-acls', {})
+  const counted = countedAt('POST /1.0/networks')
+  // The stand-in has no images, so the creation ends after its network.
+  await expect(engine.ensureVm(spec, wanted('off'), next())).rejects.toThrow()
+  const posts = incus.asked.filter(({ method, path }) => method === 'POST' && path === '/1.0/networks')
+  expect(posts.map(({ query }) => query.get('target'))).toEqual([...names, null])
+  expect(counted.most).toBe(16)
+  expect(posts.at(-1)!.body).toMatchObject({ config: { 'tunnel.v.id': String(taken + 1) } })
+})
+
+test('forwards of one bridge on one member are written in turn, because Incus loses some of concurrent ones', async () => {
+  const devices = { eth0: { 'ipv4.address': '172.27.0.10' } }
+  const vms = ['a', 'b', 'c', 'd']
+  for (const id of vms) {
+    const config = { 'user.slipway.id': id, 'user.slipway.bridge': 'sw1' }
+    const instance = { name: `vm-${id}`, location: 'm1', status: 'Running', profiles: [], config, devices }
+    incus.recorded.set(`/1.0/instances/vm-${id}`, instance)
+    incus.recorded.set(`PUT /1.0/instances/vm-${id}`, ({ body }: ReceivedRequest) => {
+      incus.recorded.set(`/1.0/instances/vm-${id}`, { ...instance, ...(body as object) })
+      return {}
+    })
+  }
+  const counted = countedAt('POST /1.0/networks/sw1/forwards')
+  const engine = await open()
+  await Promise.all(
+    vms.map((id, index) =>
+      engine.setPublicAddress({ id, host: 'm1' }, `203.0.113.${index}`, { generation: 1, signal }),
+    ),
+  )
+  expect(counted.most).toBe(1)
+  expect(incus.asked.filter(({ path }) => path.endsWith('/forwards'))).toHaveLength(4)
+})
