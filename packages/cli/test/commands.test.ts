@@ -397,7 +397,9 @@ test('vm console shows the console, types into it, and leaves with ~.', async ()
   expect(log).not.toContain('never')
   expect(await console('~.', '--read')).toMatchObject({ code: 0 })
   await slipway('vm', 'stop', 'typist')
-  expect((await slipway('vm', 'console', 'typist')).stderr).toContain('it has no console')
+  expect((await slipway('vm', 'console', 'typist')).stderr).toContain(
+    'in which it has no console. Start it first.',
+  )
   await slipway('vm', 'delete', 'typist', '--yes')
 })
 

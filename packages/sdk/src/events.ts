@@ -16,7 +16,7 @@ export interface EventStreamOptions {
   onReconnect?: ((error: unknown) => void) | undefined
 }
 
-/** A connection without data for this long is broken, because the service sends a comment every 15 s. */
+/** The service sends a comment every 15 s, so a connection without data for this long is considered broken. */
 const silenceLimitMs = 35_000
 
 /**
@@ -76,7 +76,10 @@ interface StreamRequest {
   position: number | undefined
   signal: AbortSignal | undefined
   onConnect: (() => void) | undefined
-  /** Receives the starting position that the service reports, which is the only one of a project without events. */
+  /**
+   * Receives the position that the service sends at the start of the stream. A project without events has no other source for
+   * it.
+   */
   onPosition: (position: number) => void
 }
 
@@ -95,7 +98,7 @@ async function* connect(transport: Transport, wanted: StreamRequest): AsyncGener
     if (position !== undefined) headers['last-event-id'] = String(position)
     const request = requestOf('eventList', { params: { project_id }, query, signal: silence.signal })
     const response = await transport.send({ ...request, headers, isStream: true }, async (answer) => answer)
-    checkStreams(response)
+    requireEventStream(response)
     heard()
     wanted.onConnect?.()
     for await (const line of lines(response.body!)) {
@@ -111,7 +114,7 @@ async function* connect(transport: Transport, wanted: StreamRequest): AsyncGener
   }
 }
 
-function checkStreams(response: Response): void {
+function requireEventStream(response: Response): void {
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) return
   throw new ApiError({
     code: 'unexpected_answer',

@@ -1,4 +1,4 @@
-/** A local service for the tests of a client, in Node. Start at {@link startService}. */
+/** Starts a local service to test client code against (Node only). See {@link startService}. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -51,6 +51,7 @@ export interface LocalService {
   client: Client
   /** The same client, bound to the project. */
   project: ProjectClient
+  /** Controls the clock, the capacity and the failures of the service. */
   levers: Levers
   /** Stops the service and removes its data. Both also happen without this call when the process ends. */
   stop(): Promise<void>
@@ -133,7 +134,7 @@ rm -rf "$2"`
 
 /**
  * Starts a shell that cleans up after the server. The system closes the shell's standard input when this process ends, even
- * after a crash. Returns the function that does the same now.
+ * after a crash. Returns a function that stops the server and cleans up at once.
  */
 function stopWithThisProcess(server: ChildProcess, directory: string): () => Promise<void> {
   const keeper = spawn('sh', ['-c', keeperScript, 'sh', String(server.pid), directory], {
@@ -172,7 +173,7 @@ async function untilReady(server: ChildProcess, timeoutMs: number): Promise<void
   }
 }
 
-/** Lets a program that has nothing else to do end, although its service is still running. */
+/** Allows the program to exit while the service is still running, if it has nothing else to do. */
 function letProcessEnd(child: ChildProcess): void {
   child.unref()
   for (const stream of child.stdio) if (stream instanceof Socket) stream.unref()

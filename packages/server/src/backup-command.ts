@@ -12,7 +12,8 @@ elsewhere. For your own PostgreSQL, use its tools (docs/operate/backups.md).`
 
 const restoreUsage = `Usage: slipway-server restore BACKUP [--data-dir DIR] [--config FILE]
 
-Replaces the embedded database with a backup. Stop the service first. The replaced database is kept beside it.
+Replaces the embedded database with a backup. Stop the service first. The earlier database is kept
+in a folder next to the new one.
 docs/operate/backups.md says how to continue if VMs have changed after the backup.`
 
 const options = {
@@ -31,7 +32,7 @@ export async function runBackupCommand(argv: string[]): Promise<void> {
     throw new ConfigError(`--keep ${keep}: must be the number of backups to keep, at least 1`)
   const { path, record } = await backUp(dataDirOf(flags), to)
   console.log(
-    `${path}: ${record.rows} rows, schema ${record.schema_version}. The backup was restored and read.`,
+    `${path}: ${record.rows} rows, schema ${record.schema_version}. Verified: the backup was restored to a temporary database and read completely.`,
   )
   if (keep === undefined) return
   for (const old of await removeOldBackups(resolve(to), Number(keep))) console.log(`${old}: removed`)
@@ -58,7 +59,7 @@ function dataDirOf(flags: { 'data-dir'?: string; config?: string }): string {
   const { server, database }: Config = readConfig(given)
   if (database.urls.length > 0)
     throw new ConfigError(
-      `the database is in ${database.source}: use the tools of PostgreSQL, such as pg_basebackup (docs/operate/backups.md)`,
+      `the service uses an external PostgreSQL server (set by ${database.source}): back it up and restore it with the tools of PostgreSQL, such as pg_basebackup (docs/operate/backups.md)`,
     )
   return server.dataDir
 }

@@ -10,7 +10,7 @@ const rights: Record<string, string> = {
   member: 'reads and changes the VMs, disks, networks and firewall rules of the organization',
   admin: 'does what a member does, and manages projects, keys, webhooks and budgets',
   owner: 'does everything in the organization',
-  operator: 'runs the service: every `slipway admin` command',
+  operator: 'runs the service; may use every `slipway admin` command',
 }
 
 /** Returns a role with what it allows. */
@@ -22,7 +22,7 @@ export const callerText = ({ kind, email, id }: Caller, key: string): string =>
 
 const prefixOf = (key: string): string => /^slp_[^_]+/.exec(key)?.[0] ?? ''
 
-/** Returns a user's role in an organization; a key has its own. */
+/** Returns a user's role in an organization, or undefined for an access key, whose role is part of the caller. */
 export async function organizationRole(
   client: Cli['client'],
   { id }: Caller,

@@ -54,9 +54,11 @@ export function Accept() {
       isBusy={isBusy}
       error={error ?? invitation.error}
       reason={
-        code && !isTooShort(password)
-          ? undefined
-          : `Enter a password of at least ${shortestPassword} characters`
+        !code.trim()
+          ? 'Enter the code from the invitation'
+          : isTooShort(password)
+            ? `Enter a password of at least ${shortestPassword} characters`
+            : undefined
       }
       onSubmit={() => enter({ code: code.trim(), password, ...(email && { email: email.trim() }) })}
       note={invited ? words(invited) : ''}

@@ -37,7 +37,7 @@ export function createOrganizationKey(
           'permission_denied',
           `A key cannot have a higher role than its creator. Your role is ${makerRole}.`,
         )
-      : invalidField('role', `must not be higher than that of the creating key, which is ${makerRole}`)
+      : invalidField('role', `must not be higher than ${makerRole}, the role of the key that creates it`)
   const scope = { projectId: null, organizationId: by.organizationId }
   return createKey(tx, by, scope, maker, request.role, request)
 }

@@ -7,7 +7,10 @@ const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =
     .filter((host) => host.location === at && host.family === family)
     .reduce((sum, { gpus }) => sum + Math.floor(gpus / gpuCount), 0)
 
-/** Returns how many more VMs of a type a project can create in a location, on GPUs that its organization has reserved. */
+/**
+ * Returns a function that tells how many more VMs of a type a project can create in a location, on GPUs that its organization
+ * has reserved.
+ */
 export async function readReservedRoom(
   db: Queryable,
   { projectId }: { projectId: string },

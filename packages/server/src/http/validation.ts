@@ -6,8 +6,8 @@ import { formats } from '../domain/formats.ts'
 import { isUuid } from '../domain/ids.ts'
 import { oneOf } from '../domain/nearest.ts'
 import { requireCleanText } from './body.ts'
+import { normalize } from './normalize.ts'
 import { onFirstUse } from './on-first-use.ts'
-import { readAs } from './reading.ts'
 import { describe, type Part, type Problem, unknownName } from './wording.ts'
 
 const addFormats = addFormatsModule as unknown as (ajv: Ajv) => Ajv
@@ -45,14 +45,14 @@ export function compileValidators(route: Route): RouteValidators {
         if (value === '') delete values[name]
       }
       if (query) {
-        readAs(querySchema, values)
+        normalize(querySchema, values)
         check(query(), values, 'query')
       } else if (Object.keys(values).length > 0)
         throw invalid(Object.keys(values).map((name) => unknownName(name, name, [])))
     },
     body(value) {
       if (body) {
-        const read = readAs(bodySchema, value)
+        const read = normalize(bodySchema, value)
         body()(read)
         return read
       }

@@ -129,7 +129,8 @@ export async function requireOrganizationQuota(
   { organizationId }: Pick<Requester, 'organizationId'>,
   ...names: CountedQuotaName[]
 ): Promise<void> {
-  if (organizationId === null) throw new Error(`${names[0]} are counted in an organization`)
+  if (organizationId === null)
+    throw new Error(`cannot check the quota ${names.join(', ')}: the caller has no organization`)
   const full = await findExceededQuota(tx, organizationId, names)
   if (full)
     throw new Failure(

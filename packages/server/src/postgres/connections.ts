@@ -44,7 +44,8 @@ interface Watched {
 /**
  * Breaks connections on which a response is overdue. PostgreSQL ends statements itself before that, so either PostgreSQL or
  * the network has stopped without closing the connection. One timer checks all connections, so that a statement costs
- * nothing. It counts checks and not time: a process that was suspended has not read the responses that wait for it.
+ * nothing. It counts checks instead of measuring time: after a suspension of the process, elapsed time would make every
+ * response look overdue, although responses may be waiting to be read.
  */
 export class ResponseWatch {
   readonly #limitMs: number

@@ -5,8 +5,8 @@ import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
 import { type Traffic, TransactionTraffic } from './traffic.ts'
 
-/** PostgreSQL's code for a statement that comes after the one that failed. */
-const failedBefore = '25P02'
+/** SQLSTATE of a statement that PostgreSQL rejects because an earlier statement of the transaction failed. */
+const inFailedTransaction = '25P02'
 
 /** The part of a database that its transactions need. */
 export interface TransactionHost {
@@ -43,8 +43,8 @@ export class Transaction implements Tx {
   }
 
   /**
-   * Runs gathered calls together, so that their statements go to the database in one piece: in a batch at the end of this
-   * turn of the event loop, otherwise at once.
+   * Runs gathered calls together, so that their statements are sent in one write. In a shared transaction, this happens at
+   * the end of this turn of the event loop; otherwise in the next microtask.
    */
   readonly gather = (call: () => void): void => {
     this.#gathering.push(call)
@@ -52,7 +52,8 @@ export class Transaction implements Tx {
     const run = () => {
       for (const each of this.#gathering.splice(0)) each()
     }
-    // Statements sent in a microtask and in those that follow are still one piece (`joined-socket.ts`).
+    // Statements sent in this microtask and in later microtasks of the same turn are joined into one write
+    // (`joined-socket.ts`).
     if (this.#isShared) setImmediate(() => queueMicrotask(run))
     else queueMicrotask(run)
   }
@@ -79,7 +80,7 @@ export class Transaction implements Tx {
   async awaitAtCommit(statement: Promise<unknown>): Promise<void> {
     this.#unawaited.push(
       statement.catch((error) => {
-        if (sqlState(error) !== failedBefore) this.#firstFailure ??= error
+        if (sqlState(error) !== inFailedTransaction) this.#firstFailure ??= error
       }),
     )
   }
@@ -119,12 +120,13 @@ export class Transaction implements Tx {
       this.#traffic.committed()
     }
     this.#isCommitted = true
-    // Their results arrived before the result of COMMIT. Their callbacks run before the signals are sent.
+    // The results of the unawaited statements arrived before that of COMMIT. Wait until their callbacks have run, and only
+    // then send the signals.
     await Promise.all(this.#unawaited)
     for (const signal of this.#signals.values()) this.database.send(...signal)
   }
 
-  /** Returns the error that made the transaction fail: an error of a statement that only the commit waited for, or `error`. */
+  /** Rolls back. Returns the first error of a statement passed to `awaitAtCommit`, otherwise `error`. */
   async rollback(error: unknown): Promise<unknown> {
     if (this.#traffic.firstName !== undefined)
       await this.#client.query('ROLLBACK').catch((reason: Error) => {
@@ -154,7 +156,7 @@ export class Transaction implements Tx {
     for (const [write, items] of queued) void this.awaitAtCommit(write(this, items as never[]))
   }
 
-  /** Runs statements after the COMMIT that was sent, on the same connection. */
+  /** Sends statements right after COMMIT on the same connection, without waiting for its result. */
   readonly #afterCommit: Queryable = {
     query: (config) => {
       this.database.traffic.sent(config.name)
@@ -166,7 +168,8 @@ export class Transaction implements Tx {
 
 async function commit(client: pg.PoolClient): Promise<void> {
   const { command } = await client.query('COMMIT').catch((error) => {
-    // An error in reply to COMMIT, unlike the end of the session, says that the transaction was rolled back.
+    // If PostgreSQL responds to COMMIT with an error, the transaction was rolled back. If the session ends instead, the
+    // outcome is unknown.
     const isRolledBack = error instanceof pg.DatabaseError && error.severity === 'ERROR'
     throw isDatabaseUnavailable(error) && !isRolledBack
       ? new UnknownOutcome('the connection broke at the commit', { cause: error })
@@ -192,7 +195,7 @@ export class BatchMember implements Tx {
   }
 
   query(config: pg.QueryConfig): Promise<QueryResult> {
-    // A request reads what it wrote itself.
+    // A request must see its own writes, so send them before it reads.
     if (this.hasWritten) this.batch.sendQueued()
     if (isWrite(config)) this.hasWritten = true
     return this.batch.query(config)

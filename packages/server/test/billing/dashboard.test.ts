@@ -91,7 +91,9 @@ test('the billing link works for 15 minutes and is useless afterwards', async ()
     await post(`${path}/provider`),
   ]) {
     expect(response.status).toBe(404)
-    expect(await resultOf(response)).toBe('This link no longer works.')
+    expect(await resultOf(response)).toBe(
+      'This billing link is no longer valid. Open billing again to get a new link.',
+    )
   }
   expect((await open(`/billing/slpb_${'x'.repeat(43)}`)).status).toBe(404)
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
-import { isAllowedIn, servedPorts } from '../../src/engines/qemu/forwarder/rules.ts'
+import { isInboundAllowed, servedPorts } from '../../src/engines/qemu/forwarder/rules.ts'
 
 const rule = (changes: Partial<CompiledRule>): CompiledRule => ({
   ...{ ruleId: 'r', action: 'allow', direction: 'ingress', protocols: ['tcp'], peers: ['0.0.0.0/0'] },
@@ -14,35 +14,35 @@ const from = (source: string, destinationPort: number, sourcePort = 40_000) => (
 })
 
 test('the forwarder denies inbound traffic that no rule allows', () => {
-  expect(isAllowedIn([], from('127.0.0.1', 22))).toBe(false)
+  expect(isInboundAllowed([], from('127.0.0.1', 22))).toBe(false)
 })
 
 test('a deny rule of the forwarder overrides every allow rule, in any order', () => {
   const rules = [rule({ ruleId: 'yes' }), rule({ ruleId: 'no', action: 'deny', peers: ['10.0.0.0/8'] })]
   for (const order of [rules, rules.toReversed()]) {
-    expect(isAllowedIn(order, from('10.1.2.3', 22))).toBe(false)
-    expect(isAllowedIn(order, from('11.1.2.3', 22))).toBe(true)
+    expect(isInboundAllowed(order, from('10.1.2.3', 22))).toBe(false)
+    expect(isInboundAllowed(order, from('11.1.2.3', 22))).toBe(true)
   }
 })
 
 test('inbound rules of the forwarder match source blocks to the bit', () => {
   const rules = [rule({ peers: ['192.168.1.128/25', '203.0.113.7'] })]
-  expect(isAllowedIn(rules, from('192.168.1.127', 22))).toBe(false)
-  expect(isAllowedIn(rules, from('192.168.1.128', 22))).toBe(true)
-  expect(isAllowedIn(rules, from('203.0.113.7', 22))).toBe(true)
-  expect(isAllowedIn(rules, from('203.0.113.8', 22))).toBe(false)
+  expect(isInboundAllowed(rules, from('192.168.1.127', 22))).toBe(false)
+  expect(isInboundAllowed(rules, from('192.168.1.128', 22))).toBe(true)
+  expect(isInboundAllowed(rules, from('203.0.113.7', 22))).toBe(true)
+  expect(isInboundAllowed(rules, from('203.0.113.8', 22))).toBe(false)
 })
 
 test('inbound rules of the forwarder match source and destination ports', () => {
   const rules = [rule({ sourcePorts: [[1000, 2000]], destinationPorts: [[80, 80]] })]
-  expect(isAllowedIn(rules, from('1.2.3.4', 80, 1500))).toBe(true)
-  expect(isAllowedIn(rules, from('1.2.3.4', 80, 2001))).toBe(false)
-  expect(isAllowedIn(rules, from('1.2.3.4', 81, 1500))).toBe(false)
+  expect(isInboundAllowed(rules, from('1.2.3.4', 80, 1500))).toBe(true)
+  expect(isInboundAllowed(rules, from('1.2.3.4', 80, 2001))).toBe(false)
+  expect(isInboundAllowed(rules, from('1.2.3.4', 81, 1500))).toBe(false)
 })
 
 test('inbound rules of the forwarder ignore outbound rules and other protocols', () => {
-  expect(isAllowedIn([rule({ direction: 'egress' })], from('1.2.3.4', 22))).toBe(false)
-  expect(isAllowedIn([rule({ protocols: ['udp'] })], from('1.2.3.4', 22))).toBe(false)
+  expect(isInboundAllowed([rule({ direction: 'egress' })], from('1.2.3.4', 22))).toBe(false)
+  expect(isInboundAllowed([rule({ protocols: ['udp'] })], from('1.2.3.4', 22))).toBe(false)
 })
 
 test('the forwarder listens on SSH and on the ports of inbound allow rules', () => {

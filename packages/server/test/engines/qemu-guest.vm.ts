@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import type { Engine, VmSpec, VmStatus } from '../../src/engines/engine.ts'
-import { sshGreeting } from '../../src/engines/qemu/forwarder/greeting.ts'
+import { probeSsh } from '../../src/engines/qemu/forwarder/ssh-probe.ts'
 import { canShareVolumes, makeBench, makeKey, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
@@ -94,7 +94,7 @@ test(
       /Host key verification failed/,
     )
     const met = async (hostKey: string) =>
-      sshGreeting(connect({ host: bench.publicAddress, port: await publicSshPort() }), 20_000, hostKey)
+      probeSsh(connect({ host: bench.publicAddress, port: await publicSshPort() }), 20_000, hostKey)
     expect(await met(publicKey)).toBe('greeted')
     expect(await met(other)).toBe('stranger')
   },

@@ -20,7 +20,7 @@ test('requests that Schemathesis generates get valid responses, without data of 
     config.webhooks.allowPrivateRanges = ['127.0.0.0/8']
   })
   const bystander = await addBystander(service)
-  const before = await bystander.look()
+  const before = await bystander.readResources()
   const { secret } = await service.ok('organizationKeyCreate', {
     token: await ownerToken(service),
     body: { name: 'schemathesis', role: 'owner' },
@@ -41,5 +41,5 @@ test('requests that Schemathesis generates get valid responses, without data of 
   const [code] = await once(child, 'close')
   expect(code).toBe(0)
   expect(readFileSync(report, 'utf8').includes(bystander.mark)).toBe(false)
-  expect(await bystander.look()).toEqual(before)
+  expect(await bystander.readResources()).toEqual(before)
 })

@@ -117,7 +117,9 @@ test('a backup of the running service is restored, and VMs that changed afterwar
   expect([backup.code, backup.errors]).toEqual([0, ''])
   const [name] = readdirSync(backups)
   const path = join(backups, name!)
-  expect(backup.output).toMatch(/: \d+ rows, schema \d+\. The backup was restored and read\.\n$/)
+  expect(backup.output).toMatch(
+    /: \d+ rows, schema \d+\. Verified: .* restored to a temporary database and read completely\.\n$/,
+  )
   expect(backup.output).toContain(path)
   expect(written).toBeGreaterThan(before)
 

@@ -32,7 +32,7 @@ afterEach(async () => {
 const packet = { direction: 'ingress', protocol: 'tcp', peer: '203.0.113.7', destinationPort: 8888 } as const
 const passes = (vmId: string, changes: object = {}) =>
   service.simulator().wouldPass(vmId, { ...packet, ...changes })
-const failing = (resourceId: string) =>
+const failFirewallOf = (resourceId: string) =>
   service.simulator().addFault({ method: 'applyFirewall', kind: 'fail', resourceId, times: 10_000 })
 const addressOf = async (vm_id: string) =>
   (await service.ok('vmGet', { params: { vm_id } })).network_interfaces[0]!.ips[0]!.public_ipv4.address
@@ -46,10 +46,10 @@ const hostOf = async (vmId: string) =>
 const isBehind = async (vmId: string) =>
   (await service.sql('SELECT FROM vms WHERE id = $1 AND firewall_applied < firewall_wanted', [vmId])).length >
   0
-const want = (vmId: string) =>
+const requestFirewallUpdate = (vmId: string) =>
   service.sql('UPDATE vms SET firewall_wanted = firewall_wanted + 1 WHERE id = $1', [vmId])
 
-/** Advances the clock past every pause, and reconciles again. */
+/** Advances the clock past every retry delay, and reconciles again. */
 const catchUp = async () => {
   await service.clock.advance('2 minutes')
   await service.server.reconciler.once()
@@ -65,7 +65,7 @@ const newProject = async () =>
   ).id
 
 describe('firewalls of VMs in trouble', () => {
-  test('many VMs that their engine lost do not delay a rule for the others', async () => {
+  test('many VMs that no longer exist at their engine do not delay a rule for other VMs', async () => {
     const { project_id: projectId } = service.credentials
     await addVmRows(service, { projectId, count: 150, isAtEngine: false })
     const healthy = await resources.newVm()
@@ -75,13 +75,13 @@ describe('firewalls of VMs in trouble', () => {
 
   test('VMs that cannot be updated move to the back of the queue', async () => {
     const troubled = await addVmRows(service, { projectId: await newProject(), count: 150 })
-    for (const id of troubled) await failing(id)
+    for (const id of troubled) await failFirewallOf(id)
     const peer = await resources.newVm({ public_ip: 'none' })
     const named = await resources.newVm()
     const address = await addressOf(named)
     await resources.newRule({ sources: [{ resource_id: named }] })
     expect(await passes(peer, { peer: address })).toBe(true)
-    for (const id of troubled) await want(id)
+    for (const id of troubled) await requestFirewallUpdate(id)
     await resources.succeeded(await resources.removeVm(named))
     // One pass ends after some time, even if VMs are left.
     await eventually(async () => {
@@ -99,9 +99,9 @@ describe('firewalls of VMs in trouble', () => {
     const [hung] = await addVmRows(service, { projectId: await newProject(), count: 1 })
     const vm = await resources.newVm()
     const { isCalled, release } = holdCalls(service.simulator(), 'applyFirewall', hung!)
-    await want(hung!)
+    await requestFirewallUpdate(hung!)
     await isCalled
-    await want(vm)
+    await requestFirewallUpdate(vm)
     await eventually(async () => !(await isBehind(vm)))
     expect(await isBehind(hung!)).toBe(true)
     release()
@@ -147,7 +147,7 @@ describe('a host that is down', () => {
     await lose(host.name)
     expect((await hostOf(vm)).state).toBe('down')
     await resources.newRule()
-    await failing(vm)
+    await failFirewallOf(vm)
     await service.simulator().setHostLost(host.name, false)
     await service.server.reconciler.reports()
     expect((await hostOf(vm)).state).toBe('down')
@@ -165,7 +165,7 @@ describe('a host that is down', () => {
     expect(events.map(({ type }) => type)).toEqual(['host.up', 'host.down'])
   })
 
-  test('does not delay the release of an address, and does not allow the address when it is back', async () => {
+  test('does not delay the release of an address, which its firewalls no longer allow when the host is up again', async () => {
     const { peer, named, address } = await peerThatAllows()
     const host = await hostOf(peer)
     // The other VM stays up: only the host of the peer falls silent.
@@ -202,7 +202,7 @@ async function peerThatAllows() {
 
 test('a public address is not reused while a firewall still allows it', async () => {
   const { peer, named, address } = await peerThatAllows()
-  await failing(peer)
+  await failFirewallOf(peer)
   await resources.succeeded(await resources.removeVm(named))
   await catchUp()
   expect(await passes(peer, { peer: address })).toBe(true)
@@ -229,7 +229,7 @@ describe('a rule that is being renamed', () => {
     const [from, to] = [freshName('from'), freshName('to')]
     const rule = await resources.newRule({ name: from })
     const vm = await resources.newVm()
-    await failing(vm)
+    await failFirewallOf(vm)
     const { operation } = await resources.changeRule(rule, { name: to, destination_ports: ['9999'] })
     return { from, to, rule, operation }
   }

@@ -11,7 +11,7 @@ export interface Bystander {
   /** Ids that are in no request, because ids that were sent may be returned, for example in names. */
   hiddenIds: string[]
   /** Returns this tenant's resources and the actors of their changes, which other tenants must not affect. */
-  look(): Promise<unknown>
+  readResources(): Promise<unknown>
 }
 
 export async function addBystander(service: TestService): Promise<Bystander> {
@@ -65,7 +65,7 @@ export async function addBystander(service: TestService): Promise<Bystander> {
     subnet_id: networks.flatMap(({ subnets }) => subnets),
     rule_id: rules.map(({ id }) => id),
   }
-  const look = () =>
+  const readResources = () =>
     service.sql(
       `SELECT 'vm' AS kind, id::text, name FROM vms WHERE project_id = $1 AND deleted_at IS NULL
        UNION ALL SELECT 'disk', id::text, name FROM disks WHERE project_id = $1
@@ -79,5 +79,5 @@ export async function addBystander(service: TestService): Promise<Bystander> {
       [project_id, organization_id],
     )
   const hiddenIds = [hiddenKey.id, hidden.operation.operation_id, hidden.operation.metadata.id]
-  return { mark, ids, hiddenIds, look }
+  return { mark, ids, hiddenIds, readResources }
 }

@@ -24,13 +24,17 @@ export const customImageCreate = command<CustomImageCreateInput>({
   name: 'create',
   summary: 'create a custom image from a VM, a disk or a snapshot',
   details:
-    'A stopped VM gives the most consistent image. A running VM needs the QEMU guest agent, unless you allow an image ' +
-    'as after a power cut. New VMs get a host key, a machine id and SSH keys of their own; everything else is copied.',
-  arguments: [{ syntax: '<name>', description: 'name of the image, with a tag after a colon if you like' }],
+    'A stopped VM gives the most consistent image. A running VM needs the QEMU guest agent, unless you use ' +
+    '--allow-crash-consistent: the image is then like a disk after a power failure. New VMs get a host key, a machine id and SSH keys of their own; everything else is copied.',
+  arguments: [{ syntax: '<name>', description: 'name of the image, optionally NAME:VERSION' }],
   options: [
     { flags: '--vm <vm>', description: 'VM whose OS disk is copied', complete: 'vm' },
     { flags: '--disk <disk>', description: 'disk with an operating system', complete: 'disk' },
-    { flags: '--snapshot <snapshot>', description: 'snapshot of such a disk', complete: 'snapshot' },
+    {
+      flags: '--snapshot <snapshot>',
+      description: 'snapshot of a disk with an operating system',
+      complete: 'snapshot',
+    },
     { flags: '--allow-crash-consistent', description: 'also copy a running VM that has no guest agent' },
     { flags: '--description <text>', description: 'what the image is for' },
     { flags: '--tag <tag>', description: 'word that describes the image; may be repeated', repeats: true },

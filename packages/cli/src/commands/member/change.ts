@@ -2,7 +2,7 @@ import type { Role } from '@slipway/sdk'
 import { command } from '../../core/command.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
 import { printOne } from '../../output/print.ts'
-import { members, revokeKeysOption, roleOption, sayKeysLeft } from './resource.ts'
+import { members, printRemainingKeys, revokeKeysOption, roleOption } from './resource.ts'
 
 export const memberChange = command<{ ref: string; role: Role; revokeKeys?: boolean }>({
   name: 'change',
@@ -18,6 +18,6 @@ export const memberChange = command<{ ref: string; role: Role; revokeKeys?: bool
     const changed = await cli.client.memberUpdate({ ...target, revoke_keys: revokeKeys }, { role })
     const { access_keys = [], ...member } = changed
     await printOne(cli, cli.format.kind === 'table' ? member : changed)
-    sayKeysLeft(cli, access_keys)
+    printRemainingKeys(cli, access_keys)
   },
 })

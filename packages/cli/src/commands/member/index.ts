@@ -3,7 +3,7 @@ import type { GroupSpec } from '../../core/command.ts'
 import { deleteCommand, listCommand } from '../../core/generic-commands.ts'
 import { memberAdd, memberInvite } from './add.ts'
 import { memberChange } from './change.ts'
-import { members, revokeKeysOption, sayKeysLeft } from './resource.ts'
+import { members, printRemainingKeys, revokeKeysOption } from './resource.ts'
 
 export const member: GroupSpec = {
   name: 'member',
@@ -17,7 +17,7 @@ export const member: GroupSpec = {
       members,
       async (cli, user_id, { revokeKeys = false }) => {
         const target = { organization_id: await cli.organization(), user_id, revoke_keys: revokeKeys }
-        sayKeysLeft(cli, (await cli.client.memberDelete(target)).access_keys)
+        printRemainingKeys(cli, (await cli.client.memberDelete(target)).access_keys)
         return {}
       },
       { options: [revokeKeysOption] },

@@ -19,8 +19,8 @@ export const members: Resource<Member> = {
   named: (member) => ({ id: member.user_id, name: member.email }),
 }
 
-/** Prints the keys that stay valid after a member lost a role. */
-export function sayKeysLeft(cli: Cli, keys: AccessKey[]): void {
+/** Prints the keys that stay valid after a member loses a role. */
+export function printRemainingKeys(cli: Cli, keys: AccessKey[]): void {
   const names = keys.map(({ name, prefix }) => `${name} (${prefix})`)
   if (names.length === 0) return
   cli.say(`Project keys that this member created stay valid: ${names.join(', ')}.`)

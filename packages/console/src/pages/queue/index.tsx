@@ -126,8 +126,9 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
       )}
       {open.some(({ estimate }) => estimate.likely_at) && (
         <p className="text-sm text-ink-muted">
-          Half of all requests are granted by the likely time, nine of ten by the latest time.{' '}
-          {hitRate !== null && `${Math.round(hitRate * 100)}% of the last requests were granted in time.`}
+          Half of all requests are granted by the likely time, and nine out of ten by the latest time.{' '}
+          {hitRate !== null &&
+            `Of the most recent requests, ${Math.round(hitRate * 100)}% were granted by their latest time.`}
         </p>
       )}
       {ended.length > 0 && (
@@ -146,6 +147,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
           onClose={() => setCancelling(null)}
           title={`Cancel the request for ${nameOf(cancelling)}`}
           action="Cancel request"
+          dismiss="Keep request"
           {...submitProps(cancel, cancelling, () => setCancelling(null))}
         >
           <p>The request loses its place in the queue.</p>

@@ -14,11 +14,11 @@ interface ImageProps {
   onClose: () => void
 }
 
-const form = new RegExp(imageNamePattern)
+const imageName = new RegExp(imageNamePattern)
 const nameProblemOf = (name: string) =>
-  name === '' || form.test(name)
+  name === '' || imageName.test(name)
     ? ''
-    : 'Use lower-case letters, digits, dots, underscores and hyphens, and a tag after a colon.'
+    : 'Use lower-case letters, digits, dots, underscores and hyphens, starting with a letter or digit. You can add a version after a colon, for example trainer:v1.'
 
 export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
   const params = { project_id: projectId }
@@ -28,7 +28,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
   )
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState('')
-  const [allowsCrash, setAllowsCrash] = useState(false)
+  const [allowsCrashConsistent, setAllowsCrashConsistent] = useState(false)
   const vm = usable.find(({ id }) => id === chosen) ?? usable[0]
   const isRunning = vm?.state === 'STATE_RUNNING'
   const create = useOperation({
@@ -37,14 +37,18 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
       client.customImageCreate(params, {
         name,
         vm_id: vm!.id,
-        ...(isRunning && allowsCrash && { allow_crash_consistent: true }),
+        ...(isRunning && allowsCrashConsistent && { allow_crash_consistent: true }),
       }),
     done: () => `Created image ${name}`,
     failed: () => `Not created: image ${name}`,
     invalidates: ['customImageList', 'organizationQuotaList'],
     showsErrors: true,
   })
-  const problem = vm ? (name === '' ? 'Enter a name' : nameProblemOf(name)) : 'Create a VM first'
+  const problem = vm
+    ? name === ''
+      ? 'Enter a name'
+      : nameProblemOf(name)
+    : 'A VM must be running or stopped'
   return (
     <FormDialog
       isOpen
@@ -75,10 +79,10 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
       />
       {isRunning && (
         <CheckField
-          label="Also without a guest agent"
-          hint="The VM runs. Without a guest agent in it, the image is like a disk after a power cut."
-          isChecked={allowsCrash}
-          onChange={setAllowsCrash}
+          label="Allow a crash-consistent copy"
+          hint="The VM is running. If it has no guest agent, its file systems cannot be frozen during the copy, and the image is like a disk after a power failure."
+          isChecked={allowsCrashConsistent}
+          onChange={setAllowsCrashConsistent}
         />
       )}
     </FormDialog>

@@ -27,7 +27,7 @@ export function SerialLog({ vm }: { vm: Vm }) {
           onClick={() => setFollowing(!isFollowing)}
           aria-pressed={isFollowing}
         >
-          {isFollowing ? 'Following' : 'Paused'}
+          Follow
         </Button>
       }
     >

@@ -14,14 +14,14 @@ import {
 } from './instances.ts'
 
 const sshPort = 22
-// If a booting guest missed a packet, TCP repeats it only after a second, so new connections are faster. The last probe is
-// long enough for a slow guest.
+// TCP resends a packet that a booting guest missed only after a second, so it is faster to try a new connection. The last
+// probe is long enough for a slow guest.
 const probesMs = [200, 400, 1_400]
 const rememberedBoots = 10_000
 
 export class Statuses {
   readonly #ctx: IncusContext
-  /** The start time of the boot in which each VM's guest answered, as seen by this process. */
+  /** For each VM, the start time of the last boot in which this process saw the guest respond on SSH. */
   readonly #answered = new Map<string, string>()
 
   constructor(ctx: IncusContext) {
@@ -40,13 +40,13 @@ export class Statuses {
         'unavailable',
         `the member ${instance.location} does not report the state of ${instance.name}`,
       )
-    const seen = isShutDown(instance) ? await this.#close(instance, signal) : instance
+    const seen = isShutDown(instance) ? await this.#closeGate(instance, signal) : instance
     const power = powerOf(seen)
     const isBooting = power === 'running' && !(await this.#hasAnswered(seen, signal))
     return this.#status(seen, firewallGeneration, isBooting ? 'booting' : power)
   }
 
-  async #close(instance: Instance, signal: AbortSignal): Promise<Instance> {
+  async #closeGate(instance: Instance, signal: AbortSignal): Promise<Instance> {
     const call = { generation: generationOf(instance), signal }
     const id = instance.config[marks.id]!
     const after = await changeInstance(this.#ctx, id, call, (now) => (isShutDown(now) ? closed(now) : null))
@@ -102,7 +102,7 @@ export class Statuses {
 const isShutDown = (instance: Instance) => instance.status === 'Stopped' && isToStop(instance)
 
 function powerOf(instance: Instance): VmStatus['power'] {
-  // A guest that was not asked yet does not stop: the caller sees that it has to ask.
+  // Until the goal is `asked`, the guest was not asked to shut down. Report `running`, so that the caller asks it.
   if (isOn(instance)) return goalOf(instance) === 'asked' ? 'stopping' : 'running'
   return hasDied(instance) ? 'crashed' : 'off'
 }

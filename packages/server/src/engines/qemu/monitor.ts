@@ -3,8 +3,8 @@ import type { VmSpec } from '../engine.ts'
 import { thawIfOverdue } from './captures/live.ts'
 import type { QemuContext } from './context.ts'
 import { isThere, writeAtomically } from './files.ts'
-import type { Greeting } from './forwarder/greeting.ts'
 import type { ForwarderStatus } from './forwarder/protocol.ts'
+import type { SshProbeResult } from './forwarder/ssh-probe.ts'
 import { bootOf, type ImageSource } from './images/images.ts'
 import { seedImage } from './images/seed.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
@@ -16,10 +16,10 @@ import type { Run } from './vm-records.ts'
 
 const roundMs = 1_000
 /** Before the guest's network is up, a connection hangs and only a new one succeeds, so attempts are short at first. */
-const minGreetingMs = 400
-const greetingShareOfWait = 1 / 10
+const minProbeMs = 400
+const probeShareOfWait = 1 / 10
 /** Later its SSH server may be slow on a busy machine, and abandoned connections slow it down further. */
-const patientGreetingMs = 6_000
+const patientProbeMs = 6_000
 const buttonRepeatMs = 5_000
 const pollMs = 100
 
@@ -56,7 +56,7 @@ export class Monitor {
     await this.#round
   }
 
-  /** Returns at once; the guest's first SSH greeting is recorded and reported. */
+  /** Returns at once; the first SSH response of the guest is recorded and reported. */
   watchBoot(id: string): void {
     if (this.#bootsWatched.has(id) || this.#stop.signal.aborted) return
     this.#bootsWatched.add(id)
@@ -80,25 +80,24 @@ export class Monitor {
       const announcement = await this.#announcement(id, run, spec)
       const isPatient = announcement === 'made' || patientBootId === run.bootId
       const hostKey = spec?.sshHostKey?.publicKey ?? ''
-      const greeting =
-        announcement === 'awaited' ? 'silent' : await this.#greeting(id, run, isPatient, hostKey)
-      if (greeting === 'greeted') {
+      const result = announcement === 'awaited' ? 'silent' : await this.#probeSsh(id, run, isPatient, hostKey)
+      if (result === 'greeted') {
         await records.mark(id, 'answered', run)
         this.#report(id, 'running')
         return
       }
       // The guest may not have installed its own key yet.
-      if (greeting === 'stranger') await records.mark(id, 'stranger', run)
-      if (greeting === 'closed') patientBootId = run.bootId
+      if (result === 'stranger') await records.mark(id, 'stranger', run)
+      if (result === 'closed') patientBootId = run.bootId
       const seen = await observe(this.#ctx, id)
       if (!seen?.run || (!seen.process && seen.power !== 'booting')) return
       await sleep(this.pollIntervalMs())
     }
   }
 
-  #greeting(id: string, run: Run, isPatient: boolean, hostKey: string): Promise<Greeting> {
-    const eagerMs = Math.max(minGreetingMs, (Date.now() - run.bootStartedAtMs) * greetingShareOfWait)
-    return this.#ctx.forwarder.greeting(id, isPatient ? patientGreetingMs : eagerMs, hostKey)
+  #probeSsh(id: string, run: Run, isPatient: boolean, hostKey: string): Promise<SshProbeResult> {
+    const eagerMs = Math.max(minProbeMs, (Date.now() - run.bootStartedAtMs) * probeShareOfWait)
+    return this.#ctx.forwarder.probeSsh(id, isPatient ? patientProbeMs : eagerMs, hostKey)
   }
 
   /** The mini guest prints on its console when it is up; other images do not. */

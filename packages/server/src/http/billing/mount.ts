@@ -130,7 +130,11 @@ const withSession =
     if (request.method === 'POST' && !isFromOwnPage(request, services))
       throw new Failure('permission_denied', 'This form was sent from another site.')
     const session = await findSession(services, request)
-    if (!session) throw new Failure('not_found', 'This link no longer works.')
+    if (!session)
+      throw new Failure(
+        'not_found',
+        'This billing link is no longer valid. Open billing again to get a new link.',
+      )
     return handle(session, request)
   }
 

@@ -52,7 +52,10 @@ export function mountConsoles(app: FastifyInstance, services: HttpServices, limi
         `Open this URL as a WebSocket with the protocol ${consoleProtocol}.`,
       )
     if (request.headers.origin !== undefined && !isOwnOrigin(request, services))
-      throw new Failure('permission_denied', 'Pages of another site cannot open a console.')
+      throw new Failure(
+        'permission_denied',
+        'A web page from another origin cannot open a console. Open it from the console of this service.',
+      )
     const admitted = await admit(services, request)
     reply.hijack()
     const { socket, head } = upgrade

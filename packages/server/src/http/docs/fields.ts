@@ -77,7 +77,7 @@ export interface Field {
   depth?: number
 }
 
-/** Returns the members, each followed by the members of the unnamed object in it. */
+/** Returns the fields, each followed by the fields of the unnamed object in it. */
 function flatten(schema: Schema, depth = 0): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => [
     { name, schema: member, isRequired: schema.required?.includes(name) ?? false, depth },
@@ -86,7 +86,7 @@ function flatten(schema: Schema, depth = 0): Field[] {
 }
 
 export function fieldTable(fields: Field[], schemas: Schemas, marksRequired: boolean): string {
-  if (fields.length === 0) return '<p class="quiet">No members.</p>'
+  if (fields.length === 0) return '<p class="quiet">No fields.</p>'
   const rows = fields.map(({ name, schema, isRequired, depth = 0 }) => {
     const mark = marksRequired && isRequired ? ' <span class="required">required</span>' : ''
     const label = escapeHtml(name).replaceAll('_', '_<wbr>')
@@ -95,7 +95,7 @@ export function fieldTable(fields: Field[], schemas: Schemas, marksRequired: boo
   return `<table class="fields"><thead><tr><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
 }
 
-/** Returns the alternatives of a request body, which the page shows in place. */
+/** Returns the alternatives of a request body. The page shows them inline instead of linking to them. */
 export function alternativesOf(schema: Schema, schemas: Schemas): Schema[] {
   const resolved = schema.$ref ? (schemas[nameOf(schema.$ref)] as Schema) : schema
   return resolved.anyOf ? resolved.anyOf.flatMap((choice) => alternativesOf(choice, schemas)) : [resolved]
@@ -106,7 +106,10 @@ export const bodyFields = (schema: Schema, schemas: Schemas) =>
     .map((shape) => fieldTable(flatten(shape), schemas, true))
     .join('<p class="or">or</p>')
 
-/** Returns the names of the records that the schemas refer to, with the items instead of their lists. */
+/**
+ * Returns the names of all records that the schemas refer to. Records that are lists are left out; the records of their items
+ * are included.
+ */
 export function reachableRecords(roots: Schema[], schemas: Schemas): string[] {
   const seen = new Set<string>()
   const visit = (node: unknown): void => {

@@ -23,17 +23,17 @@ export const adminVmHandlers = {
   },
 
   async adminVmStop(context) {
-    const vm = await locked(context)
+    const vm = await lockVmOrThrow(context)
     return started(await admitVmStop(context.tx, { ...context.by, projectId: vm.project_id }, vm))
   },
 
   async adminVmDelete(context) {
-    const vm = await locked(context)
+    const vm = await lockVmOrThrow(context)
     return started(await admitVmDelete(context.tx, { ...context.by, projectId: vm.project_id }, vm))
   },
 } satisfies Partial<Handlers>
 
-async function locked({ tx, params }: Context<'adminVmStop' | 'adminVmDelete'>): Promise<VmRow> {
+async function lockVmOrThrow({ tx, params }: Context<'adminVmStop' | 'adminVmDelete'>): Promise<VmRow> {
   const known = await findAnyVm(tx, params.vm_id)
   return requireFound('VM', known && (await lockVm(tx, { projectId: known.project_id, id: known.id })))
 }

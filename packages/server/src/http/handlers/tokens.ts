@@ -25,7 +25,10 @@ export const tokenHandlers = {
     if (password !== undefined)
       return acceptWithNewAccount(services, context, { code, password, ...(email && { email }) })
     if (request.headers.authorization === undefined)
-      throw invalidField('password', 'is required for a new account; with an account, send its token')
+      throw invalidField(
+        'password',
+        'is required to create an account; if you already have one, sign in and send its bearer token instead',
+      )
     const caller = await services.access.authenticate(readBearer(request.headers), address)
     if (caller.kind !== 'user')
       throw new Failure('permission_denied', 'Only a signed-in user may accept an invitation.')

@@ -1,27 +1,34 @@
 import type { Tx } from '../../postgres/database.ts'
 import { lockLanes, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
 import { listOldLanes, restorePlaces } from '../../store/capacity/places.ts'
-import { failAfterBoot, forgetOperation, setWaitingAfterBoot } from '../../store/capacity/requests.ts'
+import {
+  failAfterFailedBoot,
+  forgetOperation,
+  setWaitingAfterFailedBoot,
+} from '../../store/capacity/requests.ts'
 import { emitRequest } from './events.ts'
 
-const mostBoots = 3
+const maxRequeues = 3
 
-/** The VM of an operation did not boot and is removed. If a capacity request was granted with it, the request waits again. */
-export async function requeueAfterBoot(tx: Tx, operationId: string): Promise<void> {
+/**
+ * Called after the VM of an operation did not boot and was removed. If the operation was started for a capacity request, the
+ * request returns to the queue.
+ */
+export async function requeueAfterFailedBoot(tx: Tx, operationId: string): Promise<void> {
   await requeueBeforeRemoval(tx, operationId)
   await forgetOperation(tx, operationId)
   tx.signal('capacity')
 }
 
 /**
- * Lets the request wait again before the members of its group are removed: the GPUs of a removed member are offered while the
- * others still exist, and the request is before those that came later. It is granted only after `requeueAfterBoot`, because
- * the group still has its name.
+ * Returns the request to its queues before the members of its group are removed. The GPUs of a member are offered as soon as
+ * the member is removed, and this request must already be in front of later requests by then. The request can be granted only
+ * after `requeueAfterFailedBoot`, because until then the old group occupies the name.
  */
 export async function requeueBeforeRemoval(tx: Tx, operationId: string): Promise<void> {
-  const request = await setWaitingAfterBoot(tx, { operationId, mostBoots })
+  const request = await setWaitingAfterFailedBoot(tx, { operationId, maxRequeues })
   if (!request) {
-    const failed = await failAfterBoot(tx, operationId)
+    const failed = await failAfterFailedBoot(tx, operationId)
     if (failed) await emitRequest(tx, 'capacity_request.failed', failed)
     return
   }

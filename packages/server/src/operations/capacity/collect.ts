@@ -4,8 +4,8 @@ import { holdGpus } from '../../store/capacity/holds.ts'
 import type { Lane } from '../../store/capacity/lanes.ts'
 import {
   listShortReservations,
-  makeReservationDue,
   type ShortReservation,
+  scheduleReservationCheck,
 } from '../../store/capacity/reservations.ts'
 
 /**
@@ -19,7 +19,7 @@ export async function collectGpus(tx: Tx, { location, family }: Lane, hosts: Ope
     for (const host of hosts) await take(tx, reservation, host, false)
     for (const host of hosts) await take(tx, reservation, host, true)
     if (reservation.missing < before) {
-      await makeReservationDue(tx, reservation.id)
+      await scheduleReservationCheck(tx, reservation.id)
       tx.signal('capacity')
     }
   }

@@ -27,7 +27,7 @@ import {
   setHeld,
   setWaiting,
 } from '../../store/capacity/requests.ts'
-import { makeReservationDue } from '../../store/capacity/reservations.ts'
+import { scheduleReservationCheck } from '../../store/capacity/reservations.ts'
 import { lockIdleHostsForGang } from '../../store/compute/group-hosts.ts'
 import { type Block, blockOf } from './blocks.ts'
 import { collectGpus } from './collect.ts'
@@ -180,7 +180,7 @@ export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
   for (const { held_for, held_kind } of await dropHoldsOfClosedHosts(tx, hostIds))
     if (held_kind === 'request') await loseHold(tx, held_for)
-    else if (held_kind === 'reservation') await makeReservationDue(tx, held_for)
+    else if (held_kind === 'reservation') await scheduleReservationCheck(tx, held_for)
 }
 
 /** Called after reports of hosts: held GPUs may be lost, and GPUs may be free. The transaction has locked the hosts. */

@@ -31,7 +31,7 @@ export async function createRequest(
   by: By,
   given: CapacityRequestCreate,
 ): Promise<RequestRecordRow> {
-  const { body, type, vms, isSpread, ttlSeconds, amounts, places } = await readWanted(
+  const { body, type, vms, isSpread, ttlSeconds, amounts, candidates } = await readWanted(
     tx,
     catalogue,
     by,
@@ -51,7 +51,7 @@ export async function createRequest(
     ttlSeconds,
     amounts,
     labels: body.labels ?? {},
-    until: await endOf(tx, body.until),
+    until: await parseUntil(tx, body.until),
     actor: by.actor,
     requestId: by.requestId,
   }).catch((error) => {
@@ -61,10 +61,10 @@ export async function createRequest(
   })
   await lockLanes(
     tx,
-    places.map(({ location }) => ({ location, family })),
+    candidates.map(({ location }) => ({ location, family })),
   )
   const { id, organization_id: organizationId } = request
-  for (const { location, hostId } of places)
+  for (const { location, hostId } of candidates)
     await queueRequest(
       tx,
       { location, family },
@@ -77,7 +77,7 @@ export async function createRequest(
   return (await findRequestRecord(tx, by.projectId, id))!
 }
 
-async function endOf(tx: Tx, until: string | undefined): Promise<Date | null> {
+async function parseUntil(tx: Tx, until: string | undefined): Promise<Date | null> {
   if (until === undefined) return null
   const at = new Date(until)
   const now = await pingDatabase(tx)
@@ -97,9 +97,9 @@ export async function changeRequest(
     throw new Failure('invalid_argument', 'Send at least one field to change: until or labels.')
   const { projectId } = by
   const before = requireFound('capacity request', await findRequestRecord(tx, projectId, id))
-  const until = await endOf(tx, change.until)
+  const until = await parseUntil(tx, change.until)
   const request = await updateRequest(tx, { projectId, id, until, labels: change.labels ?? null })
-  if (!request) throw hasEnded(before)
+  if (!request) throw alreadyEndedFailure(before)
   await emitRequest(tx, 'capacity_request.updated', request, by)
   return (await findRequestRecord(tx, projectId, id))!
 }
@@ -107,11 +107,14 @@ export async function changeRequest(
 /** Ends the request. The GPUs that are held for it are offered to other requests. */
 export async function cancelRequest(tx: Tx, by: By, id: string): Promise<RequestRecordRow> {
   const request = requireFound('capacity request', await findRequestRecord(tx, by.projectId, id))
-  if (!(await endAndOffer(tx, request, 'cancelled', by))) throw hasEnded(request)
+  if (!(await endAndOffer(tx, request, 'cancelled', by))) throw alreadyEndedFailure(request)
   return (await findRequestRecord(tx, by.projectId, id))!
 }
 
-/** Ends a request that waits or is held, and offers the GPUs that were held for it. Returns false if it has ended. */
+/**
+ * Ends a request that is waiting or has held GPUs, and offers those GPUs to other requests. Returns false if the request had
+ * already ended.
+ */
 export async function endAndOffer(
   tx: Tx,
   { id, held_hosts }: Pick<RequestRow, 'id' | 'held_hosts'>,
@@ -136,7 +139,7 @@ export async function endAndOffer(
     error: error ? JSON.stringify(error) : null,
   })
   if (!ended) {
-    // If the request has not ended, its state has changed since it was read.
+    // `due_at` is null after the end. Otherwise another transaction changed the state since it was read: retry.
     if ((await findRequest(tx, id))?.due_at) throw new TryAgain('the state of the request has changed')
     return false
   }
@@ -146,5 +149,5 @@ export async function endAndOffer(
   return true
 }
 
-export const hasEnded = ({ state }: Pick<RequestRow, 'state'>) =>
+const alreadyEndedFailure = ({ state }: Pick<RequestRow, 'state'>) =>
   new Failure('conflict', `The capacity request has already ended. Its state is ${state}.`)

@@ -5,8 +5,8 @@ import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { freeSomeHeld, lockHosts } from '../../store/capacity/holds.ts'
 import {
   findReservation,
-  makeReservationDue,
   reservedProduct,
+  scheduleReservationCheck,
   setReservationOfGpus,
   setReservationOfVm,
 } from '../../store/capacity/reservations.ts'
@@ -38,8 +38,8 @@ export async function changeReservationOfVm(tx: Tx, vm: VmRow, id: string | null
 }
 
 /**
- * RESERVE: the VM's GPUs become part of the reservation, and the same number of its held GPUs are offered to other
- * requests.
+ * RESERVE: the VM's GPUs become part of the reservation, and the same number of GPUs that were held for the reservation are
+ * offered to other requests.
  */
 export async function reserveVm(
   tx: Tx,
@@ -57,19 +57,26 @@ export async function reserveVm(
     throw new Failure('conflict', `RESERVE requires the VM to be in STATE_RUNNING; it is in ${vm.state}.`)
   if (vm.reservation_id) throw new Failure('conflict', `The VM ${vm.name} already uses a reservation.`)
   if (reservation.state !== 'active' && reservation.state !== 'late')
-    throw new Failure('conflict', `The reservation is ${reservation.state}.`)
-  const isOpen = projects.length === 0 || projects.includes(vm.project_id)
-  if (location !== vm.location || family !== vm.family || !isOpen)
     throw new Failure(
       'conflict',
-      `The reservation is for ${family} GPUs in ${location}${isOpen ? '' : ', and not for this project'}.`,
+      `RESERVE requires an active or late reservation; the state of this reservation is ${reservation.state}.`,
     )
+  if (location !== vm.location || family !== vm.family)
+    throw new Failure(
+      'conflict',
+      `The VM ${vm.name} (${vm.family} in ${vm.location}) does not fit the reservation, which is for ${family} GPUs in ${location}.`,
+    )
+  if (projects.length > 0 && !projects.includes(vm.project_id))
+    throw new Failure('conflict', 'This project cannot use the reservation.')
   const hostIds = [...new Set([vm.host_id!, ...reservation.owned.map(({ host_id }) => host_id)])]
   await lockHosts(tx, hostIds)
   const freed = await freeSomeHeld(tx, { heldFor: reservationId, count: vm.gpu_count })
   const missing = reservation.quantity - reservation.owned.reduce((sum, { gpus }) => sum + gpus, 0)
   if (freed.length + missing < vm.gpu_count)
-    throw new Failure('conflict', 'The reservation has no room for the VM: its GPUs are in use.')
+    throw new Failure(
+      'conflict',
+      `The VM ${vm.name} needs ${vm.gpu_count} GPUs, and the reservation has fewer left: other VMs use its GPUs.`,
+    )
   await setReservationOfGpus(tx, vm.id, reservationId)
   return finish(
     tx,
@@ -85,7 +92,7 @@ export async function unreserveVm(tx: Tx, by: ProjectRequester, vm: VmRow): Prom
   if (!vm.reservation_id) throw new Failure('conflict', `The VM ${vm.name} uses no reservation.`)
   await lockHosts(tx, [vm.host_id!])
   await setReservationOfGpus(tx, vm.id, null)
-  await makeReservationDue(tx, vm.reservation_id)
+  await scheduleReservationCheck(tx, vm.reservation_id)
   return finish(tx, by, vm, null, [])
 }
 
@@ -97,7 +104,7 @@ async function finish(
   freedHosts: string[],
 ): Promise<BegunOperation> {
   await changeReservationOfVm(tx, vm, id)
-  if (id) await makeReservationDue(tx, id)
+  if (id) await scheduleReservationCheck(tx, id)
   await offerGpus(tx, freedHosts)
   tx.signal('capacity')
   const changed = (await findAnyVm(tx, vm.id))!

@@ -22,7 +22,7 @@ import { memberBody, memberName, requireShareable, timesCount } from '../group/m
 import { hostsFor, notOnOneHost, planVm, quotaOf } from '../vm/plan.ts'
 import { completeVmBody, type VmBody } from '../vm/template.ts'
 
-/** What a request waits for: one VM or several of one type, at one of several places. */
+/** What a request waits for: one VM or several of one type, in one of several locations. */
 interface Wanted {
   /** The request as it is kept: nothing that happens to a template changes it. */
   body: CapacityRequestCreate
@@ -32,10 +32,11 @@ interface Wanted {
   ttlSeconds: number | null
   /** The quota that it will take. */
   amounts: QuotaAmounts
-  places: Place[]
+  candidates: Candidate[]
 }
 
-interface Place {
+/** A location where the request can be granted. */
+interface Candidate {
   location: string
   /** The host of its local disks and custom image; null for any host. */
   hostId: string | null
@@ -68,7 +69,7 @@ async function wantedByVm(
   })
   if ((await findVmName(tx, { projectId: by.projectId, name: vm.name })).isTaken)
     throw nameTaken('VM', vm.name)
-  const { places, amounts } = await planPlaces(tx, catalogue, by, vm, {
+  const { candidates, amounts } = await planCandidates(tx, catalogue, by, vm, {
     field: 'vm',
     locations: body.locations,
     count: 1,
@@ -81,7 +82,7 @@ async function wantedByVm(
     isSpread: false,
     ttlSeconds: vm.ttl_seconds ?? null,
     amounts,
-    places: requireOffered('vm/type', type.name, places, await listOffering(tx, type)),
+    candidates: requireOffered('vm/type', type.name, candidates, await listOffering(tx, type)),
   }
 }
 
@@ -99,7 +100,7 @@ async function wantedByGroup(
     throw asMember('instance_group/vm', error)
   })
   await requireFreeNames(tx, by, group)
-  const { places, amounts } = await planPlaces(tx, catalogue, by, vm, {
+  const { candidates, amounts } = await planCandidates(tx, catalogue, by, vm, {
     field: 'instance_group/vm',
     locations: body.locations,
     count,
@@ -116,10 +117,10 @@ async function wantedByGroup(
     isSpread,
     ttlSeconds: vm.ttl_seconds ?? null,
     amounts: timesCount(amounts, count),
-    places: requireOffered(
+    candidates: requireOffered(
       'instance_group/desired_count',
       what,
-      places,
+      candidates,
       offering.map(({ location }) => location),
     ),
   }
@@ -141,29 +142,29 @@ async function requireFreeNames(
 }
 
 /** Checks the VM in each location. With `any`, a location that cannot run it is left out. */
-async function planPlaces(
+async function planCandidates(
   tx: Tx,
   catalogue: CatalogueCache,
   by: ProjectRequester,
   vm: VmBody,
   { field, locations, count }: { field: string; locations: string[] | undefined; count: number },
-): Promise<{ places: Place[]; amounts: QuotaAmounts }> {
+): Promise<{ candidates: Candidate[]; amounts: QuotaAmounts }> {
   const isAny = locations === undefined && vm.location === anyLocation
   const wanted = isAny ? (await listLocations(tx)).map(({ name }) => name) : (locations ?? [vm.location])
-  const places: Place[] = []
+  const candidates: Candidate[] = []
   let amounts: QuotaAmounts = {}
   let refusal: unknown
   for (const location of wanted)
     try {
       const planned = await planAt(tx, catalogue, by, { ...vm, location }, count)
-      places.push({ location, hostId: planned.hostId })
+      candidates.push({ location, hostId: planned.hostId })
       amounts = planned.amounts
     } catch (error) {
       if (!isAny || !(error instanceof Failure)) throw asMember(field, error)
       refusal = error
     }
-  if (places.length === 0) throw asMember(field, refusal)
-  return { places, amounts }
+  if (candidates.length === 0) throw asMember(field, refusal)
+  return { candidates, amounts }
 }
 
 /** Checks the VM for one location. Returns the host of its disks and custom image where storage is local, and the quota of one VM. */
@@ -192,12 +193,12 @@ async function wantedByStart(
     throw new Failure(
       'conflict',
       vm.os_disk_lost_at
-        ? `The OS disk of the VM ${vm.name} is lost. It cannot be started.`
+        ? `The VM ${vm.name} cannot be started because its OS disk is lost.`
         : `START requires the VM in STATE_SHUTOFF; it is in ${vm.state}.`,
     )
   const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
   const type = vmType(vm.type)!
-  const places = [{ location: vm.location, hostId: isLocal ? vm.host_id : null }]
+  const candidates = [{ location: vm.location, hostId: isLocal ? vm.host_id : null }]
   return {
     body,
     type,
@@ -205,16 +206,21 @@ async function wantedByStart(
     isSpread: false,
     ttlSeconds: null,
     amounts: { [gpuQuota(type.family)]: type.gpuCount },
-    places: requireOffered('start_vm_id', type.name, places, await listOffering(tx, type)),
+    candidates: requireOffered('start_vm_id', type.name, candidates, await listOffering(tx, type)),
   }
 }
 
 /** Leaves out locations that have too few hosts of this size, since waiting would not help there. */
-function requireOffered(field: string, what: string, places: Place[], offering: string[]): Place[] {
-  const possible = places.filter(({ location }) => offering.includes(location))
+function requireOffered(
+  field: string,
+  what: string,
+  candidates: Candidate[],
+  offering: string[],
+): Candidate[] {
+  const possible = candidates.filter(({ location }) => offering.includes(location))
   if (possible.length > 0) return possible
   throw invalidField(
     field,
-    `the hosts in service at ${places.map(({ location }) => location).join(', ')} could never run ${what}. ${offering.length > 0 ? `Such hosts are in ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
+    `the hosts in service at ${candidates.map(({ location }) => location).join(', ')} could never run ${what}. ${offering.length > 0 ? `Such hosts are in ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
   )
 }

@@ -5,7 +5,7 @@ import { relabelUsage } from '../../store/billing/usage.ts'
 import { annotateCapture, type CaptureRow, findCapture } from '../../store/captures/captures.ts'
 import { emit } from '../../store/events/events.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { captureNameOrConflict, kinds } from './capture.ts'
+import { kinds, writeWithUniqueName } from './capture.ts'
 
 /** The caller has locked the row. Returns it as it is after the change. */
 export async function annotate(
@@ -17,7 +17,7 @@ export async function annotate(
   const { resourceType, noun } = kinds[kind]
   if (state === 'deleting')
     throw new Failure('conflict', `The ${noun} ${name} is being deleted and cannot be changed.`)
-  await captureNameOrConflict(kind, change.name ?? name, () =>
+  await writeWithUniqueName(kind, change.name ?? name, () =>
     annotateCapture(tx, id, {
       name: change.name ?? null,
       labels: change.labels ?? null,

@@ -12,7 +12,7 @@ import {
   findCaptureInProgress,
 } from '../../store/captures/captures.ts'
 import { emit } from '../../store/events/events.ts'
-import { refuseOn } from '../conflicts.ts'
+import { writeOrRefuse } from '../conflicts.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
 interface KindFacts {
@@ -33,14 +33,17 @@ export const kinds: Record<CaptureKind, KindFacts> = {
   snapshot: { resourceType: 'snapshot', noun: 'snapshot', quota: 'snapshots', product: 'snapshot' },
 }
 
-/** Runs a write of this name and refuses a name that another one of the project has. */
-export const captureNameOrConflict = <T>(
+/**
+ * Runs a write. Refuses it if another image or snapshot of the project has this name, or if the source is already being
+ * copied.
+ */
+export const writeWithUniqueName = <T>(
   kind: CaptureKind,
   name: string,
   write: () => Promise<T>,
 ): Promise<T> => {
   const inUse = new Failure('conflict', 'The source is already being copied. Wait until that has finished.')
-  return refuseOn(
+  return writeOrRefuse(
     {
       captures_project_id_kind_name_key: nameTaken(kinds[kind].noun, name),
       captures_one_of_source: inUse,
@@ -49,7 +52,7 @@ export const captureNameOrConflict = <T>(
   )
 }
 
-/** Returns the image or snapshot of an operation. It exists as long as the operation does: only a deletion removes it. */
+/** Returns the image or snapshot of an operation. Only a deletion removes it, so it exists during every other operation. */
 export async function captureOf(work: Work, db: Queryable = work.services.database): Promise<CaptureRow> {
   const { project_id, resource_id } = work.operation
   const capture = await findCapture(db, project_id, resource_id)
@@ -65,18 +68,21 @@ export async function forgetCapture(tx: Tx, { id }: CaptureRow): Promise<void> {
   await deleteCaptureRow(tx, id)
 }
 
-/** Removes the copy at its engine, then verifies by inspection. */
+/** Removes the image or snapshot at its engine, then verifies by inspection. */
 export async function removeCapture(work: Work): Promise<void> {
   const capture = await captureOf(work)
   const engine = engineAt(work.services, capture.location)
   await engine.removeCapture(captureRef(capture), callOf(work))
   if (await engine.inspectCapture(captureRef(capture), work.signal))
-    throw new EngineError('unavailable', 'the engine still reports the copy after it was removed')
+    throw new EngineError(
+      'unavailable',
+      `the engine still reports the ${kinds[capture.kind].noun} after removing it`,
+    )
 }
 
-const bytesPerGb = 1024 ** 3
+const bytesPerGib = 1024 ** 3
 
-/** Billed from now on, by the storage that it takes in whole GB. */
+/** Starts billing the capture by its stored size, rounded up to whole GiB. */
 export const meterCapture = (tx: Tx, capture: CaptureRow, storedBytes: number): Promise<void> =>
   openUsage(tx, {
     projectId: capture.project_id,
@@ -86,7 +92,7 @@ export const meterCapture = (tx: Tx, capture: CaptureRow, storedBytes: number): 
     resourceName: capture.name,
     labels: capture.labels,
     productName: kinds[capture.kind].product,
-    quantity: Math.max(1, Math.ceil(storedBytes / bytesPerGb)),
+    quantity: Math.max(1, Math.ceil(storedBytes / bytesPerGib)),
   })
 
 /** Emits an event about the image or snapshot of the operation. */

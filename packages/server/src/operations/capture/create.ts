@@ -20,7 +20,6 @@ import { beginOperation, type ProjectRequester, requireOrganizationQuota } from 
 import { budgetRefusal } from '../budget.ts'
 import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import {
-  captureNameOrConflict,
   captureOf,
   captureRef,
   emitCapture,
@@ -28,6 +27,7 @@ import {
   kinds,
   meterCapture,
   removeCapture,
+  writeWithUniqueName,
 } from './capture.ts'
 import { admitCaptureDelete } from './delete.ts'
 import { type CaptureSource, lockSourceDisk, lockSourceSnapshot, lockSourceVm } from './sources.ts'
@@ -89,7 +89,7 @@ async function admit(
     description: body.description ?? '',
     isProtected: body.deletion_protection ?? false,
   }
-  await captureNameOrConflict(kind, name, () =>
+  await writeWithUniqueName(kind, name, () =>
     insertCapture(tx, { id, projectId: by.projectId, kind, name, tags, ...notes, ...source }),
   )
   const operation = await beginOperation(tx, by, kind === 'image' ? customImageCreate : snapshotCreate, {

@@ -7,7 +7,7 @@ import type { Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { type DiskRow, deleteDiskRow, findDisk } from '../../store/compute/disks.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
-import { refuseOn } from '../conflicts.ts'
+import { writeOrRefuse } from '../conflicts.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
 export const diskQuota = (type: DiskType, sizeGib: number) =>
@@ -15,7 +15,7 @@ export const diskQuota = (type: DiskType, sizeGib: number) =>
 
 /** Runs a write of this name and refuses a name that another disk of the project has. */
 export const diskNameOrConflict = <T>(name: string, write: () => Promise<T>): Promise<T> =>
-  refuseOn({ disks_project_id_name_key: nameTaken('disk', name) }, write)
+  writeOrRefuse({ disks_project_id_name_key: nameTaken('disk', name) }, write)
 
 /** Returns the disk of an operation. It exists as long as the operation does: only a deletion removes it. */
 export async function diskOf(work: Work, db: Queryable = work.services.database): Promise<DiskRow> {

@@ -4,7 +4,7 @@ import { done, next, type Outcome, type Work, wait } from '../../runner/operatio
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { isNetworkBehind, listNetworkLocations } from '../../store/network/firewall-queue.ts'
 import { deleteRuleRow, findRule, findRuleView, moveRule, type RuleRow } from '../../store/network/rules.ts'
-import { refuseOn } from '../conflicts.ts'
+import { writeOrRefuse } from '../conflicts.ts'
 import { emitResource } from '../engine-work.ts'
 import { applyDue } from './apply.ts'
 
@@ -14,7 +14,7 @@ const longestRunMs = 20_000
 
 /** Runs a write of this name and refuses a name that another rule of the project has, or may get back. */
 export const nameOrConflict = <T>(name: string, write: () => Promise<T>): Promise<T> =>
-  refuseOn(
+  writeOrRefuse(
     {
       firewall_rules_project_id_name_key: nameTaken('firewall rule', name),
       firewall_rule_names_pkey: new Failure(

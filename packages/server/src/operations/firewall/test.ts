@@ -20,7 +20,7 @@ export async function testFirewall(
   if (!local.vm)
     throw new Failure(
       'invalid_argument',
-      `For ${packet.direction} the ${isIngress ? 'destination' : 'source'} must be a VM of this project, by id or address.`,
+      `For ${packet.direction}, the ${isIngress ? 'destination' : 'source'} must be the id or address of a VM of this project.`,
     )
   const decision = decidePacket(await compileFor(db, local.vm), {
     direction: packet.direction,

@@ -14,9 +14,9 @@ import {
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { beginOperation, type ProjectRequester, requireOrganizationQuota } from '../admission.ts'
-import { requeueAfterBoot } from '../capacity/boot-failures.ts'
+import { requeueAfterFailedBoot } from '../capacity/boot-failures.ts'
 import { type CatalogueCache, requireLocation } from '../catalogue.ts'
-import { refuseOn } from '../conflicts.ts'
+import { writeOrRefuse } from '../conflicts.ts'
 import { barrierLimits, passBarrier, removeNewMembers } from './barrier.ts'
 import { admitGroupDelete } from './delete.ts'
 import { admitMembers, memberBody, requireTemplate } from './members.ts'
@@ -55,7 +55,7 @@ export async function admitGroupCreate(
     onMemberLoss: request.on_member_loss ?? 'none',
   }
   const taken = nameTaken('instance group', name)
-  await refuseOn({ instance_groups_project_id_name_key: taken }, () => insertGroup(tx, group))
+  await writeOrRefuse({ instance_groups_project_id_name_key: taken }, () => insertGroup(tx, group))
   await requireOrganizationQuota(tx, by, 'instance_groups')
   const shape = { id: group.id, name, template_id: group.templateId, vm, placement_policy: policy, location }
   const numbers = Array.from({ length: count }, (_, index) => index + 1)
@@ -118,7 +118,7 @@ export const groupCreate: Definition = {
 
 async function forgetGroup({ operation }: Work, tx: Tx): Promise<void> {
   await deleteGroup(tx, operation.resource_id)
-  await requeueAfterBoot(tx, operation.id)
+  await requeueAfterFailedBoot(tx, operation.id)
 }
 
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */

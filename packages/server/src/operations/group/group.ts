@@ -6,8 +6,8 @@ import {
   changeGroup,
   findGroup,
   type GroupRow,
-  judgeGroup,
   lockGroup,
+  updateGroupHealth,
 } from '../../store/compute/instance-groups.ts'
 import { emit, type NewEvent, system } from '../../store/events/events.ts'
 import { instanceGroupView } from '../../views/instances.ts'
@@ -68,8 +68,8 @@ export async function settleGroup(work: Work, tx: Tx) {
     data: { operation_id: operation.id },
   }
   await changeGroup(tx, operation.resource_id, { state: 'HEALTHY' })
-  const judged = await judgeGroup(tx, operation.resource_id)
+  const changed = await updateGroupHealth(tx, operation.resource_id)
   const group = await groupOf(work, tx)
-  await emitGroup(tx, group, judged ? 'instance_group.unhealthy' : 'instance_group.healthy', more)
+  await emitGroup(tx, group, changed ? 'instance_group.unhealthy' : 'instance_group.healthy', more)
   return instanceGroupView(group)
 }

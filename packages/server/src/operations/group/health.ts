@@ -1,13 +1,13 @@
 import type { Tx } from '../../postgres/database.ts'
-import { judgeGroup } from '../../store/compute/instance-groups.ts'
+import { updateGroupHealth } from '../../store/compute/instance-groups.ts'
 import { emit } from '../../store/events/events.ts'
 
 /** Called after a member has changed: updates the health of its group and emits an event if it has changed. */
-export async function judgeGroupOf(
+export async function updateGroupHealthOf(
   tx: Tx,
   vm: { id: string; group_id: string | null; project_id: string },
 ): Promise<void> {
-  const group = vm.group_id === null ? undefined : await judgeGroup(tx, vm.group_id)
+  const group = vm.group_id === null ? undefined : await updateGroupHealth(tx, vm.group_id)
   if (!group) return
   await emit(tx, {
     type: group.state === 'HEALTHY' ? 'instance_group.healthy' : 'instance_group.unhealthy',

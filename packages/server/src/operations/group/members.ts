@@ -3,7 +3,7 @@ import { asMember, invalidField, nameTaken } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import type { Hold } from '../../store/capacity/holds.ts'
-import { disksOfGroup, type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
+import { disksOfGroup, type GroupRow, lockGroupAdmission } from '../../store/compute/instance-groups.ts'
 import { findInstanceTemplate, type InstanceTemplateRow } from '../../store/compute/instance-templates.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { type QuotaAmounts, readQuotas } from '../../store/compute/quotas.ts'
@@ -105,7 +105,7 @@ async function admit(
   const plans = numbers.map((number) => planOf(first, group, number, kept))
 
   // Lock what limits the choice of hosts.
-  await lockGang(tx, location.name, type.family)
+  await lockGroupAdmission(tx, location.name, type.family)
   const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
     location: location.name,
     type,

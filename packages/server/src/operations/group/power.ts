@@ -2,7 +2,7 @@ import { type VmAction, vmActions } from '@slipway/contract'
 import { Failure, outOfStock } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import type { Definition } from '../../runner/operation.ts'
-import { changeGroup, type GroupRow, lockGang } from '../../store/compute/instance-groups.ts'
+import { changeGroup, type GroupRow, lockGroupAdmission } from '../../store/compute/instance-groups.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { findVm, type VmRow } from '../../store/compute/vms.ts'
 import { beginOperation, type ProjectRequester } from '../admission.ts'
@@ -19,7 +19,7 @@ export async function admitGroupStart(
 ): Promise<BegunOperation> {
   const stopped = await membersFor(tx, by, group, 'START')
   const [family] = stopped.map((vm) => vm.family)
-  if (family) await lockGang(tx, group.location, family)
+  if (family) await lockGroupAdmission(tx, group.location, family)
   return begin(tx, by, group, groupStart, stopped, admitVmStart)
 }
 

@@ -8,7 +8,7 @@ import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { findVm, type VmRow } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
-import { refuseOn } from '../conflicts.ts'
+import { writeOrRefuse } from '../conflicts.ts'
 
 /** The caller has locked the VM's row. The guest gets a new name at its next start. */
 export async function annotate(
@@ -20,7 +20,7 @@ export async function annotate(
   if (vm.state === 'STATE_DELETING')
     throw new Failure('conflict', `The VM ${vm.name} is being deleted and cannot be changed.`)
   const taken = nameTaken('VM', change.name ?? vm.name)
-  await refuseOn({ vms_name: taken }, () => annotateVm(tx, vm.id, change))
+  await writeOrRefuse({ vms_name: taken }, () => annotateVm(tx, vm.id, change))
   const changed = (await findVm(tx, by.projectId, vm.id))!
   await relabelUsage(tx, [vm.id], changed.name, changed.labels)
   await relabelUsage(tx, [vm.os_disk_id], `${changed.name}-os`, changed.labels)

@@ -8,7 +8,7 @@ import { vmRecordAsResult } from '../../store/compute/operation-changes.ts'
 import { findVmForEngine, type VmEngineRow } from '../../store/compute/vms.ts'
 import { callOf, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { compile } from '../firewall/apply.ts'
-import { judgeGroupOf } from '../group/health.ts'
+import { updateGroupHealthOf } from '../group/health.ts'
 import { rendezvousOf } from '../group/rendezvous.ts'
 import { hostKeyOf } from './host-key.ts'
 import { createNewDisks, finishNewDisks } from './new-disks.ts'
@@ -113,7 +113,7 @@ export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
     operationId: operation.id,
   })
   if (typeof scratch.memberOf === 'string')
-    await judgeGroupOf(tx, {
+    await updateGroupHealthOf(tx, {
       id: operation.resource_id,
       group_id: scratch.memberOf,
       project_id: operation.project_id,

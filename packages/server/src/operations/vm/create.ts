@@ -15,7 +15,7 @@ import type { Requester } from '../../store/events/events.ts'
 import { lockGivenAddress } from '../address/given.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
-import { requeueAfterBoot } from '../capacity/boot-failures.ts'
+import { requeueAfterFailedBoot } from '../capacity/boot-failures.ts'
 import { placeInReservations, reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { admitAttachments, type LockedDisk, lockDisksFor, requireFree } from '../disk/attachments.ts'
@@ -182,7 +182,7 @@ async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await noteBootFailure(work, tx, vm)
   await forgetVm(tx, vm)
-  await requeueAfterBoot(tx, work.operation.id)
+  await requeueAfterFailedBoot(tx, work.operation.id)
 }
 
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */

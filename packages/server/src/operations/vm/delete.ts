@@ -1,7 +1,7 @@
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { closeUsage } from '../../store/billing/usage.ts'
-import { lowerGroup } from '../../store/compute/instance-groups.ts'
+import { shrinkGroup } from '../../store/compute/instance-groups.ts'
 import type { BegunOperation, OperationRow } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
@@ -10,7 +10,7 @@ import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
-import { judgeGroupOf } from '../group/health.ts'
+import { updateGroupHealthOf } from '../group/health.ts'
 import { closeOsDiskUsage } from './os-disk.ts'
 import { causeOf, emitVm, forgetVm, heldQuota, moveToDeleting } from './state.ts'
 import { lockVmOf, removeVm, vmOf } from './vm.ts'
@@ -25,7 +25,7 @@ export async function admitVmDelete(
   const deletion = await cancelForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
   // A group that deletes a member itself has changed its size already.
-  if (vm.group_id !== null && !isByGroup) await lowerGroup(tx, vm.group_id)
+  if (vm.group_id !== null && !isByGroup) await shrinkGroup(tx, vm.group_id)
   return beginOperation(tx, by, vmDelete, {
     resource: vm,
     generation: await moveToDeleting(tx, vm),
@@ -61,7 +61,7 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
   if (work.scratch.isHostAway === true) await hide(tx, vm)
   else await forgetVm(tx, vm)
   await emitVm(tx, vm, 'vm.deleted', causeOf(work))
-  await judgeGroupOf(tx, vm)
+  await updateGroupHealthOf(tx, vm)
   return done(null)
 }
 

@@ -10,7 +10,7 @@ import type { VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
 import { type ProjectRequester, requireQuota } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
-import { requeueAfterBoot } from '../capacity/boot-failures.ts'
+import { requeueAfterFailedBoot } from '../capacity/boot-failures.ts'
 import { placeInReservations } from '../capacity/reserved-placement.ts'
 import { beginVmAction } from './action.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
@@ -71,5 +71,5 @@ async function backToShutoff(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   const from = [vmActions.START.via]
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { from, cause: causeOf(work) })) await releaseGpus(tx, vm)
-  await requeueAfterBoot(tx, work.operation.id)
+  await requeueAfterFailedBoot(tx, work.operation.id)
 }

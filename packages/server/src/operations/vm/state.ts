@@ -19,7 +19,7 @@ import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { emit, type Requester } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
-import { judgeGroupOf } from '../group/health.ts'
+import { updateGroupHealthOf } from '../group/health.ts'
 import { forgetNewDisks } from './new-disks.ts'
 import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
 
@@ -69,7 +69,7 @@ export async function changeVmState(
   if (!isMoved) return false
   await meter(tx, vm, to)
   if (!isQuiet) await emitVm(tx, vm, eventNames[to], cause)
-  await judgeGroupOf(tx, vm)
+  await updateGroupHealthOf(tx, vm)
   return true
 }
 

@@ -194,11 +194,15 @@ export const setWaiting = statement<RequestRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /** Makes a request wait again after its VM or group did not boot, up to three times. */
-export const setWaitingAfterBoot = statement<RequestRow, { operationId: string; mostBoots: number }, Tx>(
+export const setWaitingAfterFailedBoot = statement<
+  RequestRow,
+  { operationId: string; maxRequeues: number },
+  Tx
+>(
   'capacity_request_retry_boot',
   `UPDATE capacity_requests SET state = 'waiting', location = '', granted_at = NULL, resource_id = NULL,
      failed_boots = failed_boots + 1, updated_at = slipway_now(), due_at = slipway_now()
-   WHERE operation_id = :operationId AND state = 'fulfilled' AND failed_boots < :mostBoots AND until > slipway_now()
+   WHERE operation_id = :operationId AND state = 'fulfilled' AND failed_boots < :maxRequeues AND until > slipway_now()
    RETURNING *`,
 ).one
 
@@ -211,7 +215,7 @@ export const forgetOperation = statement<never, { operationId: string }, Tx>(
 ).runBy('operationId')
 
 /** Fails a request after its VM did not boot for the last time. */
-export const failAfterBoot = statement<RequestRow, { operationId: string }, Tx>(
+export const failAfterFailedBoot = statement<RequestRow, { operationId: string }, Tx>(
   'capacity_request_fail_boot',
   `UPDATE capacity_requests SET state = 'failed', updated_at = slipway_now(), resource_id = NULL,
      error = json_build_object('code', 'boot_failed', 'message', 'The VM did not boot. The operation says why.')

@@ -133,7 +133,7 @@ export const listDueReservations = statement<{ id: string }>(
   'SELECT id FROM reservations WHERE due_at <= slipway_now() ORDER BY due_at LIMIT 100',
 ).all
 
-export const makeReservationDue = statement<never, { id: string }, Tx>(
+export const scheduleReservationCheck = statement<never, { id: string }, Tx>(
   'reservation_make_due',
   'UPDATE reservations SET due_at = slipway_now() WHERE id = :id AND ended_at IS NULL',
 ).runBy('id')

@@ -103,16 +103,17 @@ const change = statement<never, { id: string } & GroupChange>(
    WHERE id = :id`,
 )
 
-// The deletion of a member takes it out of the group's size.
-const lower = statement<never, { ids: string[]; counts: number[] }>(
+// Reduces the desired size of groups, because members are being deleted.
+const shrink = statement<never, { ids: string[]; counts: number[] }>(
   'instance_group_lower',
   `UPDATE instance_groups g SET desired_count = greatest(0, g.desired_count - w.count), generation = g.generation + 1,
           updated_at = slipway_now()
    FROM unnest(:ids::uuid[], :counts::int[]) AS w (id, count) WHERE g.id = w.id`,
 )
 
-// Members that were deleted while their host was down refer to the group until it is removed.
-const leave = statement<never, { id: string }>(
+// Members that were deleted while their host was down still refer to the group, so clear the reference before deleting the
+// group.
+const detachMembers = statement<never, { id: string }>(
   'instance_group_leave',
   'UPDATE vms SET group_id = NULL, group_number = NULL WHERE group_id = :id',
 )
@@ -125,7 +126,7 @@ const remove = statement<never, { id: string }>(
 export const unhealthyStates: VmState[] = ['STATE_CRASHED', 'STATE_UNREACHABLE']
 
 // Moves a group between healthy and unhealthy, depending on its members. Does nothing while an operation changes the group.
-const judge = statement<GroupRow, { id: string; unhealthy: string[] }>(
+const updateHealth = statement<GroupRow, { id: string; unhealthy: string[] }>(
   'instance_group_judge',
   `WITH judged AS (
      SELECT g.id, CASE WHEN count(v.id) FILTER (WHERE v.state <> 'STATE_DELETING') <> g.desired_count
@@ -169,7 +170,7 @@ export const clearBootFailures = statement<never, { groupId: string }, Tx>(
   'DELETE FROM group_boot_failures WHERE group_id = :groupId',
 ).runBy('groupId')
 
-/** Counts the operations on groups of an organization that failed within a day. */
+/** Counts the group operations of an organization that failed in the last 24 hours, at most 10 for each project. */
 const failures = statement<{ count: number }, { organizationId: string }>(
   'instance_group_failures',
   `SELECT count(*) AS count FROM projects p CROSS JOIN LATERAL (
@@ -179,8 +180,8 @@ const failures = statement<{ count: number }, { organizationId: string }>(
 )
 
 /**
- * Groups with members that have been unreachable for this time, except protected members, or that have lacked members for
- * it.
+ * Groups to repair: an unprotected member has been unreachable for `unreachableS` seconds, or members have been missing for
+ * that time.
  */
 const toRepair = `SELECT g.id, g.project_id FROM instance_groups g
    WHERE g.on_member_loss = 'replace' AND g.state = 'UNHEALTHY'
@@ -207,14 +208,14 @@ export const keepDisksOfGroup = statement<never, { groupId: string }, Tx>(
   'UPDATE disks SET group_id = NULL WHERE group_id = :groupId',
 ).runBy('groupId')
 
-const gangLock = statement<never, { gang: string }>(
+const admissionLock = statement<never, { key: string }>(
   'instance_group_gang_lock',
-  'SELECT pg_advisory_xact_lock(hashtextextended(:gang, 7102031))',
+  'SELECT pg_advisory_xact_lock(hashtextextended(:key, 7102031))',
 )
 
 /** Serialises the admission of groups in a location and family, so that two never wait for each other's hosts. */
-export const lockGang = (tx: Tx, location: string, family: string) =>
-  gangLock.run(tx, { gang: `${location} ${family}` })
+export const lockGroupAdmission = (tx: Tx, location: string, family: string) =>
+  admissionLock.run(tx, { key: `${location} ${family}` })
 
 export interface NewGroup {
   id: string
@@ -224,7 +225,7 @@ export interface NewGroup {
   description: string
   isProtected: boolean
   templateId: string | null
-  /** JSON text, which keeps the order of the members. */
+  /** As JSON text, which keeps the order of the keys. */
   vm: string
   location: string
   desiredCount: number
@@ -280,23 +281,24 @@ export const annotateGroup = (tx: Tx, id: string, request: AnnotationUpdate) =>
     isProtected: request.deletion_protection ?? null,
   })
 
-/** Takes a member that is being deleted out of the size of its group. */
-export const lowerGroup = (tx: Tx, id: string): Promise<void> => tx.enqueue(writeLower, id)
+/** Reduces the desired size of a group by one, because a member is being deleted. */
+export const shrinkGroup = (tx: Tx, id: string): Promise<void> => tx.enqueue(writeShrink, id)
 
-async function writeLower(tx: Tx, ids: string[]): Promise<void> {
+async function writeShrink(tx: Tx, ids: string[]): Promise<void> {
   const counts = new Map<string, number>()
   for (const id of ids.toSorted()) counts.set(id, (counts.get(id) ?? 0) + 1)
-  await lower.run(tx, { ids: [...counts.keys()], counts: [...counts.values()] })
+  await shrink.run(tx, { ids: [...counts.keys()], counts: [...counts.values()] })
 }
 
 export async function deleteGroup(tx: Tx, id: string): Promise<void> {
-  await leave.run(tx, { id })
+  await detachMembers.run(tx, { id })
   await keepDisksOfGroup(tx, id)
   await remove.run(tx, { id })
 }
 
-/** Returns the group if its state has changed. */
-export const judgeGroup = (tx: Tx, id: string) => judge.one(tx, { id, unhealthy: unhealthyStates })
+/** Sets the group to healthy or unhealthy, and returns it if that changed its state. */
+export const updateGroupHealth = (tx: Tx, id: string) =>
+  updateHealth.one(tx, { id, unhealthy: unhealthyStates })
 
 /**
  * Records that a new member responds. Returns false if that is already recorded, or if the member is no longer being

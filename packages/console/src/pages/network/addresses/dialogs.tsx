@@ -31,7 +31,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         { project_id: projectId },
         { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) },
       ),
-    done: () => `Reserved address ${name}`,
+    done: () => `Address ${name} is now reserved`,
     invalidates: [...invalidates],
     showsErrors: true,
   })

@@ -40,7 +40,10 @@ export class VxlanNumbers {
       this.#known.set(bridge, vni)
       return vni
     }
-    throw new EngineError('unavailable', `the location has no free VXLAN number for ${bridge}`)
+    throw new EngineError(
+      'unavailable',
+      `found no free VXLAN number (VNI) for ${bridge} after ${maxProbes} attempts`,
+    )
   }
 
   /** Throws if the number was released since this process read it, and perhaps reserved by another subnet. */

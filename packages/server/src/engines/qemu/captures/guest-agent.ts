@@ -2,19 +2,19 @@ import { randomInt } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { connectUnix, onLines } from '../unix-socket.ts'
 
-/** A guest may poll its port only once a second. */
+/** Some guest agents poll their port only once a second, so allow several polls. */
 const syncMs = 3_000
 const freezeMs = 8_000
 const thawMs = 5_000
-/** Our responses are short; a guest that sends more than this is not listened to. */
+/** The responses that we expect are short. If a guest sends more, close the connection. */
 const maxReceivedBytes = 64 * 1024
 
 /** The guest agent did not respond, or refused. */
 class AgentError extends Error {}
 
 /**
- * A session with the QEMU guest agent inside a guest. Everything that it sends is chosen by the tenant: only the number of a
- * response and its success are read.
+ * A session with the QEMU guest agent inside a guest. The tenant controls everything that the agent sends, so only the number
+ * and the success of a response are used.
  */
 class AgentSession {
   readonly #socket: Socket
@@ -89,7 +89,10 @@ async function withAgent<T>(socketPath: string, talk: (agent: AgentSession) => P
   }
 }
 
-/** Freezes the file systems of the guest. Returns false if it has no agent, or the agent cannot. */
+/**
+ * Freezes the file systems of the guest. Returns false if the guest has no agent, or if the agent fails or does not respond in
+ * time.
+ */
 export const freeze = (socketPath: string): Promise<boolean> =>
   withAgent(socketPath, (agent) => agent.execute('guest-fsfreeze-freeze', freezeMs)).then(
     () => true,

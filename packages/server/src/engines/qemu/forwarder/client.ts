@@ -9,7 +9,6 @@ import { readText } from '../files.ts'
 import type { Locks } from '../lock.ts'
 import type { StatePaths } from '../paths.ts'
 import { connectUnix, onLines } from '../unix-socket.ts'
-import { type Greeting, proofMs } from './greeting.ts'
 import {
   type ForwardedVm,
   type ForwarderRequest,
@@ -18,6 +17,7 @@ import {
   forwarderSocket,
   type VmForwards,
 } from './protocol.ts'
+import { proofMs, type SshProbeResult } from './ssh-probe.ts'
 
 const startLimitMs = 10_000
 const responseLimitMs = 5_000
@@ -55,9 +55,9 @@ export class ForwarderClient {
     await this.#ask({ op: 'remove', vmId })
   }
 
-  greeting(vmId: string, timeoutMs: number, hostKey: string): Promise<Greeting> {
+  probeSsh(vmId: string, timeoutMs: number, hostKey: string): Promise<SshProbeResult> {
     const request = { op: 'greeting', vmId, timeoutMs, hostKey } as const
-    return this.#ask<Greeting>(request, responseLimitMs + timeoutMs + proofMs)
+    return this.#ask<SshProbeResult>(request, responseLimitMs + timeoutMs + proofMs)
   }
 
   status(): Promise<ForwarderStatus> {

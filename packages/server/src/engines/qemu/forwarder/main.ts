@@ -49,7 +49,7 @@ function acceptServer(socket: Socket): void {
       )
       if (!socket.destroyed) socket.write(`${JSON.stringify(response)}\n`)
     }
-    // A greeting can take long, and no other request waits for it.
+    // A probe of SSH can take long, and no other request waits for it.
     if (message.op === 'greeting') void respond()
     else queue = queue.then(respond)
   })
@@ -73,7 +73,7 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
       return null
     }
     case 'greeting':
-      return vms.get(request.vmId)?.greeting(request.timeoutMs, request.hostKey) ?? 'silent'
+      return vms.get(request.vmId)?.probeSsh(request.timeoutMs, request.hostKey) ?? 'silent'
     case 'status': {
       const described = [...vms].map(([id, vm]) => {
         const cards = [vm.traffic, segments.trafficOf(id)]
@@ -86,7 +86,7 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
   }
 }
 
-/** Exits without VMs and servers, or if the state directory was removed. */
+/** Exits if there are no VMs and no connected servers, or if the state directory was removed. */
 function exitIfUnused(): void {
   const isOrphaned = !existsSync(forwarderSocket)
   if (!isOrphaned && (vms.size > 0 || servers.size > 0)) return

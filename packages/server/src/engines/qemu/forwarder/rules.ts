@@ -10,7 +10,7 @@ export interface InboundConnection {
 }
 
 /** Denies come first, then allows; a connection that no rule matches is denied. */
-export function isAllowedIn(rules: CompiledRule[], connection: InboundConnection): boolean {
+export function isInboundAllowed(rules: CompiledRule[], connection: InboundConnection): boolean {
   const ordered = rules.toSorted((a, b) => Number(a.action === 'allow') - Number(b.action === 'allow'))
   const { source: peer, sourcePort, destinationPort } = connection
   const packet = { direction: 'ingress', protocol: 'tcp', peer, sourcePort, destinationPort } as const

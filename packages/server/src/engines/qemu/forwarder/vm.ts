@@ -1,9 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { Egress } from './egress.ts'
-import { type Greeting, sshGreeting } from './greeting.ts'
 import { GuestLink, join } from './guest-link.ts'
 import type { ForwardedVm, VmForwards } from './protocol.ts'
-import { type InboundConnection, isAllowedIn, sshGuestPort } from './rules.ts'
+import { type InboundConnection, isInboundAllowed, sshGuestPort } from './rules.ts'
+import { probeSsh, type SshProbeResult } from './ssh-probe.ts'
 
 /** Used for SSH if port 22 is not available. */
 const sshFallbackPort = 2222
@@ -32,7 +32,7 @@ export class VmForwarder {
     this.#vm = vm
     this.#egress.update(vm.egressAllow, vm.rules)
     for (const connection of this.#connections)
-      if (!isAllowedIn(vm.rules, connection)) connection.client.resetAndDestroy()
+      if (!isInboundAllowed(vm.rules, connection)) connection.client.resetAndDestroy()
     const wanted = vm.publicAddress === '' ? [] : vm.ports
     for (const guestPort of this.#listeners.keys())
       if (!wanted.includes(guestPort)) await this.#unlisten(guestPort)
@@ -48,8 +48,8 @@ export class VmForwarder {
     return this.#link.traffic
   }
 
-  greeting(timeoutMs: number, hostKey: string): Promise<Greeting> {
-    return sshGreeting(this.#link.connect(sshGuestPort), timeoutMs, hostKey)
+  probeSsh(timeoutMs: number, hostKey: string): Promise<SshProbeResult> {
+    return probeSsh(this.#link.connect(sshGuestPort), timeoutMs, hostKey)
   }
 
   async close(): Promise<void> {
@@ -94,7 +94,7 @@ export class VmForwarder {
     client.on('error', () => {})
     const { remoteAddress: source = '', remotePort: sourcePort = 0 } = client
     const connection = { client, source, sourcePort, destinationPort }
-    if (!isAllowedIn(this.#vm.rules, connection) || !this.#link.isConnected) {
+    if (!isInboundAllowed(this.#vm.rules, connection) || !this.#link.isConnected) {
       client.resetAndDestroy()
       return
     }

@@ -1,4 +1,4 @@
-import { vmConsoleStates } from '@slipway/contract'
+import { type VmState, vmConsoleStates } from '@slipway/contract'
 import { Failure, requireFound } from '../../../domain/failure.ts'
 import { uuid } from '../../../domain/ids.ts'
 import { hashSecret, newToken } from '../../../domain/secret.ts'
@@ -12,6 +12,11 @@ import type { Handlers } from '../../context.ts'
 
 const ticketLifeS = 30
 
+const nextStep: Partial<Record<VmState, string>> = {
+  STATE_SHUTOFF: ' Start it first.',
+  STATE_CRASHED: ' Reset it first.',
+}
+
 export const consoleHandlers = {
   async vmConsoleCreate(context) {
     const { tx, services, project, params, body, request, caller, organizationId } = context
@@ -20,7 +25,10 @@ export const consoleHandlers = {
       throw new Failure('permission_denied', 'Mode write requires the member role. Use mode read.')
     const vm = requireFound('VM', await findVm(tx, project.projectId, params.vm_id))
     if (!vmConsoleStates.includes(vm.state))
-      throw new Failure('conflict', `The VM is in ${vm.state}: it has no console. Start it first.`)
+      throw new Failure(
+        'conflict',
+        `The VM is in ${vm.state}, in which it has no console.${nextStep[vm.state] ?? ''}`,
+      )
     const writer = isWriter && !body.force ? await findWriter(tx, vm.id) : undefined
     if (writer) throw takenBy(writer.holder)
     const bearer = readBearer(request.headers)!

@@ -2,22 +2,22 @@ import type { Duplex } from 'node:stream'
 import { HostKeyProbe } from './host-key-probe.ts'
 
 /**
- * `greeted`: an SSH server answers with the expected host key. `stranger`: it has another host key. `closed`: the guest
- * answers, but not with SSH yet. `silent`: the guest does not answer, because its network is not up yet.
+ * `greeted`: an SSH server responds with the expected host key. `stranger`: it has another host key. `closed`: the guest
+ * responds, but not with SSH yet. `silent`: the guest does not respond, because its network is not up yet.
  */
-export type Greeting = 'greeted' | 'stranger' | 'closed' | 'silent'
+export type SshProbeResult = 'greeted' | 'stranger' | 'closed' | 'silent'
 
 /** On a busy, emulated machine an SSH server takes long to prove its host key. */
 export const proofMs = 20_000
 
-/** Checks what an SSH port answers within the time, with a proof of `hostKey` (`ssh-ed25519 AAAA…`) unless it is ''. */
-export function sshGreeting(connection: Duplex, timeoutMs: number, hostKey: string): Promise<Greeting> {
+/** Checks what responds on an SSH port within the time, with a proof of `hostKey` (`ssh-ed25519 AAAA…`) unless it is ''. */
+export function probeSsh(connection: Duplex, timeoutMs: number, hostKey: string): Promise<SshProbeResult> {
   return new Promise((resolve) => {
     let received = Buffer.alloc(0)
     let probe: HostKeyProbe | undefined
-    const finish = (greeting: Greeting) => {
+    const finish = (result: SshProbeResult) => {
       clearTimeout(timer)
-      resolve(greeting)
+      resolve(result)
       connection.destroy()
     }
     let timer = setTimeout(() => finish('silent'), timeoutMs)

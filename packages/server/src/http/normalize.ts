@@ -11,14 +11,14 @@ interface Schema {
 }
 
 /** Normalizes a parsed value in place, before it is validated: removes null from optional members, lowers the case of ids. */
-export const readAs = (schema: TSchema, value: unknown): unknown => read(schema as Schema, value)
+export const normalize = (schema: TSchema, value: unknown): unknown => normalizeAs(schema as Schema, value)
 
-function read(schema: Schema, value: unknown): unknown {
+function normalizeAs(schema: Schema, value: unknown): unknown {
   if (typeof value === 'string') return isId(schema) ? value.toLowerCase() : value
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
     const { items } = schema
-    if (items) for (const [index, item] of value.entries()) value[index] = read(items, item)
+    if (items) for (const [index, item] of value.entries()) value[index] = normalizeAs(items, item)
     return value
   }
   for (const [name, member] of Object.entries(value)) {
@@ -26,7 +26,7 @@ function read(schema: Schema, value: unknown): unknown {
     if (!property) continue
     if (member === null && property.isOptional && !allowsNull(property.schema))
       delete (value as Record<string, unknown>)[name]
-    else (value as Record<string, unknown>)[name] = read(property.schema, member)
+    else (value as Record<string, unknown>)[name] = normalizeAs(property.schema, member)
   }
   return value
 }
@@ -35,13 +35,13 @@ const isId = ({ format }: Schema) => format === 'uuid' || format === 'uuid-or-em
 
 const allowsNull = ({ type, anyOf }: Schema): boolean => type === 'null' || (anyOf?.some(allowsNull) ?? false)
 
-/** In a union every member is optional, because another form may not have it. */
+/** In a union, every property is optional, because another variant may not have it. */
 function propertyOf(
   { properties, required, anyOf }: Schema,
   name: string,
 ): { schema: Schema; isOptional: boolean } | undefined {
   if (properties && Object.hasOwn(properties, name))
     return { schema: properties[name]!, isOptional: !required?.includes(name) }
-  const found = anyOf?.map((member) => propertyOf(member, name)).find((each) => each !== undefined)
+  const found = anyOf?.map((variant) => propertyOf(variant, name)).find((each) => each !== undefined)
   return found && { ...found, isOptional: true }
 }
