@@ -41,7 +41,7 @@ const steps = {
     run('systemctl start slipway')
     await untilReady()
     assert.equal(run('stat -c %U /proc/$(systemctl show -P MainPID slipway)').trim(), 'slipway')
-    const [, code] = /Set-up code [^:]*: (\S+)/.exec(run('journalctl --unit slipway'))
+    const [, code] = /Setup code [^:]*: (\S+)/.exec(run('journalctl --unit slipway'))
     post('/v0.1/auth/setup', { code, email: 'first@example.com', password })
     assert.ok(signIn())
   },

@@ -130,7 +130,7 @@ async function runImage(config, tree) {
     assert.notEqual(inside('touch', '/usr/lib/slipway/changed').status, 0, 'the root file system is writable')
     const status = readFileSync(`/proc/${child}/status`, 'utf8')
     assert.match(status, /^Uid:\s+10001\s+10001/m)
-    assert.match(output, /Set-up code/)
+    assert.match(output, /Setup code/)
     console.log('ok  the image runs without root on a read-only root file system, and is healthy')
     process.kill(Number(child), config.StopSignal)
     assert.equal(await ended, 0, output)

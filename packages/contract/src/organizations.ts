@@ -103,9 +103,13 @@ export const Invoice = record('Invoice', {
 })
 export type Invoice = Static<typeof Invoice>
 
+const budgetLimit = 'The monthly limit in USD. Null means that there is no limit.'
+const hardStop =
+  'If true, nothing that costs money can be created or started after the monthly limit is spent. What already exists keeps running.'
+
 export const Budget = record('Budget', {
-  monthly_usd: Type.Union([Type.Number({ minimum: 0 }), Type.Null()]),
-  hard_stop: Type.Boolean(),
+  monthly_usd: Type.Union([Type.Number({ minimum: 0 }), Type.Null()], { description: budgetLimit }),
+  hard_stop: Type.Boolean({ description: hardStop }),
   spent_usd: Usd,
 })
 export type Budget = Static<typeof Budget>
@@ -376,8 +380,10 @@ export const organizationRoutes = defineRoutes({
     summary: 'Set the monthly budget',
     access: 'admin',
     body: body('BudgetSet', {
-      monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000_000 }), Type.Null()]),
-      hard_stop: Type.Optional(Type.Boolean()),
+      monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000_000 }), Type.Null()], {
+        description: budgetLimit,
+      }),
+      hard_stop: Type.Optional(Type.Boolean({ description: hardStop })),
       spent_usd: Type.Optional(
         Type.Number({
           description: 'Ignored. It is accepted so that you can send back the budget as you read it.',

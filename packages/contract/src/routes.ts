@@ -4,6 +4,7 @@ import { adminCatalogueRoutes } from './admin/catalogue.ts'
 import { adminFleetRoutes } from './admin/fleet.ts'
 import { adminOperationRoutes } from './admin/operations.ts'
 import { adminTenantRoutes } from './admin/tenants.ts'
+import { alertAndSearchRoutes } from './alerts-and-search.ts'
 import { adminCapacityRequestRoutes, capacityRequestRoutes } from './capacity/requests.ts'
 import { adminReservationRoutes, reservationRoutes } from './capacity/reservations.ts'
 import { customImageRoutes } from './captures/custom-images.ts'
@@ -11,7 +12,6 @@ import { snapshotRoutes } from './captures/snapshots.ts'
 import { catalogueRoutes } from './catalogue.ts'
 import { diskRoutes } from './disks.ts'
 import { eventRoutes } from './events.ts'
-import { findingRoutes } from './finding.ts'
 import { identityRoutes } from './identity/routes.ts'
 import { consoleRoutes } from './instances/console.ts'
 import { instanceGroupRoutes } from './instances/groups.ts'
@@ -47,7 +47,7 @@ export const routes = {
   ...addressRoutes,
   ...operationRoutes,
   ...eventRoutes,
-  ...findingRoutes,
+  ...alertAndSearchRoutes,
   ...adminFleetRoutes,
   ...adminCapacityRequestRoutes,
   ...adminReservationRoutes,

@@ -197,17 +197,17 @@ test.each([
   expect(postmasterPid(dataDir)).toBeUndefined()
 })
 
-test('a start without the demo prints a set-up code once, which creates the first operator', async () => {
+test('a start without the demo prints a setup code once, which creates the first operator', async () => {
   const dataDir = launcher.newDataDir()
   const args = ['--port', '0', '--data-dir', dataDir, '--no-demo']
   const first = launcher.start(args)
   const text = await first.until(readyLine)
   const url = /ready at (\S+)/.exec(text)![1]!
-  const code = /Set-up code .*: (\S+)/.exec(text)![1]!
+  const code = /Setup code .*: (\S+)/.exec(text)![1]!
   expect(existsSync(join(dataDir, 'credentials.json'))).toBe(false)
 
   const second = launcher.start(args)
-  expect(await second.until(readyLine)).not.toContain('Set-up code')
+  expect(await second.until(readyLine)).not.toContain('Setup code')
   await second.end('SIGTERM')
 
   const redeem = (password: string) =>

@@ -51,10 +51,10 @@ function resourcePage(resource: Resource): string {
   const replaces = (name: string) => needsReplacement(resource, name, {}, {})
   const isBudget = isInProject && idParam === 'project_id'
   const ids = isBudget
-    ? 'The id is the id of the project.'
+    ? 'The import id is the id of the project.'
     : isInProject
-      ? 'The id is the id of the resource, or `<project_id>/<id>` for a project other than that of the provider.'
-      : 'The id is the id of the resource.'
+      ? 'The import id is the id of the resource. If the resource is in another project than that of the provider, use `<project_id>/<id>`.'
+      : 'The import id is the id of the resource.'
   const omitted = Object.entries(row.omitted ?? {})
   return page(`slipway_${row.name}`, [
     row.description,
@@ -69,7 +69,7 @@ function resourcePage(resource: Resource): string {
     table(attributes.filter(({ use }) => use === 'output')),
     ...(omitted.length > 0
       ? [
-          '## Members of the API without an attribute',
+          '## API fields that are not attributes',
           omitted.map(([name, reason]) => `- \`${name}\`: ${reason}`).join('\n'),
         ]
       : []),

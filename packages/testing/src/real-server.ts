@@ -42,7 +42,7 @@ export async function startRealServer(options: RealServerOptions = {}): Promise<
 /** The real program without the demo: an empty database, and the code that creates the first operator. */
 export async function startEmptyServer(options: RealServerOptions = {}): Promise<EmptyServer> {
   const server = await launch(options, ['--no-demo'])
-  return Object.assign(server, { setupCode: /Set-up code[^:]*: (\S+)/.exec(server.said)![1]! })
+  return Object.assign(server, { setupCode: /Setup code[^:]*: (\S+)/.exec(server.said)![1]! })
 }
 
 async function launch(

@@ -17,14 +17,20 @@ export const CustomImageCreate = body(
     name: CustomImageName,
     tags: Type.Optional(ImageTags),
     vm_id: Type.Optional(
-      Type.String({ ...Uuid, description: 'A VM whose OS disk is copied. It must run or be stopped.' }),
+      Type.String({
+        ...Uuid,
+        description:
+          'A VM whose OS disk is copied. It must be running or stopped. Exactly one of `vm_id`, `disk_id` and `snapshot_id` is required.',
+      }),
     ),
     disk_id: Type.Optional(Type.String({ ...Uuid, description: 'A disk with an operating system.' })),
-    snapshot_id: Type.Optional(Type.String({ ...Uuid, description: 'A snapshot of such a disk.' })),
+    snapshot_id: Type.Optional(
+      Type.String({ ...Uuid, description: 'A snapshot of a disk with an operating system.' }),
+    ),
     allow_crash_consistent: Type.Optional(
       Type.Boolean({
         description:
-          'Without it, a running VM must have the QEMU guest agent, which freezes the file systems for the moment of the copy; otherwise the operation fails with `conflict`.',
+          'If true, a running VM without the QEMU guest agent is copied without freezing its file systems; the copy is like a disk after a power failure. If false (the default), this fails with `conflict`.',
       }),
     ),
     ...annotations,
@@ -55,7 +61,7 @@ export const customImageRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Create a custom image from a VM, a disk or a snapshot',
     description:
-      'The image has the content of the moment when the operation began, and it does not need its source afterwards. Until the operation ends, the source cannot be started, stopped, resized or captured again; if its VM is deleted or powers itself off, the operation fails. Remove secrets from the VM first: a new VM gets a host key, a machine id and SSH keys of its own, and everything else is copied. Images count in the organization’s quotas `custom_images` and `captured_gib`.',
+      'The image has the content that the source had when the operation began, and does not need the source afterwards. Until the operation ends, the source cannot be started, stopped, resized or captured again; if its VM is deleted or powers itself off, the operation fails. Remove secrets from the VM first: a new VM gets a host key, a machine id and SSH keys of its own, and everything else is copied. Images count in the organization’s quotas `custom_images` and `captured_gib`.',
     access: 'member',
     costsMoney: true,
     body: CustomImageCreate,
@@ -102,7 +108,7 @@ export const customImageRoutes = defineRoutes({
     tag: 'Disks',
     summary: 'Delete a custom image',
     description:
-      'VMs that were created from the image keep working. Refused with `conflict` while a VM is being created from it.',
+      'VMs that were created from the image keep working. The request is refused with `conflict` while a VM is being created from the image.',
     access: 'member',
     response: OperationStarted,
     errors: ['protected', 'conflict'],

@@ -4,17 +4,17 @@ import { BlockSize, DeletionProtection, DiskSize } from '../resources.ts'
 import { Description, Labels, record, Timestamp, Uuid } from '../schema.ts'
 import { captureConsistencies, captureStates } from '../states.ts'
 
-/** What copies of disks have in common: custom images, from which VMs are created, and snapshots, from which disks are. */
+/** The fields that custom images (from which VMs are created) and snapshots (from which disks are created) have in common. */
 const captured = {
   state: Type.Enum([...captureStates]),
   size: Type.String({ ...DiskSize, description: 'The size of the disk that was copied.' }),
   stored_bytes: Type.Integer({
     format: 'int64',
-    description: 'How much storage it takes, which is what is billed. 0 while it is being created.',
+    description: 'How much storage the copy takes, which is what is billed. 0 until the copy is complete.',
   }),
   consistency: Type.Enum(['', ...captureConsistencies], {
     description:
-      'How the copy was made: `off` while no VM could write to the disk; `frozen` from a running VM whose file systems were frozen for that moment; `crash` from a running VM that was not frozen, as a disk is after a power cut. Empty while it is being created.',
+      'How the copy was made. `off`: no VM could write to the disk. `frozen`: copied from a running VM while its file systems were frozen. `crash`: copied from a running VM without freezing; the contents are as after a power failure. Empty until the copy is complete.',
   }),
 }
 
@@ -24,14 +24,14 @@ export const CustomImageName = Type.String({
   maxLength: 127,
   pattern: imageNamePattern,
   description:
-    'At most 63 lower-case letters, digits, `.`, `_` and `-`, and a tag of the same form after a colon. Without a tag, the tag is `latest`.',
+    'At most 63 lower-case letters, digits, `.`, `_` and `-`, optionally followed by a colon and a version of the same form. The default version is `latest`.',
   examples: ['trainer:v1'],
 })
 
 export const ImageTags = Type.Array(Type.String({ format: 'image-tag', pattern: imageTagPattern }), {
   maxItems: 16,
   uniqueItems: true,
-  description: 'Words that describe the image.',
+  description: 'Words that describe the image. They are not the version in its name.',
 })
 
 export const CustomImage = record('CustomImage', {
@@ -40,11 +40,14 @@ export const CustomImage = record('CustomImage', {
   description: Description,
   tags: Type.Array(Type.String()),
   created_at: Timestamp,
-  locations: Type.Array(Type.String(), { description: 'The location of its source.' }),
+  locations: Type.Array(Type.String(), {
+    description: 'The location of the VM, disk or snapshot that the image was created from.',
+  }),
   ...captured,
   source_id: Type.String({
     ...Uuid,
-    description: 'The VM, disk or snapshot that it was created from, also after that was deleted.',
+    description:
+      'The id of the VM, disk or snapshot that the image was created from. It is kept when the source is deleted.',
   }),
   labels: Labels,
   deletion_protection: DeletionProtection,
@@ -56,7 +59,8 @@ export const Snapshot = record('Snapshot', {
   name: Type.String({ examples: ['datasets-monday'] }),
   created_from: Type.String({
     ...Uuid,
-    description: 'The disk that it was created from, also after that was deleted.',
+    description:
+      'The id of the disk that the snapshot was created from. It is kept when the disk is deleted.',
   }),
   block_size: BlockSize,
   created_at: Timestamp,

@@ -74,7 +74,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/auth/setup',
     opensTransactions: true,
     tag: 'Authentication',
-    summary: 'Create the first operator with the one-time set-up code',
+    summary: 'Create the first operator with the one-time setup code',
     access: 'public',
     body: body('SetupRequest', { code, email: Email, password: Password }),
     response: TokenResponse,

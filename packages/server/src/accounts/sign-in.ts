@@ -124,7 +124,7 @@ export function changePassword(
   })
 }
 
-/** Creates the account of the first operator with the set-up code. */
+/** Creates the account of the first operator with the setup code. */
 export async function setUpOperator(
   services: Services,
   visitor: Visitor,

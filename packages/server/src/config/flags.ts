@@ -28,7 +28,7 @@ export const help = `Usage: slipway-server [flags]
   --engine NAME     simulated, qemu or incus: the engine of the demo in an empty store
   --role ROLE       all, api or worker
   --dev             a local service whose clock, faults and capacity clients control (/_dev)
-  --no-demo         start with an empty store and a set-up code
+  --no-demo         start with an empty store and a setup code
   --help            this text
   --version         the version
 

@@ -66,7 +66,7 @@ export function mountConsoleSession(app: FastifyInstance, services: Services): v
   })
 }
 
-/** Returns the endpoint and body that open a session: with a set-up code, an invitation or a password. */
+/** Returns the endpoint and body that open a session: with a setup code, an invitation or a password. */
 function entryOf({ setup_code, ...rest }: Credentials): [string, object] {
   if (setup_code !== undefined) return ['/v0.1/auth/setup', { ...rest, code: setup_code }]
   if (rest.code !== undefined) return ['/v0.1/auth/accept', rest]

@@ -154,7 +154,7 @@ function gpusOf(location: LocationConfig): { model: string; count: number }[] {
   }
 }
 
-/** Returns the set-up code of the first operator, to be shown once; null if there is an operator or a valid code. */
+/** Returns the setup code of the first operator, to be shown once; null if there is an operator or a valid code. */
 export function offerSetupCode(database: Database): Promise<string | null> {
   return database.transaction(async (tx) => {
     await holdLock(tx, 'demo')

@@ -310,7 +310,7 @@ test('a password change needs the current password', async () => {
   expect((await signIn(user.email)).status).toBe(200)
 })
 
-test('the set-up code creates one operator', async () => {
+test('the setup code creates one operator', async () => {
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = (email: string) => call('POST', '/auth/setup', { body: { code, email, password } })
   const responses = await Promise.all([1, 2, 3].map(() => setUp(someEmail('operator'))))
@@ -321,7 +321,7 @@ test('the set-up code creates one operator', async () => {
   expect((await call('GET', '/admin/users', { token })).status).toBe(200)
 })
 
-test('the set-up code is valid for a day', async () => {
+test('the setup code is valid for a day', async () => {
   const code = await service.database.transaction((tx) => createSetupCode(tx))
   const setUp = () => call('POST', '/auth/setup', { body: { code, email: someEmail('operator'), password } })
   await service.clock.advance('24 hours 1 second')

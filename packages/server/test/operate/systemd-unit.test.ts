@@ -74,6 +74,6 @@ test('the systemd unit starts after the commands in its header, and names no fil
   for (const file of files) expect([file, existsSync(file)]).toEqual([file, true])
 
   const server = launcher.run(program!, args, { env: { PATH, SLIPWAY_PORT: '0' } })
-  expect(await server.until(readyLine)).toContain('Set-up code')
+  expect(await server.until(readyLine)).toContain('Setup code')
   expect(await server.end('SIGTERM')).toBe(0)
 }, 120_000)

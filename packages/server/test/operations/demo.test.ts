@@ -142,14 +142,14 @@ test('the credentials file is not written for a database that was set up without
   expect(() => readFile()).toThrow(/ENOENT/)
 })
 
-test('the set-up code is printed once, and again only when it has expired unused', async () => {
+test('the setup code is printed once, and again only when it has expired unused', async () => {
   const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
   expect(codes.filter(Boolean)).toHaveLength(1)
   await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
   expect(await offerSetupCode(database)).not.toBeNull()
 })
 
-test('the set-up code is not printed if there is an operator', async () => {
+test('the setup code is not printed if there is an operator', async () => {
   await seed()
   expect(await offerSetupCode(database)).toBeNull()
 })

@@ -39,7 +39,7 @@ export function defineListSource(row: {
     attributes: [
       ...Object.entries(filters).map(([filter, schema]) => inputAttribute(filter, schema, optional)),
       projectAttribute,
-      outputAttribute('items', { ...item, description: 'The whole list.' }),
+      outputAttribute('items', { ...item, description: 'All records that match the arguments.' }),
     ],
     async read(session, config) {
       const project_id = projectOf(session, config.project_id)

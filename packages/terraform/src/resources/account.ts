@@ -1,7 +1,7 @@
 import type { ResourceRow } from '../engine/row.ts'
 import { sameInstant, sameKey } from './equivalents.ts'
 
-const becauseOfUse = 'It changes with every use, so every plan would find a difference.'
+const becauseOfUse = 'The value changes all the time, so every plan would show a difference.'
 
 export const accountRows: ResourceRow[] = [
   {

@@ -46,7 +46,7 @@ export const storageRows: ResourceRow[] = [
   {
     name: 'snapshot',
     noun: 'snapshot',
-    description: 'A copy of a disk at one point in time.',
+    description: 'The content of a disk at one point in time.',
     routes: 'snapshot',
     example: `resource "slipway_disk" "source" {
   name     = "datasets"
@@ -65,17 +65,20 @@ resource "slipway_snapshot" "example" {
   {
     name: 'custom_image',
     noun: 'custom image',
-    description: 'An image of your own, made from a VM, a disk or a snapshot.',
+    description: 'An image of your own, created from a VM, a disk or a snapshot.',
     routes: 'customImage',
-    example: `resource "slipway_disk" "source" {
-  name     = "golden"
-  size     = "10GiB"
-  location = "us-east1-a"
+    example: `resource "slipway_vm" "source" {
+  name           = "golden"
+  type           = "a100.1x"
+  location       = "us-east1-a"
+  image          = "ubuntu24.04-nvidia:latest"
+  ssh_public_key = file("id_ed25519.pub")
 }
 
 resource "slipway_custom_image" "example" {
-  name    = "golden:v1"
-  disk_id = slipway_disk.source.id
+  name                   = "golden:v1"
+  vm_id                  = slipway_vm.source.id
+  allow_crash_consistent = true
 }`,
     fixed: ['source_id', 'size', 'locations', 'consistency', 'stored_bytes'],
     inPlace: ['allow_crash_consistent'],

@@ -40,9 +40,9 @@ output "usd_per_hour" {
   notes: {
     type: 'Another type of the same family needs `allow_stopping`; another family replaces the VM.',
     disks: 'The attached data disks, besides those of `new_disks`. A change attaches and detaches disks.',
-    ttl_seconds: 'It cannot be removed from a VM, only changed.',
+    ttl_seconds: 'The TTL of a VM can be changed, but not removed.',
   },
-  omitted: { cost_usd: 'It grows every second, so every plan would find a difference.' },
+  omitted: { cost_usd: 'The cost grows every second, so every plan would show a difference.' },
   // The public address and the host keys belong to the life of the VM, but a start can bring a new address.
   fixed: [
     'placed_location',

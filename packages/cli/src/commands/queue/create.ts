@@ -83,7 +83,7 @@ async function send(
   )
   const at = likely(request)
   cli.note(
-    `Position ${request.position ?? 'beyond 100'} in the queue${at && `; likely ${at}`}. Follow it with \`slipway queue wait ${request.id}\`.`,
+    `The request is at position ${request.position ?? 'over 100'} in the queue${at && `, and will probably be granted at ${at}`}. To follow the request, run \`slipway queue wait ${request.id}\`.`,
   )
   await printOne(cli, request, capacityRequests.fields, capacityRequests.columns)
 }

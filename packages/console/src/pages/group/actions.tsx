@@ -4,6 +4,7 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
+import { reservedAddressOf } from '../../features/addresses.ts'
 import { protectionReason } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { plural, usd } from '../../lib/format.ts'
@@ -203,6 +204,10 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
   const hasDataDisks = vms.some(({ disks }) =>
     disks.some(({ attachment_type }) => attachment_type === 'data'),
   )
+  const kept = [
+    ...(hasDataDisks ? [deletesDisks ? 'data disks that were attached later' : 'all data disks'] : []),
+    ...(vms.some((vm) => reservedAddressOf(vm) !== '') ? ['reserved addresses'] : []),
+  ]
   return (
     <Confirm
       isOpen
@@ -214,15 +219,11 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
     >
       <p>
         <b className="font-medium text-ink">Will be deleted:</b> the group and its{' '}
-        {plural(group.members.length, 'VM')}, with their OS disks and addresses.
+        {plural(group.members.length, 'VM')}, with their OS disks and their addresses that are not reserved.
       </p>
       <p className="mt-1">
         <b className="font-medium text-ink">Will be kept:</b>{' '}
-        {!hasDataDisks
-          ? 'nothing (no data disks).'
-          : deletesDisks
-            ? 'data disks that were attached later.'
-            : 'all data disks.'}
+        {kept.length === 0 ? 'nothing. The VMs have no data disks.' : `${kept.join(' and ')}.`}
       </p>
       {hasDataDisks && (
         <div className="mt-3 text-ink">

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
+import { reservedAddressOf } from '../../features/addresses.ts'
 import { protectionReason } from '../../features/annotations.tsx'
 import { plural } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
@@ -22,6 +23,13 @@ export function DeleteVm({ vm }: { vm: Vm }) {
     showsErrors: true,
   })
   const dataDisks = vm.disks.filter(({ attachment_type }) => attachment_type === 'data')
+  const reserved = reservedAddressOf(vm)
+  const kept = [
+    ...(dataDisks.length === 0
+      ? []
+      : [`${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}`]),
+    ...(reserved === '' ? [] : [`the reserved address ${reserved}`]),
+  ]
   return (
     <>
       <Button
@@ -48,13 +56,11 @@ export function DeleteVm({ vm }: { vm: Vm }) {
         >
           <p>
             <b className="font-medium text-ink">Will be deleted:</b> the VM, its OS disk with all data, and
-            its addresses.
+            its addresses that are not reserved.
           </p>
           <p className="mt-1">
             <b className="font-medium text-ink">Will be kept:</b>{' '}
-            {dataDisks.length === 0
-              ? 'nothing (no data disks).'
-              : `${plural(dataDisks.length, 'data disk')}: ${dataDisks.map(({ name }) => name).join(', ')}.`}
+            {kept.length === 0 ? 'nothing. The VM has no data disks.' : `${kept.join('; ')}.`}
           </p>
           {vm.instance_group_id && (
             <p className="mt-1">The VM is a member of a group, which will have one VM less.</p>

@@ -3,6 +3,7 @@ import { accessKeyHandlers } from './access-keys.ts'
 import { adminCatalogueHandlers } from './admin-catalogue.ts'
 import { adminOperationHandlers } from './admin-operations.ts'
 import { adminVmHandlers } from './admin-vms.ts'
+import { alertAndSearchHandlers } from './alerts-and-search.ts'
 import { billingHandlers } from './billing.ts'
 import { capacityRequestHandlers } from './capacity/requests.ts'
 import { reservationHandlers } from './capacity/reservations.ts'
@@ -11,7 +12,6 @@ import { snapshotHandlers } from './captures/snapshots.ts'
 import { catalogueHandlers } from './catalogue.ts'
 import { diskHandlers } from './disks.ts'
 import { eventHandlers } from './events.ts'
-import { findingHandlers } from './finding.ts'
 import { firewallRuleHandlers } from './firewall-rules.ts'
 import { fleetHandlers } from './fleet.ts'
 import { identityHandlers } from './identity.ts'
@@ -66,6 +66,6 @@ export const handlers: Handlers = {
   ...adminOperationHandlers,
   ...adminVmHandlers,
   ...eventHandlers,
-  ...findingHandlers,
+  ...alertAndSearchHandlers,
   ...webhookHandlers,
 }

@@ -225,7 +225,7 @@ export interface NewGroup {
   description: string
   isProtected: boolean
   templateId: string | null
-  /** As JSON text, which keeps the order of the keys. */
+  /** A string of JSON, which keeps the order of the keys. */
   vm: string
   location: string
   desiredCount: number

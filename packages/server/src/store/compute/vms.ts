@@ -85,7 +85,7 @@ export interface VmRow {
   metered_since: Date | null
   /** The reservation that provides its GPUs now. */
   reservation_id: string | null
-  /** The custom image that it was created from, also after that was deleted. */
+  /** The custom image that the VM was created from. It is kept when the image is deleted. */
   custom_image_id: string | null
   disks: VmDiskRow[]
 }

@@ -127,7 +127,7 @@ const SearchQuery = Type.Object({
 })
 const SearchResults = wholeList('SearchResults', SearchResult)
 
-export const findingRoutes = defineRoutes({
+export const alertAndSearchRoutes = defineRoutes({
   alertList: {
     method: 'GET',
     path: '/v0.1/projects/{project_id}/alerts',

@@ -13,7 +13,7 @@ import type { Handlers } from '../context.ts'
 const mostAlerts = 500
 const mostSuggestions = 100
 
-export const findingHandlers = {
+export const alertAndSearchHandlers = {
   alertList: async ({ tx, project }) => ({
     items: (await listAlerts(tx, project.organizationId, [project.projectId], mostAlerts)).map(alertView),
   }),
