@@ -4,7 +4,6 @@ import { useAction, useOperation } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
-import { publicAddressOf } from '../../../features/addresses.ts'
 import { nameProblem } from '../../../lib/names.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
@@ -18,6 +17,8 @@ const invalidates = ['addressList', 'vmList', 'vmGet'] as const
 
 /** The choice that means a free address of a location, and not that of a VM. */
 const anyFree = ''
+const publicOf = (vm: Vm) => vm.network_interfaces[0]?.ips[0]?.public_ipv4
+
 export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: Vm[] }) {
   const locations = useQuery(read('locationList', { params: { project_id: projectId } }))
   const [name, setName] = useState('')
@@ -34,7 +35,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
     invalidates: [...invalidates],
     showsErrors: true,
   })
-  const dynamic = vms.filter((vm) => publicAddressOf(vm)?.type === 'dynamic')
+  const dynamic = vms.filter((vm) => publicOf(vm)?.type === 'dynamic')
   return (
     <FormDialog
       isOpen
@@ -51,7 +52,7 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
         onChange={setVmId}
         choices={[
           { value: anyFree, label: 'A free address' },
-          ...dynamic.map((vm) => ({ value: vm.id, label: `${publicAddressOf(vm)?.address} of ${vm.name}` })),
+          ...dynamic.map((vm) => ({ value: vm.id, label: `${publicOf(vm)?.address} of ${vm.name}` })),
         ]}
       />
       {vmId === anyFree && (
