@@ -4,7 +4,7 @@ import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { type Definition, fail, next, type Outcome, type Work } from '../../runner/operation.ts'
 import { endHolds, type Hold, listHeldGpus, lockHosts, placeOnHold } from '../../store/capacity/holds.ts'
 import { claimHeld, holdForOperation } from '../../store/capacity/operation-holds.ts'
-import { makeReservationDue, setReservationOfGpus } from '../../store/capacity/reservations.ts'
+import { scheduleReservationCheck, setReservationOfGpus } from '../../store/capacity/reservations.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { markVmStopped, markVmsReplaced, setVmHost } from '../../store/compute/vm-changes.ts'
@@ -91,7 +91,7 @@ async function switchGpus(work: Work, tx: Tx): Promise<Outcome> {
   if (reservationId) await setReservationOfGpus(tx, vm.id, null)
   await quarantineGpus(tx, [vm.id])
   await claimHeld(tx, { operationId, vmId: vm.id, reservationId })
-  if (reservationId) await makeReservationDue(tx, reservationId)
+  if (reservationId) await scheduleReservationCheck(tx, reservationId)
   await markVmStopped(tx, vm.id)
   await setVmHost(tx, vm.id, held[0]!.host_id)
   const off = { ...vm, state: 'STATE_SHUTOFF' as const, billing_paused_at: null }
