@@ -45,6 +45,8 @@ const exceptions: Record<string, string> = {
   vm_record_list_by_usd_per_hour: 'prices are no part of a VM: what the project has is sorted by them',
   suggestion_list:
     'all that the project has is examined: of each running VM the packed hours of a day, and its disks',
+  vm_mass_fault: 'counts the VMs of a location only while several of them are unhealthy',
+  alert_list_all: 'counts the VMs of a location only while several of them are unhealthy',
   vm_idle_samples: 'the samples of one VM, of at most a day',
   vm_sample_take: 'the samples of 50 VMs, of the hour before: the plan does not know how few are left',
   usage_month: 'a month of several projects is what was asked for',
@@ -53,6 +55,10 @@ const exceptions: Record<string, string> = {
 
 /** These statements may read many rows while a database has no statistics. */
 const freshExceptions: Record<string, string> = {
+  vm_mass_fault: 'counts the VMs of a location only while several of them are unhealthy',
+  alert_list_all: 'counts the VMs of a location only while several of them are unhealthy',
+  gpu_fault_new: 'few GPUs have a fault',
+  vm_paused_list: 'few VMs have a paused bill',
   operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
   operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
   organization_quota_fill: 'an organization is given its quotas for the first time',

@@ -209,7 +209,7 @@ const faults = statement<
   'gpu_fault_list',
   `SELECT f.id::text AS id, f.xid, f.source, coalesce(f.vm_id::text, '') AS vm_id,
           to_char(f.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at
-   FROM gpu_faults f WHERE f.gpu_id = :gpuId AND (:beforeId::bigint IS NULL OR f.id < :beforeId) ORDER BY f.id DESC LIMIT :limit`,
+   FROM gpu_faults f WHERE f.gpu_id = :gpuId AND f.id < coalesce(:beforeId::bigint, 9223372036854775807) ORDER BY f.id DESC LIMIT :limit`,
 )
 export const listGpuFaults = (db: Queryable, gpuId: string, beforeId: string | null, limit: number) =>
   faults.all(db, { gpuId, beforeId, limit })
