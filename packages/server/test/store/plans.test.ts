@@ -55,8 +55,6 @@ const exceptions: Record<string, string> = {
 
 /** These statements may read many rows while a database has no statistics. */
 const freshExceptions: Record<string, string> = {
-  vm_mass_fault: 'counts the VMs of a location only while several of them are unhealthy',
-  alert_list_all: 'counts the VMs of a location only while several of them are unhealthy',
   gpu_fault_new: 'few GPUs have a fault',
   vm_paused_list: 'few VMs have a paused bill',
   operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
