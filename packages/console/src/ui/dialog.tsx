@@ -117,6 +117,7 @@ interface ConfirmProps {
   /** Explains what will be deleted and what will be kept. */
   children: ReactNode
   action: string
+  dismiss?: string
   isBusy: boolean
   error: Error | null
   onSubmit: () => void

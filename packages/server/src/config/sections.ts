@@ -18,7 +18,7 @@ import {
   textTable,
 } from './fields.ts'
 
-/** Every key of the file except those of locations, with its check and its default. */
+// This file has every key of slipway.toml except those of locations, with its check and its default.
 
 export const engineNames = ['simulated', 'qemu', 'incus'] as const
 export const serverRoles = ['all', 'api', 'worker'] as const

@@ -54,7 +54,7 @@ function parseService(text: string): Pick<RuleWords, 'protocols' | 'ports'> {
   const match = /^(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:\/(tcp|udp))?$/.exec(text)
   if (!match)
     throw new UsageError(`${text} is neither a known service nor a port.`, [
-      `Known: ${serviceNames.join(', ')}, 8000, 53/udp, 3000-8080`,
+      `Supported: ${serviceNames.join(', ')}, and ports such as 8000, 53/udp and 3000-8080`,
     ])
   return { protocols: [(match[2] ?? 'tcp') as 'tcp' | 'udp'], ports: match[1]!.split(',') }
 }
