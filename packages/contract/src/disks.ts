@@ -19,14 +19,15 @@ export const DiskCreate = body(
       Type.String({
         ...DiskSize,
         description:
-          'A whole number followed by GiB or TiB. Required unless `snapshot_id` is given; then it is at least the size of the snapshot, which is the default.',
+          'A whole number followed by GiB or TiB. Required unless `snapshot_id` is given. With `snapshot_id`, the default is the size of the snapshot, which is also the minimum.',
       }),
     ),
     location: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description: 'Required unless `snapshot_id` is given; then it must be that of the snapshot.',
+        description:
+          'Required unless `snapshot_id` is given. With `snapshot_id`, the location must be that of the snapshot.',
       }),
     ),
     snapshot_id: Type.Optional(
@@ -36,7 +37,7 @@ export const DiskCreate = body(
       Type.Enum([512, 4096], {
         format: 'int64',
         description:
-          'In bytes. For a shared volume it has no effect, but it is stored and returned. With `snapshot_id` it must be that of the snapshot.',
+          'In bytes. For a shared volume, the value has no effect, but is stored and returned. With `snapshot_id`, the value must be that of the snapshot.',
       }),
     ),
     type: Type.Optional(Type.Enum([...diskTypes])),

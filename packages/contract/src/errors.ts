@@ -72,7 +72,7 @@ export const ApiErrorBody = record(
           { outcome: Type.Literal('unknown') },
           {
             description:
-              'With `unavailable`: it is unknown whether the request took effect. Send it again with the same `Idempotency-Key`.',
+              'With `unavailable`: it is unknown whether the request took effect. Send the request again with the same `Idempotency-Key`.',
           },
         ),
       ]),
@@ -98,7 +98,7 @@ export const ApiErrorBody = record(
         },
         {
           description:
-            'With `out_of_stock`: the queue for such GPUs. `POST …/capacity-requests` adds a request to it.',
+            'With `out_of_stock`: the queue for such GPUs. `POST …/capacity-requests` adds a request to this queue.',
         },
       ),
     ),

@@ -68,7 +68,8 @@ export const Costs = record('Costs', {
   month_to_date_usd: Usd,
   last_month_usd: Usd,
   forecast_usd: Type.Number({
-    description: 'US dollars for the whole month if the current resources are kept until its end.',
+    description:
+      'US dollars for the whole month if the current resources are kept until the end of the month.',
   }),
   by_product: Type.Array(Type.Object({ product_name: Type.String(), usd: Usd })),
   as_of: Timestamp,
@@ -234,7 +235,7 @@ export const organizationRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/payment-method',
     tag: 'Organizations',
     summary: 'Read the payment method',
-    description: 'To change it, open the billing dashboard.',
+    description: 'To change the payment method, open the billing dashboard.',
     access: 'owner',
     worksSuspended: true,
     response: PaymentMethod,

@@ -25,7 +25,7 @@ export const DiskMode = Type.Enum(['read-write', 'read-only'])
 
 export const BlockSize = Type.Integer({
   format: 'int64',
-  description: 'In bytes; 0 if it does not apply.',
+  description: 'In bytes. 0 for resources without a block size.',
 })
 
 export const DeletionProtection = Type.Boolean({
@@ -122,7 +122,7 @@ const idleLimits = { utilization: { minimum: 1, maximum: 50 }, window: { minimum
 const idleMembers = {
   min_gpu_utilization: Type.Integer({
     ...idleLimits.utilization,
-    description: 'In percent. A GPU below it is idle.',
+    description: 'In percent. A GPU whose utilization is below this value is idle.',
   }),
   window_seconds: Type.Integer({
     ...idleLimits.window,
@@ -171,26 +171,27 @@ export const Vm = record('Vm', {
   instance_template_id: Type.String({
     ...UuidOrEmpty,
     description:
-      'The version of the instance template that the VM was created from, even if that version was deleted since. Empty if there was none.',
+      'The version of the instance template that the VM was created from, even if that version was deleted since. Empty if the VM was created without a template.',
   }),
   instance_group_id: Type.String({
     ...UuidOrEmpty,
-    description: 'The instance group that the VM is a member of. Empty if there is none.',
+    description: 'The instance group that the VM is a member of. Empty if the VM is in no group.',
   }),
   reservation_id: Type.String({
-    description: 'The reservation whose GPUs the VM uses now. Empty while it is stopped or on demand.',
+    description:
+      'The reservation whose GPUs the VM uses now. Empty while the VM is stopped or billed on demand.',
   }),
   image: Type.String({ description: 'The name of the image, or of the custom image.' }),
   custom_image_id: Type.String({
     ...UuidOrEmpty,
     description:
-      'The custom image that the VM was created from, also after it was deleted. Empty if there was none.',
+      'The id of the custom image that the VM was created from. It is kept when the image is deleted. Empty if the VM was created from another image.',
   }),
   expires_at: Timestamp,
   on_expiry: Type.Enum([...expiryActions]),
   started_at: Type.String({
     ...Timestamp,
-    description: 'When the VM was last started or reset. Empty while it is stopped.',
+    description: 'When the VM was last started or reset. Empty while the VM is stopped.',
   }),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
     description: 'The price of the VM type per hour while the VM runs. Null if no price is set.',
@@ -199,7 +200,8 @@ export const Vm = record('Vm', {
   idle_policy: Type.Union([IdlePolicy, Type.Null()]),
   idle_since: Type.String({
     ...Timestamp,
-    description: 'Since when every GPU of the VM has been idle by its `idle_policy`. Empty if it is not.',
+    description:
+      'The time since which every GPU of the VM has been idle, as defined by its `idle_policy`. Empty if the VM is not idle.',
   }),
   health: VmHealth,
   on_gpu_fault: OnGpuFault,
@@ -232,7 +234,7 @@ export const PlacementPolicy = Type.Enum([...placementPolicies], {
 })
 export const OnMemberLoss = Type.Enum([...memberLossPolicies], {
   description:
-    'What happens when a member is lost with its host: `none` leaves the group as it is; `replace` creates a new VM with the same name and rank and a new address, and discards the local data of the old one. Members with deletion protection are not replaced.',
+    'What happens when a member is lost with its host: `none` leaves the group as it is; `replace` creates a new VM with the same name and rank and a new address, and discards the local data of the lost VM. Members with deletion protection are not replaced.',
 })
 export const MemberCount = (minimum: number) => Type.Integer({ minimum, maximum: maxGroupMembers })
 

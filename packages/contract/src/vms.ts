@@ -48,7 +48,7 @@ const TtlSeconds = Type.Integer({
   minimum: minTtlSeconds,
   maximum: maxTtlSeconds,
   description:
-    'Time to live in seconds. When a VM is created, it counts from the first time the VM runs; in a change, it counts from the time of the request.',
+    'Time to live in seconds. In the creation of a VM, the time counts from the moment when the VM first runs; in a change, from the time of the request.',
 })
 const OnExpiry = Type.Enum([...expiryActions])
 
@@ -59,7 +59,7 @@ const ReservationSpecification = Type.Union(
   ],
   {
     description:
-      'Which reservation the VM uses: the one with this id; the cheapest one that has room, or none if none has room (`lowest_cost`, the default); or none (`on_demand`).',
+      'Which reservation the VM uses: the reservation with this id; the cheapest reservation that has enough unused GPUs, or no reservation if none has (`lowest_cost`, the default); or no reservation (`on_demand`).',
   },
 )
 
@@ -86,7 +86,7 @@ export const vmMembers = {
       maxLength: 200,
       examples: ['ubuntu24.04-nvidia:latest'],
       description:
-        'The name of an image. A name without a tag means `:latest`. Either this or `custom_image` is required unless an instance template has one of them.',
+        'The name of an image, for example `ubuntu24.04-nvidia:latest`. A name without a version after a colon means `:latest`. Either this or `custom_image` is required unless an instance template has one of them.',
     }),
   ),
   custom_image: Type.Optional(
@@ -95,7 +95,7 @@ export const vmMembers = {
       maxLength: 127,
       examples: ['trainer:v1'],
       description:
-        'The id or name of a custom image of the project, instead of `image`. A name without a tag means the newest available image with that name and any tag. The VM is created in the location of the image. The default size of the OS disk is then at least that of the image.',
+        'The id or name of a custom image of the project, instead of `image`. A name without a version after a colon means the newest available image with that name. The VM is created in the location of the image. The default size of the OS disk is then at least that of the image.',
     }),
   ),
   ssh_public_key: Type.Optional(SshPublicKey),
@@ -178,7 +178,7 @@ export const VmCreate = body(
       Type.String({
         ...Uuid,
         description:
-          'A reserved address of the project that no VM has. It stays reserved when the VM is deleted.',
+          'A reserved address of the project that no VM has. The address stays reserved when the VM is deleted.',
       }),
     ),
   },
@@ -210,7 +210,7 @@ export const VmUpdate = Type.Union(
   ],
   {
     description:
-      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which takes it out; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy, of `on_gpu_fault` or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
+      'Exactly one of: an action; `RESERVE`, which moves a running VM into a reservation, or `UNRESERVE`, which moves a VM out of its reservation; a new type of the same family, while the VM is stopped; a new time to live from now; a new idle policy, or null for none; what happens when a GPU is unhealthy; or one or more of name, description, labels and deletion protection. `labels` replaces all existing labels. A change of these last fields, of the idle policy, of `on_gpu_fault` or of the reservation returns an operation that has already succeeded, and is also accepted while another operation is in progress.',
     examples: [{ action: 'STOP' }],
   },
 )

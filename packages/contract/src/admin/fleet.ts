@@ -80,7 +80,7 @@ export const Host = record('Host', {
   vms_at_drain: Type.Integer({
     description: 'How many VMs were on the host when the current drain began; 0 if unknown.',
   }),
-  note: Type.String({ description: 'A note of the operators. Tenants do not see it.' }),
+  note: Type.String({ description: 'A note of the operators. Tenants do not see the note.' }),
   maintenance_at: Type.String({
     ...Timestamp,
     description: 'When the announced maintenance begins. Empty if none is announced.',
@@ -196,7 +196,7 @@ export const adminFleetRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'Announce maintenance of a host',
     description:
-      'The tenants of its VMs see an alert, and get an event 7 days, 24 hours and 1 hour ahead. No VM is stopped. A new announcement replaces the earlier one.',
+      'The tenants with VMs on the host see an alert, and get an event 7 days, 24 hours and 1 hour ahead. No VM is stopped. A new announcement replaces the earlier one.',
     access: 'operator',
     body: body('HostMaintenance', {
       at: Instant,

@@ -98,7 +98,8 @@ export const adminTenantRoutes = defineRoutes({
     path: '/v0.1/admin/organizations/{organization_id}/quotas',
     tag: 'Operators',
     summary: 'Set quotas of an organization',
-    description: 'The limits apply to all its projects together. Quotas that are not listed do not change.',
+    description:
+      'The limits apply to all projects of the organization together. Quotas that are not listed do not change.',
     access: 'operator',
     body: body('OrganizationQuotaSet', { items: quotaItems(organizationQuotaNames, QuotaLimit) }),
     response: wholeList('OrganizationQuotaSetResult', OrganizationQuota),

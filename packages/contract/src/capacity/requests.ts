@@ -77,7 +77,7 @@ export const CapacityEstimate = record('CapacityEstimate', {
   }),
   hit_rate: Type.Union([Type.Number(), Type.Null()], {
     description:
-      'The share of the last 200 requests that were granted no later than the first `latest_at` that was estimated for them. Null while there are none.',
+      'Of the 200 most recent requests, the share that was granted no later than the first `latest_at` that was estimated for the request. Null if there are no such requests yet.',
   }),
   computed_at: Timestamp,
 })
@@ -97,7 +97,8 @@ const requestMembers = {
     description: 'The position in the queue, from 1. Null beyond 100, and if the request does not wait.',
   }),
   blocked_by: Type.Enum(['', 'quota', 'budget', 'payment', 'suspended'], {
-    description: 'Why the request is skipped. It keeps its place in the queue. Empty if it is not skipped.',
+    description:
+      'Why the request is skipped. A skipped request keeps its place in the queue. Empty if the request is not skipped.',
   }),
   estimate: CapacityEstimate,
   location: Type.String({ description: 'Empty until GPUs are held for the request.' }),
@@ -139,7 +140,7 @@ export const capacityRequestRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Wait for GPUs',
     description:
-      'Use it when a creation or a start fails with `out_of_stock`. Organizations take turns, and requests of the same organization are served in the order in which they arrived. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until it ends. The name of the VM is not reserved: if it is taken when the request is granted, the request fails. A group gets the GPUs of all its members at the same time; until then, smaller requests can be served before it. It fails if its template is deleted in the meantime.',
+      'Creates a capacity request. Use this when a creation or a start fails with `out_of_stock`. Organizations take turns, and requests of the same organization are served in the order in which they arrived. Waiting costs nothing and uses no GPU quota. A request counts in the organization’s quota `capacity_requests` until the request ends. The name of the VM is not reserved: if another VM has the name when the request is granted, the request fails. A group gets the GPUs of all its members at the same time; until then, smaller requests can be served before the request for the group. A request fails if its template is deleted in the meantime.',
     access: 'member',
     costsMoney: true,
     body: CapacityRequestCreate,

@@ -23,7 +23,7 @@ export const Reservation = record('Reservation', {
   used_quantity: Type.Integer({ description: 'GPUs that VMs use now.' }),
   locations: Type.Array(Type.String()),
   projects: Type.Array(Uuid, {
-    description: 'The projects that may use it. Empty means all projects of the organization.',
+    description: 'The projects that may use the reservation. Empty means all projects of the organization.',
   }),
   vm_ids: Type.Array(Uuid),
   contract_start_date: Timestamp,
@@ -62,7 +62,7 @@ export const reservationRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'List reservations',
     description:
-      'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether its GPUs are used or not; its VMs cost nothing.',
+      'VMs use the GPUs of reservations automatically, beginning with the cheapest reservation. A reservation is billed whether its GPUs are used or not; the VMs that use them are not billed separately.',
     access: 'viewer',
     query: Type.Object({ ...pageQuery, ...statusQuery }),
     response: pagedList('ReservationList', Reservation),

@@ -9,7 +9,7 @@ export const consoleRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Open the serial console',
     description:
-      'Returns a URL for one WebSocket with the protocol `slipway.console.v1`; it works once, within 30 seconds. Binary messages are bytes: the last 64 KiB of the serial console and what follows, and, in mode `write`, input. Text messages are JSON: the first one is `{"type": "state", "mode", "session_id"}`. Mode `write` requires the member role, and one session at a time can have it. Close codes: 4001 another session took over, 4003 the right was lost, 4004 the VM was deleted, 4008 the client reads too slowly, 4010 the VM is off. A session ends after 30 minutes without input and output.',
+      'Returns a URL for one WebSocket with the protocol `slipway.console.v1`. The URL works once, within 30 seconds. Binary messages are bytes: the last 64 KiB of the serial console and what follows, and, in mode `write`, input. Text messages are JSON: the first one is `{"type": "state", "mode", "session_id"}`. Mode `write` requires the member role, and only one session of a VM at a time can have this mode. Close codes: 4001 another session took over, 4003 the right was lost, 4004 the VM was deleted, 4008 the client reads too slowly, 4010 the VM is off. A session ends after 30 minutes without input and output.',
     access: 'viewer',
     opensTransactions: true,
     noStore: true,

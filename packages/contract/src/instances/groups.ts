@@ -32,7 +32,7 @@ export const InstanceGroupCreate = body(
       Type.Object(vmMembers, {
         ...closed,
         description:
-          'The fields of the request that creates each member VM. They replace the same fields of the template. All members of the group are in one location; `any` means the first one where all of them fit.',
+          'The fields of the request that creates each member VM. They replace the same fields of the template. All members of the group are in one location; `any` means the first location where all members fit.',
       }),
     ),
     placement_policy: Type.Optional(PlacementPolicy),
@@ -80,7 +80,7 @@ export const instanceGroupRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Create an instance group',
     description:
-      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise the error `out_of_stock` says how many would fit. The members are running as soon as the last of them responds, and are billed from that time. If this takes longer than 300 seconds after the first one responds, the members that have responded are billed from then on. Groups count in the organization’s quota `instance_groups`.',
+      'Admits all members or none: when the response arrives, the GPUs, quota, names and addresses of every member are reserved. Otherwise the error `out_of_stock` says how many would fit. The members are running as soon as the last of them responds, and are billed from that time. If the last member has not responded 300 seconds after the first, the members that have responded are billed from then on. Groups count in the organization’s quota `instance_groups`.',
     access: 'member',
     costsMoney: true,
     body: InstanceGroupCreate,

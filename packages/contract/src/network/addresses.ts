@@ -25,11 +25,11 @@ export const Address = record(
     address: Type.String({ examples: ['198.18.3.7'] }),
     location: Type.String(),
     type: Type.Literal('static'),
-    vm_id: Type.String({ description: 'The VM that has the address. Empty if none has it.' }),
+    vm_id: Type.String({ description: 'The VM that has the address. Empty if no VM has the address.' }),
     labels: Labels,
     created_at: Timestamp,
   },
-  { description: 'A public IPv4 address that the project keeps until it is deleted.' },
+  { description: 'A public IPv4 address that the project keeps until the project deletes the address.' },
 )
 export type Address = Static<typeof Address>
 
@@ -75,7 +75,7 @@ export const addressRoutes = defineRoutes({
     tag: 'VPC',
     summary: 'Reserve a public address',
     description:
-      'The address outlives the VMs that use it. It is billed as `reserved-address` while no VM has it, and while its VM is not billed. Reserved addresses count in the organization’s quota `reserved_addresses`.',
+      'The address is kept when a VM that uses it is deleted. It is billed as `reserved-address` while no VM has the address, and while its VM is not billed. Reserved addresses count in the organization’s quota `reserved_addresses`.',
     access: 'member',
     costsMoney: true,
     body: AddressCreate,
@@ -104,8 +104,9 @@ export const addressRoutes = defineRoutes({
     method: 'DELETE',
     path: `${path}/{address_id}`,
     tag: 'VPC',
-    summary: 'Give up a reserved address',
-    description: 'No VM may have it. Afterwards it can become the address of any VM.',
+    summary: 'Release a reserved address',
+    description:
+      'The request is refused while a VM has the address. Afterwards, any new VM in the location can get the address.',
     access: 'member',
     response: Empty,
     errors: ['conflict'],
@@ -114,9 +115,9 @@ export const addressRoutes = defineRoutes({
     method: 'POST',
     path: `${path}/{address_id}/assign`,
     tag: 'VPC',
-    summary: 'Give a reserved address to a VM',
+    summary: 'Assign a reserved address to a VM',
     description:
-      'The address replaces the VM’s public address. If another VM has it, that VM loses it first and gets a dynamic address. Open connections to the replaced addresses end. The operation is one of the VM, with the name `UPDATE`.',
+      'The address replaces the VM’s public address. If the replaced address is reserved, it stays in the project without a VM. If another VM has the new address, that VM first gets a dynamic address instead. Open connections to the replaced addresses end. The response contains an operation of the VM with the name `UPDATE`.',
     isDestructive: true,
     access: 'member',
     body: body('AddressAssign', { vm_id: Uuid }),
@@ -127,9 +128,9 @@ export const addressRoutes = defineRoutes({
     method: 'POST',
     path: `${path}/{address_id}/unassign`,
     tag: 'VPC',
-    summary: 'Take a reserved address from its VM',
+    summary: 'Unassign a reserved address from its VM',
     description:
-      'The VM gets a dynamic address instead. The operation is one of the VM, with the name `UPDATE`.',
+      'The VM gets a dynamic address instead. The response contains an operation of the VM with the name `UPDATE`.',
     isDestructive: true,
     access: 'member',
     response: OperationStarted,

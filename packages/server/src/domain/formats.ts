@@ -49,7 +49,7 @@ export const formats: Record<string, (text: string) => string | null> = {
   'image-name': (text) =>
     imageName.test(text)
       ? null
-      : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, with a tag after : if it has one',
+      : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, optionally followed by : and a version, such as ubuntu24.04:latest',
   'image-tag': (text) =>
     imageTag.test(text) ? null : 'must be lower-case letters, digits, ., _ and -, such as training',
   'image-source': (text) =>

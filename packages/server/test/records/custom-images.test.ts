@@ -74,7 +74,7 @@ test('an image of a stopped VM outlives the VM, and VMs outlive the image', asyn
   await checkInvariants(service)
 })
 
-test('a name without a tag means the newest image that is available', async () => {
+test('a name without a version means the newest image that is available', async () => {
   const vm_id = await newVm()
   await stop(vm_id)
   const first = await newImage({ name: 'base:v1', vm_id })

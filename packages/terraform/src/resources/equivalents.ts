@@ -12,7 +12,7 @@ const by =
 export const gibOf = (size: string): number => Number.parseInt(size, 10) * (size.endsWith('TiB') ? 1024 : 1)
 
 export const sameSize = by(gibOf)
-/** A name without a tag means `:latest`. */
+/** A name without a version means `:latest`. */
 export const sameImage = by((image) => (image.includes(':') ? image : `${image}:latest`))
 export const sameKey = by((key) => sshKeyLine(key).trim())
 export const sameInstant = by((time) => Date.parse(time))

@@ -6,7 +6,7 @@ import { addresses } from './resource.ts'
 
 export const addressAssign = command<{ ref: string; vm: string } & WaitFlags>({
   name: 'assign',
-  summary: 'give a reserved address to a VM',
+  summary: 'assign a reserved address to a VM',
   details:
     'The address replaces the public address of the VM. If another VM has it, that VM gets a dynamic address first. Open connections to these VMs end.',
   arguments: [refArgument(addresses), { ...refArgument(vms), key: 'vm' }],
@@ -22,7 +22,7 @@ export const addressAssign = command<{ ref: string; vm: string } & WaitFlags>({
 
 export const addressUnassign = command<{ ref: string } & WaitFlags>({
   name: 'unassign',
-  summary: 'take a reserved address from its VM',
+  summary: 'unassign a reserved address from its VM',
   details: 'The VM gets a dynamic address instead. Open connections to the VM end.',
   arguments: [refArgument(addresses)],
   options: waitOptions,

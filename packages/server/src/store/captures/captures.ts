@@ -53,7 +53,7 @@ const share = statement<{ id: string }, { id: string }>(
   `SELECT id FROM captures WHERE id = :id AND state = 'available' FOR KEY SHARE`,
 )
 
-// An id, a complete name, or a name without a tag, which means the newest one with any tag.
+// An id, a complete name, or a name without a version, which means the newest image with that name and any version.
 const imageByRef = statement<CaptureRow, { projectId: string; ref: string }>(
   'capture_image_by_ref',
   `${selectCapture}
