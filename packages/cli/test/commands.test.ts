@@ -372,7 +372,9 @@ test('an address is reserved, given to a VM, taken from it and deleted', async (
   expect((await slipway('address', 'assign', 'gateway', 'web')).code).toBe(0)
   expect((await json('vm', 'show', 'web')).ssh_destination).toContain(`@${address}`)
   expect((await slipway('address', 'list')).stdout).toMatch(/gateway +\S+ +us-east1-a +web/)
-  expect((await slipway('address', 'delete', 'gateway', '--yes')).stderr).toContain('Unassign it first')
+  expect((await slipway('address', 'delete', 'gateway', '--yes')).stderr).toContain(
+    'Unassign the address first',
+  )
   expect((await slipway('address', 'unassign', 'gateway')).code).toBe(0)
   await slipway('vm', 'delete', 'web', '--yes')
   const made = ['vm', 'create', 'web-2', '--type', 'a40.1x', ...where, '--ssh-key', publicKey]

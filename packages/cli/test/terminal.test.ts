@@ -149,7 +149,9 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     const end = await terminal.see(/ended with 130/)
     expect(end).toContain('… Creating left')
     expect(end).not.toContain('✗')
-    expect(end).toMatch(/Creating left goes on without you\.\n +Follow it with `slipway operation wait/)
+    expect(end).toMatch(
+      /Creating left continues in the service\.\n +To follow the operation, run `slipway operation wait/,
+    )
     await letBoot()
     const [, id = ''] = /`slipway vm delete ([0-9a-f-]{36})`/.exec(end) ?? []
     terminal.run(`vm delete ${id} --yes`)

@@ -69,8 +69,8 @@ const nouns = {
 /** Ctrl-C ends only the wait, not the operation. The message says so. */
 class WorkGoesOn extends CliError {
   constructor(title: string, { operation_id, metadata }: Operation) {
-    super('interrupted', `${title} goes on without you.`, exitCodes.interrupted, [
-      `Follow it with \`slipway operation wait ${operation_id}\`.`,
+    super('interrupted', `${title} continues in the service.`, exitCodes.interrupted, [
+      `To follow the operation, run \`slipway operation wait ${operation_id}\`.`,
       ...(metadata.operation_name === 'CREATE'
         ? [`Undo it with \`slipway ${nouns[metadata.type]} delete ${metadata.id}\`.`]
         : []),

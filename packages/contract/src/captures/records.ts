@@ -10,11 +10,12 @@ const captured = {
   size: Type.String({ ...DiskSize, description: 'The size of the disk that was copied.' }),
   stored_bytes: Type.Integer({
     format: 'int64',
-    description: 'How much storage the copy takes, which is what is billed. 0 until the copy is complete.',
+    description:
+      'How much storage the image or snapshot takes, which is what is billed. 0 while it is being created.',
   }),
   consistency: Type.Enum(['', ...captureConsistencies], {
     description:
-      'How the copy was made. `off`: no VM could write to the disk. `frozen`: copied from a running VM while its file systems were frozen. `crash`: copied from a running VM without freezing; the contents are as after a power failure. Empty until the copy is complete.',
+      'How the disk was copied. `off`: no VM could write to the disk. `frozen`: copied from a running VM while its file systems were frozen. `crash`: copied from a running VM without freezing; the content is like that of a disk after a power failure. Empty while the image or snapshot is being created.',
   }),
 }
 

@@ -8,7 +8,7 @@ export const addressAssign = command<{ ref: string; vm: string } & WaitFlags>({
   name: 'assign',
   summary: 'assign a reserved address to a VM',
   details:
-    'The address replaces the public address of the VM. If another VM has it, that VM gets a dynamic address first. Open connections to these VMs end.',
+    'The address replaces the public address of the VM. If the replaced address is reserved, it stays in the project without a VM. If another VM has the new address, that VM first gets a dynamic address instead. Open connections to the replaced addresses end.',
   arguments: [refArgument(addresses), { ...refArgument(vms), key: 'vm' }],
   options: waitOptions,
   examples: ['slipway address assign gateway train-7'],

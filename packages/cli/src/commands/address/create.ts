@@ -15,7 +15,8 @@ interface AddressCreateInput {
 export const addressCreate = command<AddressCreateInput>({
   name: 'create',
   summary: 'reserve a public address',
-  details: 'Reserves a free address of a location, or the address that a VM has. The VM keeps it.',
+  details:
+    'Reserves a free address of a location, or the current address of a VM. The VM keeps this address.',
   arguments: [{ syntax: '<name>', description: 'name of the address' }],
   options: [
     { flags: '--location <location>', description: 'location of the address', complete: 'location' },

@@ -16,7 +16,7 @@ const annotated: Parameters<typeof labelCommand<CustomImage>>[0] = {
 
 export const customImage: GroupSpec = {
   name: 'custom-image',
-  summary: 'images made from your own VMs',
+  summary: 'images created from your own VMs',
   commands: [
     customImageCreate,
     listCommand<CustomImage, { selector?: string; prefix?: string }>(customImages, {

@@ -37,7 +37,7 @@ export const newGroupOptions: OptionSpec[] = [
   typeOption,
   {
     flags: '--location <location>',
-    description: 'location of all members; `any` means the first one where all fit',
+    description: 'location of all members; `any` means the first location where all fit',
     complete: 'location',
     also: ['any'],
   },

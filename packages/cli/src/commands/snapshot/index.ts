@@ -16,7 +16,7 @@ const annotated: Parameters<typeof labelCommand<Snapshot>>[0] = {
 
 export const snapshot: GroupSpec = {
   name: 'snapshot',
-  summary: 'copies of disks, from which disks are created',
+  summary: 'snapshots of disks, from which new disks are created',
   commands: [
     snapshotCreate,
     listCommand<Snapshot, { selector?: string }>(snapshots, {

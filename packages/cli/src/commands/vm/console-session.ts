@@ -14,7 +14,7 @@ export const vmConsole = command<{ ref: string; read?: boolean; force?: boolean 
   name: 'console',
   summary: 'open the serial console of a VM',
   details:
-    'Shows the last 64 KiB of the console and what follows, and sends what you type. It works without a network in the VM. Type `~.` at the beginning of a line to leave, and `~~` for a tilde there. One session at a time can type; --read only watches. `-o` has no effect.',
+    'Shows the last 64 KiB of the console and what follows, and sends what you type. The console works without a network in the VM. Type `~.` at the beginning of a line to leave, and `~~` for a tilde there. One session at a time can type; --read only watches. `-o` has no effect.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--read', description: 'watch only' },

@@ -72,8 +72,8 @@ export function CustomImages() {
                 vm_id: '…',
               })}
             >
-              An image is a copy of a VM’s OS disk. Choose it when you create a VM, to start with everything
-              that is installed there.
+              An image has the content of a VM’s OS disk. New VMs from the image start with everything that is
+              installed on that VM.
             </Empty>
           ) : (
             <>

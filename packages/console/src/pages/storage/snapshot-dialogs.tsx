@@ -65,7 +65,7 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
       />
       <CheckField
         label="Only if the VM can be frozen"
-        hint="Fails if a running VM writes to the disk and has no guest agent. Otherwise the copy is like a disk after a power cut."
+        hint="If this is on, the snapshot fails if a running VM can write to the disk and has no guest agent. If it is off, such a snapshot is like a disk after a power failure."
         isChecked={mustFreeze}
         onChange={setMustFreeze}
       />

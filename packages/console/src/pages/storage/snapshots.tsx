@@ -78,8 +78,8 @@ export function Snapshots() {
                 disk_id: '…',
               })}
             >
-              A snapshot is a copy of a disk at one moment. It is kept when the disk is deleted, and you can
-              create disks from it.
+              A snapshot has the content of a disk at one moment. You can create disks from a snapshot, even
+              after the original disk is deleted.
             </Empty>
           ) : (
             <>

@@ -19,6 +19,6 @@ export async function lockGivenAddress(
   if (row.location !== location)
     throw invalidField('public_address_id', `is in ${row.location}, not in ${location}`)
   if (row.vm_id !== null || row.next_vm_id !== null)
-    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign it first.`)
+    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign the address first.`)
   return row
 }

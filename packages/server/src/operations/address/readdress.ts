@@ -47,7 +47,10 @@ export async function admitAddressAssign(
   await requireChangeable(tx, vm)
   const promised = await findPromisedAddress(tx, vm.id)
   if (promised && promised.id !== address.id)
-    throw new Failure('conflict', `The VM ${vm.name} gets another address. Unassign that address first.`)
+    throw new Failure(
+      'conflict',
+      `Another address is being assigned to the VM ${vm.name}. Unassign that address first.`,
+    )
   const release = address.vm_id === null ? null : await admitRelease(tx, by, address, holder)
   await promiseAddress(tx, address.id, vm.id)
   return begin(tx, by, vm, { address_id: address.id, request: { vm_id: vm.id }, releasedBy: release?.id })
@@ -74,7 +77,10 @@ async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: st
   const address = requireFound('address', await lockAddress(tx, projectId, addressId))
   if (address.vm_id !== before.vm_id) throw new TryAgain('the address has changed its VM')
   if (address.next_vm_id !== null && address.next_vm_id !== vmId)
-    throw new Failure('conflict', `The address ${address.name} is being assigned. Wait until that has ended.`)
+    throw new Failure(
+      'conflict',
+      `The address ${address.name} is being assigned. Wait until the assignment has ended.`,
+    )
   return { address, vm, holder: isSame ? vm : other }
 }
 
@@ -98,7 +104,11 @@ async function admitRelease(
 async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   const promised = await findPromisedAddress(tx, vm.id)
   if (promised && !promised.is_reserved) return
-  if (promised) throw new Failure('conflict', `The VM ${vm.name} gets another address.`)
+  if (promised)
+    throw new Failure(
+      'conflict',
+      `Another address is being assigned to the VM ${vm.name}. Wait until the assignment has ended.`,
+    )
   const location = await requireLocation(tx, vm.location)
   const isPromised = await promiseNewAddress(tx, {
     ...{ id: uuid(), projectId: vm.project_id, location: vm.location, vmId: vm.id },

@@ -57,7 +57,10 @@ async function adoptFromVm(tx: Tx, by: ProjectRequester, vmId: string, annotatio
   if (!vm) throw invalidField('vm_id', 'must be a VM of this project')
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.public_address === null)
-    throw new Failure('conflict', `The VM ${vm.name} has no public address. Reserve one by its location.`)
+    throw new Failure(
+      'conflict',
+      `The VM ${vm.name} has no public address. To reserve a free address, send location instead of vm_id.`,
+    )
   const row = await adoptAddress(tx, { vmId, ...annotation })
   if (!row) throw new Failure('conflict', `The address of the VM ${vm.name} is reserved already.`)
   return row
@@ -84,7 +87,7 @@ export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): 
   const row = await lockAddress(tx, by.projectId, id)
   if (!row) throw notFound('address')
   if (row.vm_id !== null || row.next_vm_id !== null)
-    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign it first.`)
+    throw new Failure('conflict', `A VM has the address ${row.name}. Unassign the address first.`)
   await deleteAddressRow(tx, id)
   await holdAddresses(tx, [
     { project_id: row.project_id, public_address: row.address, is_address_static: false },

@@ -42,7 +42,10 @@ export const writeWithUniqueName = <T>(
   name: string,
   write: () => Promise<T>,
 ): Promise<T> => {
-  const inUse = new Failure('conflict', 'The source is already being copied. Wait until that has finished.')
+  const inUse = new Failure(
+    'conflict',
+    'The source is already being copied. Wait until the copy is complete.',
+  )
   return writeOrRefuse(
     {
       captures_project_id_kind_name_key: nameTaken(kinds[kind].noun, name),
@@ -119,6 +122,6 @@ export async function requireUncaptured(tx: Tx, ids: string[], what: string): Pr
   if (capture)
     throw new Failure(
       'conflict',
-      `${what} is being copied: the ${kinds[capture.kind].noun} ${capture.name} is being created. Wait until that has finished.`,
+      `${what} is being copied: the ${kinds[capture.kind].noun} ${capture.name} is being created. Wait until the creation has ended.`,
     )
 }

@@ -132,7 +132,7 @@ async function capture(work: Work): Promise<Outcome> {
     throw error instanceof EngineError && error.kind === 'unfrozen' ? cannotFreeze(row, error) : error
   })
   const status = await engine.inspectCapture(captureRef(row), work.signal)
-  if (!status) throw new EngineError('unavailable', 'the engine does not report the copy')
+  if (!status) throw new EngineError('unavailable', `the engine does not report the ${kinds[row.kind].noun}`)
   if (status.result) return next({ ...status.result })
   const copyingSinceMs = Number(work.scratch.copyingSinceMs ?? work.nowMs)
   return wait(nextInspectionMs(copyingSinceMs, work.nowMs), { copyingSinceMs })

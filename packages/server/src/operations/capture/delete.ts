@@ -18,7 +18,7 @@ export async function requireUnused(tx: Tx, { id, kind, name }: CaptureRow): Pro
   if (user)
     throw new Failure(
       'conflict',
-      `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until that has finished.`,
+      `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until the creation has ended.`,
     )
   await requireUncaptured(tx, [id], what)
 }

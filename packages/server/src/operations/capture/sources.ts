@@ -30,7 +30,7 @@ const hostWhereLocal = async (tx: Tx, location: string, hostId: string | null) =
 async function requireSteady(tx: Tx, vm: VmRow): Promise<void> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_RUNNING' && vm.state !== 'STATE_SHUTOFF')
-    throw new Failure('conflict', `The VM ${vm.name} is in ${vm.state}; it must run or be stopped.`)
+    throw new Failure('conflict', `The VM ${vm.name} is in ${vm.state}; it must be running or stopped.`)
   if (vm.os_disk_lost_at)
     throw new Failure('conflict', `The OS disk of the VM ${vm.name} was lost with its host.`)
 }

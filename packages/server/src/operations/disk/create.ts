@@ -120,12 +120,12 @@ function requireFitting(
   if (wanted.type === 'shared-volume')
     throw invalidField('type', 'must be persistent-ssd: a shared volume cannot be created from a snapshot')
   if (wanted.sizeGib < size_gib)
-    throw invalidField('size', `must be at least that of the snapshot ${name}, which is ${size}`)
+    throw invalidField('size', `must be at least ${size}, the size of the snapshot ${name}`)
   if (wanted.location !== location)
-    throw invalidField('location', `must be that of the snapshot ${name}, which is ${location}`)
+    throw invalidField('location', `must be ${location}, the location of the snapshot ${name}`)
   // An image of an OS disk has none of its own.
   if (block_size !== 0 && wanted.blockSize !== block_size)
-    throw invalidField('block_size', `must be that of the snapshot ${name}, which is ${block_size}`)
+    throw invalidField('block_size', `must be ${block_size}, the block size of the snapshot ${name}`)
 }
 
 export const diskCreate: Definition = {

@@ -26,7 +26,7 @@ export function osDiskOf({ os_disk_size }: VmCreate, image?: { size: string; siz
   const size = os_disk_size ?? ofImage?.size ?? `${osDiskGib}GiB`
   const gib = parseDiskSize(size)!.gib
   if (ofImage && gib < ofImage.size_gib)
-    throw invalidField('os_disk_size', `must be at least that of the custom image, which is ${ofImage.size}`)
+    throw invalidField('os_disk_size', `must be at least ${ofImage.size}, the size of the custom image`)
   if (gib < osDiskGib || gib > maxOsDiskGib)
     throw invalidField('os_disk_size', `must be from ${osDiskGib}GiB to ${maxOsDiskGib / 1024}TiB`)
   return { size, gib }

@@ -77,7 +77,7 @@ export async function planVm(
   const subnet = await catalogue.subnet(tx, by.projectId, location.name, body.subnet_id ?? null)
   if (!subnet)
     throw body.subnet_id === undefined
-      ? new Failure('conflict', `The project has no subnet in ${location.name}. Create one first.`)
+      ? new Failure('conflict', `The project has no subnet in ${location.name}. Create a subnet first.`)
       : invalidField('subnet_id', 'must be a subnet of this project')
   if (subnet.location !== location.name)
     throw invalidField('subnet_id', `is in ${subnet.location}, not in ${location.name}`)
