@@ -194,6 +194,20 @@ test('a session ends when its VM is stopped or deleted', async () => {
   expect((await ask({ mode: 'read' }, { vm })).status).toBe(404)
 })
 
+test('the refusal of a VM without a console says how to get one', async () => {
+  const refusalText = async (vm: string) => (await ask({ mode: 'read' }, { vm })).body
+  const stopped = await resources.newVm()
+  await resources.succeeded(await resources.act(stopped, { action: 'STOP' }))
+  expect(await refusalText(stopped)).toMatchObject({ message: expect.stringMatching(/Start it first\.$/) })
+  const crashed = await resources.newVm()
+  await service.simulator().crashVm(crashed)
+  await eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await service.ok('vmGet', { params: { vm_id: crashed } })).state === 'STATE_CRASHED'
+  })
+  expect(await refusalText(crashed)).toMatchObject({ message: expect.stringMatching(/Reset it first\.$/) })
+})
+
 test('a client that stops reading is closed, and the log and other readers go on', async () => {
   const vm = await resources.newVm()
   const engine = service.simulator()

@@ -52,9 +52,9 @@ test('a refused admission leaves its slot to the next operation', async () => {
 
 test('an operation without a slot in its own process can be claimed by every worker', async () => {
   offerSlots(service.server.services.database, runnerWith(1))
-  const { isCalled, release } = holdCalls(service.simulator(), 'ensureDisk')
+  const { called, release } = holdCalls(service.simulator(), 'ensureDisk')
   const first = await resources.createDisk()
-  await isCalled
+  await called
   const second = await resources.createDisk()
   expect(await leases()).toMatchObject([
     { operation_id: first.operation.operation_id, lease_token: expect.any(String) },

@@ -78,9 +78,9 @@ test('when slots are scarce, organizations and their projects are served in turn
   const [first, flooder, other] = await Promise.all(
     ['first', 'flooder', 'other'].map((name) => addTenant(service, name)),
   )
-  const { release, isCalled } = holdCalls(service.simulator(), 'ensureDisk')
+  const { release, called } = holdCalls(service.simulator(), 'ensureDisk')
   await createDisk(service, first!, 'holds-the-slot')
-  await isCalled
+  await called
   for (let i = 0; i < 6; i++) await createDisk(service, flooder!, `flood-${i}`)
   for (let i = 0; i < 2; i++) await createDisk(service, other!, `other-${i}`)
   release()

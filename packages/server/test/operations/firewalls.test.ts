@@ -98,9 +98,9 @@ describe('firewalls of VMs in trouble', () => {
   test('an engine that hangs for one tenant delays no other tenant', async () => {
     const [hung] = await addVmRows(service, { projectId: await newProject(), count: 1 })
     const vm = await resources.newVm()
-    const { isCalled, release } = holdCalls(service.simulator(), 'applyFirewall', hung!)
+    const { called, release } = holdCalls(service.simulator(), 'applyFirewall', hung!)
     await requestFirewallUpdate(hung!)
-    await isCalled
+    await called
     await requestFirewallUpdate(vm)
     await eventually(async () => !(await isBehind(vm)))
     expect(await isBehind(hung!)).toBe(true)
@@ -111,9 +111,9 @@ describe('firewalls of VMs in trouble', () => {
   test('a location whose engine hangs does not delay a rule in other locations of the network', async () => {
     const far = await resources.newVm({ location: 'eu-north1-a' })
     const near = await resources.newVm()
-    const { isCalled, release } = holdCalls(service.simulator('eu-north1-a'), 'applyFirewall', far)
+    const { called, release } = holdCalls(service.simulator('eu-north1-a'), 'applyFirewall', far)
     const begun = await resources.createRule()
-    await isCalled
+    await called
     await eventually(() => passes(near))
     const params = { operation_id: begun.operation.operation_id }
     expect((await service.ok('operationGet', { params })).state).toBe('IN_PROGRESS')

@@ -50,9 +50,9 @@ test.each([
     config.database.poolSize = 1
   })
   const { createVm, ended } = resourcesOf(service)
-  const { isCalled, release } = holdCalls(service.simulator(), 'ensureVm', undefined, 'end')
+  const { called, release } = holdCalls(service.simulator(), 'ensureVm', undefined, 'end')
   const begun = await createVm()
-  await isCalled
+  await called
   await service.sql(`UPDATE vms SET ${change}`)
   release()
   expect(await ended(begun)).toMatchObject({ state: 'FAILED', result })

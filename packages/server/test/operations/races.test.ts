@@ -181,9 +181,9 @@ test('an engine report from during an operation has no effect on the VM afterwar
   const start = holdCalls(service.simulator(), 'ensureVm', id)
   const inspection = holdCalls(service.simulator(), 'inspectVm', id, 'end')
   const begun = await resources.act(id, { action: 'START' })
-  await start.isCalled
+  await start.called
   const look = reconcileVm(service.server.services, id, AbortSignal.timeout(60_000))
-  await Promise.race([look, inspection.isCalled])
+  await Promise.race([look, inspection.called])
   start.release()
   await resources.succeeded(begun)
   inspection.release()
@@ -228,9 +228,9 @@ describe('a deletion', () => {
 
   test.each(cases)('of a VM %s cancels that and leaves nothing', async (_, method, prepare) => {
     const begin = await prepare()
-    const { isCalled, release } = holdCalls(service.simulator(), method)
+    const { called, release } = holdCalls(service.simulator(), method)
     const { operation } = await begin()
-    await isCalled
+    await called
     const deletion = await resources.removeVm(operation.metadata.id)
     release()
     expect(await resources.ended(deletion)).toMatchObject({ state: 'SUCCEEDED', result: null })
@@ -261,9 +261,9 @@ describe('a deletion', () => {
 
   test('of a growing disk returns exactly the quota it had', async () => {
     const disk = await resources.newDisk()
-    const { isCalled, release } = holdCalls(service.simulator(), 'growDisk')
+    const { called, release } = holdCalls(service.simulator(), 'growDisk')
     await resources.grow(disk, '50GiB')
-    await isCalled
+    await called
     const deletion = await resources.removeDisk(disk)
     release()
     await resources.succeeded(deletion)

@@ -48,5 +48,5 @@ export function holdCalls(
     released.open()
     delete (engine as Partial<SimulatedEngine>)[method]
   })
-  return { isCalled: called.isOpen, release: released.open }
+  return { called: called.isOpen, release: released.open }
 }
