@@ -1,5 +1,5 @@
 import { createDatabase, type TestDatabase } from '@slipway/testing/database.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 import { Database } from '../../src/postgres/database.ts'
 import { putSimulatedHosts } from '../../src/store/simulated/hosts.ts'
@@ -89,4 +89,39 @@ test('moving a VM to an unavailable host fails as unavailable, not as stale', as
   await expect(subject.engine.ensureVm(moved, off, bench.next())).rejects.toMatchObject({
     kind: 'unavailable',
   })
+})
+
+test('a fault counts from the moment it is added, even if a check for faults began before', async () => {
+  const gate = () => {
+    let open = () => {}
+    const isOpen = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    return { open, isOpen }
+  }
+  const [read, released] = [gate(), gate()]
+  class SlowDatabase extends Database {
+    override async query(config: Parameters<Database['query']>[0]) {
+      const result = await super.query(config)
+      if (config.name !== 'simulated_fault_any') return result
+      read.open()
+      await released.isOpen
+      return result
+    }
+  }
+  const slow = new SlowDatabase({ url: store.url, poolSize: 2 })
+  onTestFinished(() => slow.close())
+  const engine = new SimulatedEngine({
+    database: slow,
+    location: 'any',
+    bootMs: [0, 0],
+    quarantineMs: 0,
+  })
+  const id = '00000000-0000-4000-8000-000000000001'
+  const earlier = engine.inspectCapture({ id, host: '' }).catch(() => {})
+  await read.isOpen
+  await engine.addFault({ method: 'inspectCapture', kind: 'reject', resourceId: id, times: 2 })
+  released.open()
+  await earlier
+  await expect(engine.inspectCapture({ id, host: '' })).rejects.toThrow('rejected')
 })

@@ -408,9 +408,14 @@ export class SimulatedEngine implements Engine {
 
   async #misbehave(method: string, id: string): Promise<SimulatedFault['kind'] | undefined> {
     // Faults are rare and calls are frequent, so the table is checked only occasionally.
-    if (performance.now() - this.#faultsCheckedAt > faultCheckMs) {
-      this.#mayHaveFaults = await simulated.hasFaults(this.#db)
-      this.#faultsCheckedAt = performance.now()
+    const now = performance.now()
+    if (now - this.#faultsCheckedAt > faultCheckMs) {
+      const hasFaults = await simulated.hasFaults(this.#db)
+      // A fault that was added during the read may not be in its result.
+      if (this.#faultsCheckedAt < now) {
+        this.#mayHaveFaults = hasFaults
+        this.#faultsCheckedAt = now
+      }
     }
     const fault = this.#mayHaveFaults ? await simulated.takeFault(this.#db, method, id) : undefined
     if (!fault) return undefined
