@@ -43,9 +43,14 @@ export type Alert = Static<typeof Alert>
 export const searchableTypes = [
   'vm',
   'disk',
+  'snapshot',
+  'custom_image',
+  'instance_group',
+  'instance_template',
   'firewall_rule',
   'network',
   'subnet',
+  'address',
   'project',
   'organization',
   'host',
@@ -65,7 +70,7 @@ export const SearchResult = record('SearchResult', {
   location: Type.String({ description: 'Empty if the resource has no location.', examples: ['us-east1-a'] }),
   address: Type.String({
     description:
-      'For a VM, its public address, or its private address if it has no public one; for a network or subnet, its CIDR block.',
+      'For a VM, its public address, or its private address if it has no public one; for a reserved address, the address; for a network or subnet, its CIDR block.',
     examples: ['198.18.0.7'],
   }),
   project_id: UuidOrEmpty,

@@ -2,8 +2,10 @@
 export const eventTypes = [
   'access_key.created',
   'access_key.revoked',
+  'address.assigned',
   'address.created',
   'address.deleted',
+  'address.unassigned',
   'address.updated',
   'billing.meter_disputed',
   'budget.set',

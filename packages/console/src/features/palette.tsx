@@ -166,6 +166,23 @@ function useFound(text: string, near: Hit[]): Hit[] {
   }, [isAsked, near, tenant.data, fleet.data, caller.is_operator])
 }
 
+/** Resources that have no page of their own are shown in their list. */
+const listPaths: Record<
+  Exclude<
+    SearchResult['resource_type'],
+    'host' | 'organization' | 'user' | 'vm' | 'disk' | 'instance_group' | 'instance_template'
+  >,
+  string
+> = {
+  snapshot: '/snapshots',
+  custom_image: '/images',
+  firewall_rule: '/network/firewall',
+  network: '/network/networks',
+  subnet: '/network/networks',
+  address: '/network/addresses',
+  project: '',
+}
+
 function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
   if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
   if (resource_type === 'organization') return isOfFleet ? `/fleet/organizations?q=${resource_id}` : ''
@@ -176,8 +193,9 @@ function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFl
   const base = `/projects/${project_id || resource_id}`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
   if (resource_type === 'disk') return `${base}/disks?disk=${resource_id}`
-  if (resource_type === 'firewall_rule') return `${base}/network/firewall`
-  return resource_type === 'project' ? base : `${base}/network/networks`
+  if (resource_type === 'instance_group') return `${base}/groups/${resource_id}`
+  if (resource_type === 'instance_template') return `${base}/templates?open=${resource_id}`
+  return `${base}${listPaths[resource_type]}`
 }
 
 const pageHit =

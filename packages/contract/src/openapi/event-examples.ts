@@ -64,8 +64,12 @@ const gpuFault = {
 export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.created': key('An access key was created.'),
   'access_key.revoked': key('An access key was revoked.'),
+  'address.assigned': address('A VM was given a reserved address.', { vm_id: id('b01') }),
   'address.created': address('A public address was reserved.'),
   'address.deleted': address('A reserved address was given up.'),
+  'address.unassigned': address('A VM no longer has a reserved address, which can be assigned again.', {
+    vm_id: id('b01'),
+  }),
   'address.updated': address('A reserved address’s name or labels changed.'),
   'billing.meter_disputed': organization('The payment provider reports a different amount for a day.', {
     day: '2026-11-13',

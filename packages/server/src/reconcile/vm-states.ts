@@ -1,6 +1,7 @@
 import type { VmState } from '@slipway/contract'
 import { zeroUuid } from '../domain/ids.ts'
 import { EngineError, type HostReport, type ReportedVm, type VmStatus } from '../engines/engine.ts'
+import { emitUnassigned } from '../operations/address/events.ts'
 import { engineAt } from '../operations/engine-work.ts'
 import { changeVmState, findOsDisk, forgetVm, loseOsDisk, releaseGpus } from '../operations/vm/state.ts'
 import { refOf } from '../operations/vm/vm.ts'
@@ -175,6 +176,8 @@ async function removeHidden(services: Services, id: string, signal: AbortSignal)
   })
   if (isStillThere) return
   await services.database.transaction(async (tx) => {
-    if (await lockUnchangedVm(tx, id, vm.generation)) await forgetVm(tx, vm)
+    if (!(await lockUnchangedVm(tx, id, vm.generation))) return
+    await forgetVm(tx, vm)
+    await emitUnassigned(tx, vm, system)
   })
 }

@@ -76,6 +76,38 @@ test('a search finds resources by id, by id prefix and by address', async () => 
   expect(names(await find('10.77.0.0/16'))).toEqual(['network rails'])
 })
 
+test('a search finds groups, templates, snapshots, images and reserved addresses', async () => {
+  const resources = resourcesOf(service)
+  const { name: _, ...vm } = vmBody()
+  const ended = (begun: { operation: { operation_id: string } }) =>
+    service.ended(begun.operation.operation_id)
+  await ended(
+    await service.ok('instanceGroupCreate', { body: { name: 'harbour-group', desired_count: 1, vm } }),
+  )
+  for (const new_version of [false, true])
+    await service.ok('instanceTemplateCreate', { body: { name: 'harbour-template', new_version, ...vm } })
+  const disk_id = await resources.newDisk({ name: 'data' })
+  await ended(await service.ok('snapshotCreate', { body: { name: 'harbour-snapshot', disk_id } }))
+  await ended(await service.ok('customImageCreate', { body: { name: 'harbour-image', disk_id } }))
+  const address = await service.ok('addressCreate', {
+    body: { name: 'harbour-address', location: 'us-east1-a' },
+  })
+  const newest = (await service.ok('instanceTemplateList')).items[0]!
+  const found = await find('harbour')
+  expect(names(found).toSorted()).toEqual([
+    'address harbour-address',
+    'custom_image harbour-image:latest',
+    'instance_group harbour-group',
+    'instance_template harbour-template',
+    'snapshot harbour-snapshot',
+    'vm harbour-group-1',
+  ])
+  expect(found.find(({ resource_type }) => resource_type === 'instance_template')).toMatchObject({
+    resource_id: newest.id,
+  })
+  expect(await find(address.address)).toMatchObject([{ resource_type: 'address', resource_id: address.id }])
+})
+
 test('a search shows nothing of other tenants and no deleted resources', async () => {
   expect(await find('others')).toEqual([])
   expect(await find(strangersVm)).toEqual([])

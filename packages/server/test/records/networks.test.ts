@@ -87,6 +87,40 @@ test('an assigned address replaces the dynamic one, and unassigning gives the VM
   expect((await service.call('addressUnassign', { params: { address_id: id } })).status).toBe(409)
 })
 
+test('events tell which VM got or lost a reserved address, whatever the reason was', async () => {
+  const { id } = await reserved()
+  const first = await resources.succeeded(
+    await service.ok('vmCreate', { body: { ...vmBody(), public_address_id: id } }),
+  )
+  const second = await resources.newVm()
+  await resources.succeeded(await resources.assign(id, second))
+  await resources.succeeded(await resources.unassign(id))
+  await resources.succeeded(await resources.assign(id, second))
+  await deleted(second)
+  const other = await reserved()
+  await resources.succeeded(await resources.assign(id, first))
+  await resources.succeeded(await resources.assign(other.id, first))
+  const { items } = await service.ok('eventList', { query: { resource_id: id } })
+  expect(items.map(({ type, data }) => [type, data.vm_id]).reverse()).toEqual([
+    ['address.created', undefined],
+    ['address.assigned', first],
+    ['address.unassigned', first],
+    ['address.assigned', second],
+    ['address.unassigned', second],
+    ['address.assigned', second],
+    ['address.unassigned', second],
+    ['address.assigned', first],
+    ['address.unassigned', first],
+  ])
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
+  const failed = await service.ok('vmCreate', { body: { ...vmBody(), public_address_id: id } })
+  expect(await service.ended(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  const last = await service.ok('eventList', { query: { resource_id: id, limit: 1 } })
+  expect(last.items).toMatchObject([
+    { type: 'address.unassigned', data: { vm_id: failed.operation.metadata.id } },
+  ])
+})
+
 test('a VM without a public address and a VM that is off can get a reserved one', async () => {
   const vm = await resources.newVm({ public_ip: 'none' })
   await resources.succeeded(await resources.act(vm, { action: 'STOP' }))

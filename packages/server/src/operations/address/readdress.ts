@@ -24,7 +24,9 @@ import { beginOperation, type ProjectRequester, requireIdle } from '../admission
 import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
+import { causeOf } from '../vm/state.ts'
 import { lockVmOf, refOf, vmOf } from '../vm/vm.ts'
+import { emitAddress, emitUnassigned } from './events.ts'
 
 const releasePauseMs = 100
 
@@ -211,5 +213,10 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   await markFirewallLost(tx, vm.id)
   await wantFirewallsNaming(tx, [vm])
   await holdAddresses(tx, [vm])
+  await emitUnassigned(tx, vm, causeOf(work))
+  const reserved = isReserved === true ? await findAddress(tx, vm.project_id, String(id)) : undefined
+  const { actor, request_id: requestId, project_id: projectId } = work.operation
+  if (reserved)
+    await emitAddress(tx, { actor, requestId, projectId }, 'address.assigned', reserved, { vm_id: vm.id })
   return done(await vmViewOf(tx, vm.id))
 }

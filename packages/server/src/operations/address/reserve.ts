@@ -1,10 +1,9 @@
-import type { AddressCreate, EventType, Labels } from '@slipway/contract'
+import type { AddressCreate, Labels } from '@slipway/contract'
 import { Failure, invalidField, nameTaken, notFound, requireFound } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx, violatedConstraint } from '../../postgres/database.ts'
 import { relabelUsage } from '../../store/billing/usage.ts'
 import { lockVm } from '../../store/compute/vms.ts'
-import { emit } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
 import {
   type AddressRow,
@@ -17,6 +16,7 @@ import {
 import { type ProjectRequester, requireIdle, requireOrganizationQuota } from '../admission.ts'
 import { requireLocation } from '../catalogue.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
+import { emitAddress } from './events.ts'
 
 /** Reserves a free address of a location, or the dynamic address of a VM. */
 export async function reserveAddress(
@@ -104,17 +104,3 @@ async function refuseTakenName<T>(name: string, write: () => Promise<T>): Promis
       : error
   }
 }
-
-const emitAddress = (
-  tx: Tx,
-  by: ProjectRequester,
-  type: EventType,
-  { id, name, address, location, labels }: AddressRow,
-): Promise<void> =>
-  emit(tx, {
-    ...by,
-    type,
-    resourceType: 'address',
-    resourceId: id,
-    data: { name, address, location, labels },
-  })

@@ -12,6 +12,7 @@ import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
 import { insertVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
+import { emitAddress, emitUnassigned } from '../address/events.ts'
 import { lockGivenAddress } from '../address/given.ts'
 import { beginOperation, type ProjectRequester, quotaExceeded } from '../admission.ts'
 import { budgetRefusal } from '../budget.ts'
@@ -28,7 +29,7 @@ import { admitNewDisks, announceNewDisks, requireAlone } from './new-disks.ts'
 import { type Placement, placeVm } from './place.ts'
 import { hostsFor, notOnOneHost, planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
 import { noHost, noRange } from './refusals.ts'
-import { forgetVm } from './state.ts'
+import { causeOf, forgetVm } from './state.ts'
 import { completeVmBody, type VmBody } from './template.ts'
 import { removeVm, vmOf } from './vm.ts'
 
@@ -139,6 +140,7 @@ export async function writeVm(
     startedAt: now,
   })
   await announceNewDisks(tx, by, newDisks, operation)
+  if (plan.address) await emitAddress(tx, by, 'address.assigned', plan.address, { vm_id: id })
   return operation
 }
 
@@ -182,6 +184,7 @@ async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await noteBootFailure(work, tx, vm)
   await forgetVm(tx, vm)
+  await emitUnassigned(tx, vm, causeOf(work))
   await requeueAfterFailedBoot(tx, work.operation.id)
 }
 

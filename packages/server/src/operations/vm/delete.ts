@@ -9,6 +9,7 @@ import { hideVm } from '../../store/compute/vm-changes.ts'
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { emitUnassigned } from '../address/events.ts'
 import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
 import { updateGroupHealthOf } from '../group/health.ts'
 import { closeOsDiskUsage } from './os-disk.ts'
@@ -59,7 +60,10 @@ async function remove(work: Work): Promise<Outcome> {
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await lockVmOf(work, tx)
   if (work.scratch.isHostAway === true) await hide(tx, vm)
-  else await forgetVm(tx, vm)
+  else {
+    await forgetVm(tx, vm)
+    await emitUnassigned(tx, vm, causeOf(work))
+  }
   await emitVm(tx, vm, 'vm.deleted', causeOf(work))
   await updateGroupHealthOf(tx, vm)
   return done(null)

@@ -76,6 +76,34 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       from: things('disks'),
     }),
     part({
+      type: 'snapshot',
+      columns: columnsOf('t.state', 't.location', `''`),
+      ranks: byNameOrId,
+      from: `${things('captures')} AND t.kind = 'snapshot'`,
+    }),
+    part({
+      type: 'custom_image',
+      columns: columnsOf('t.state', 't.location', `''`),
+      ranks: byNameOrId,
+      from: `${things('captures')} AND t.kind = 'image'`,
+    }),
+    part({
+      type: 'instance_group',
+      columns: columnsOf('t.state', 't.location', `''`),
+      ranks: byNameOrId,
+      from: things('instance_groups'),
+    }),
+    // A name finds only the newest version of a template.
+    part({
+      type: 'instance_template',
+      columns: columnsOf(`''`, `''`, `''`),
+      ranks: [`CASE WHEN t.is_newest THEN ${rankOf('lower(t.name)')} END`, rankOfId('t.id')],
+      from: things(
+        `(SELECT id, project_id, name, version = max(version) OVER (PARTITION BY project_id, name) AS is_newest
+          FROM instance_templates WHERE project_id IN (SELECT id FROM projects WHERE organization_id = :organizationId))`,
+      ),
+    }),
+    part({
       type: 'firewall_rule',
       columns: columnsOf('t.state', `''`, `''`),
       ranks: byNameOrId,
@@ -92,6 +120,12 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       columns: columnsOf(`''`, 't.location', 't.cidr::text'),
       ranks: [...byNameOrId, rankOf('t.cidr::text')],
       from: things('subnets'),
+    }),
+    part({
+      type: 'address',
+      columns: columnsOf(`''`, 't.location', 'host(t.address)'),
+      ranks: [...byNameOrId, rankOfAddress('t.address')],
+      from: `${things('public_addresses')} AND t.name IS NOT NULL`,
     }),
     part({
       type: 'project',
