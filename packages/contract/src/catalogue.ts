@@ -90,7 +90,10 @@ const offered = {
     description: 'Size of the local NVMe disk. Its data is lost when the VM stops.',
     examples: [960],
   }),
-  network_gbps: Type.Integer({ examples: [25] }),
+  network_gbps: Type.Integer({
+    description: 'The most that a VM sends, and the most that it receives, in Gbit/s.',
+    examples: [25],
+  }),
   usd_per_hour: Type.Union([Type.Number(), Type.Null()], {
     description: 'Null if no price is set.',
     examples: [1.45],

@@ -99,6 +99,9 @@ export const anyLocation = 'any'
 export const diskTypes = ['persistent-ssd', 'shared-volume'] as const
 export type DiskType = (typeof diskTypes)[number]
 
+/** The most that one disk reads, and the most that it writes, in MB/s; null if only the storage limits it. */
+export const diskMbps: Record<DiskType, number | null> = { 'persistent-ssd': 1_000, 'shared-volume': null }
+
 /** How many data disks of each type a VM can have. */
 export const maxDisksPerVm: Record<DiskType, number> = { 'persistent-ssd': 16, 'shared-volume': 4 }
 

@@ -39,6 +39,7 @@ storage = "local"
 socket = "${join(dir, 'incus.socket')}"
 instance_type = "container"
 allow_unfiltered_internal = true
+network_limits = false
 gpus = [{ model = "A100 80GB PCIe", count = 8 }]
 `,
 )

@@ -90,6 +90,7 @@ public_ipv4 = "203.0.113.0/25"
 socket = "${incusSocket}"
 instance_type = "container"
 allow_unfiltered_internal = true
+network_limits = false
 gpus = [{ model = "A100 80GB PCIe", count = 8 }]
 `
 }

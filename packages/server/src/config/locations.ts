@@ -93,6 +93,7 @@ const incusSection = {
   shared_volume_pool: field(text, ''),
   profiles: field(listOf(filledText), []),
   allow_unfiltered_internal: field(flag, false),
+  network_limits: field(flag, true),
   gpus: field(listOf(sectionOf(declaredGpu)), []),
 }
 

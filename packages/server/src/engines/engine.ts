@@ -134,6 +134,8 @@ export interface VmSpec extends VmRef {
     isCustom?: true
   }
   osDiskGib: number
+  /** The limit of reads and of writes of the OS disk, in MB/s. A VM that was defined by an earlier version has none. */
+  osDiskMbps?: number
   /** Size of the sparse local disk that is lost at stop; 0 means none. */
   scratchGb: number
   sshPublicKeys: string[]
@@ -154,6 +156,8 @@ export interface VmSpec extends VmRef {
     gateway: string
     /** '' if the VM has none. */
     publicAddress: string
+    /** The limit of each direction. A VM that was defined by an earlier version has none. */
+    gbps?: number
   }
   disks: AttachedDisk[]
 }
@@ -216,6 +220,8 @@ export interface CaptureStatus {
 
 export interface AttachedDisk extends DiskSpec {
   mode: 'read-write' | 'read-only'
+  /** The limit of reads and of writes, in MB/s. Without one, only the storage limits it. */
+  mbps?: number | null
 }
 
 export interface VmStatus {

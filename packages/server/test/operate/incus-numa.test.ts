@@ -33,8 +33,9 @@ test('a VM is not pinned if it has more cores than the nodes of its GPUs, or if 
   expect(nodesBeside(oneNode, [cards[0]!], 12)).toEqual([])
 })
 
-test('the definition of an instance sets the nodes of its cores, and clears the previous ones', () => {
-  const toml = '[[location]]\nname = "gpu-a"\nengine = "incus"\n'
+/** A VM on a virtual machine's location. */
+function definition(numaNodes: number[], changes: Partial<VmSpec> = {}, settings = '') {
+  const toml = `[[location]]\nname = "gpu-a"\nengine = "incus"\n[location.incus]\n${settings}`
   const [location] = loadConfig(['--config', 'slipway.toml'], {}, () => toml).locations
   if (location?.engine !== 'incus') throw new Error('the location uses another engine')
   const ctx = { config: location.incus } as Parameters<typeof definitionOf>[0]
@@ -43,9 +44,27 @@ test('the definition of an instance sets the nodes of its cores, and clears the 
     ...{ gpus: [{ pciAddress: cards[3]!, model: '' }], sshPublicKeys: [], sshHostKey: null },
     ...{ startupScript: '', shutdownScript: '', image: { name: 'guest:latest', source: {} } },
     network: { macAddress: '52:54:00:00:00:01', privateAddress: '172.27.0.9', subnetCidr: '172.27.0.0/20' },
+    ...changes,
   } as unknown as VmSpec
-  const pinned = definitionOf(ctx, spec, 'sw0', 'on', [1], new Map())
+  return definitionOf(ctx, spec, 'sw0', 'on', numaNodes, new Map())
+}
+
+test('the definition of an instance sets the nodes of its cores, and clears the previous ones', () => {
+  const pinned = definition([1])
   expect(pinned.config).toMatchObject({ 'limits.cpu': '12', 'limits.cpu.nodes': '1' })
   expect(pinned.devices.gpu0).toEqual({ type: 'gpu', gputype: 'physical', pci: cards[3] })
-  expect(definitionOf(ctx, spec, 'sw0', 'on', [], new Map()).config['limits.cpu.nodes']).toBe('')
+  expect(definition([]).config['limits.cpu.nodes']).toBe('')
+})
+
+test('the definition of an instance limits its network and its disks, but no shared volume', () => {
+  const network = { macAddress: '52:54:00:00:00:01', gbps: 25 } as VmSpec['network']
+  const disk = { id: 'd', serialNumber: 'ssd', type: 'persistent-ssd', mode: 'read-write', mbps: 1000 }
+  const disks = [disk, { ...disk, serialNumber: 'volume', type: 'shared-volume' }] as VmSpec['disks']
+  const changes = { network, disks, osDiskMbps: 500 }
+  const { devices } = definition([], changes)
+  expect(devices.eth0).toMatchObject({ 'limits.ingress': '25000Mbit', 'limits.egress': '25000Mbit' })
+  expect(devices.root).toMatchObject({ 'limits.read': '500MB', 'limits.write': '500MB' })
+  expect(devices.ssd).toMatchObject({ 'limits.read': '1000MB', 'limits.write': '1000MB' })
+  expect(devices.volume).not.toHaveProperty('limits.read')
+  expect(definition([], changes, 'network_limits = false').devices.eth0).not.toHaveProperty('limits.ingress')
 })

@@ -137,5 +137,5 @@ const incusDefaults = {
     profiles: [],
     gpus: [],
   },
-  allowUnfilteredInternal: false,
+  ...{ allowUnfilteredInternal: false, networkLimits: true },
 }

@@ -16,6 +16,17 @@ const daemon = '/usr/libexec/incus/incusd'
 /** Why no daemon can be started here, to be read beside what was skipped; '' where one can. */
 export const whyNoIncus = findObstacle()
 
+/** True if this kernel can limit what a guest sends, as Incus does it. */
+const canLimitNetwork = (() => {
+  const police = 'police rate 1gbit burst 1024k mtu 64kb drop'
+  const commands = [
+    'ip link add v0 type veth peer name v1',
+    'tc qdisc add dev v0 handle ffff:0 ingress',
+    `tc filter add dev v0 parent ffff:0 protocol all u32 match u32 0 0 ${police}`,
+  ]
+  return spawnSync('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).status === 0
+})()
+
 function findObstacle(): string {
   if (process.getuid?.() !== 0) return '(needs root)'
   if (!existsSync(daemon))
@@ -371,7 +382,8 @@ cluster: {server_name: ${first!.name}, enabled: true}
 }
 
 export function incusConfig(incus: Record<string, unknown>): IncusConfig {
-  const given = { instance_type: 'container', allow_unfiltered_internal: true, ...incus }
+  const common = { allow_unfiltered_internal: true, network_limits: canLimitNetwork }
+  const given = { instance_type: 'container', ...common, ...incus }
   const lines = Object.entries(given).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
   if (given.instance_type === 'container') lines.push('gpus = [{ model = "A100 80GB PCIe", count = 8 }]')
   const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\n`

@@ -60,11 +60,16 @@ export function definitionOf(
       'cloud-init.vendor-data': yamlOf({ hostname: hostnameOf(spec) }),
     },
     devices: {
-      root: { type: 'disk', path: '/', pool: storagePool, size: `${spec.osDiskGib}GiB` },
+      root: {
+        ...{ type: 'disk', path: '/', pool: storagePool, size: `${spec.osDiskGib}GiB` },
+        ...(isVm && diskLimits(spec.osDiskMbps)),
+      },
       eth0: {
         ...{ type: 'nic', name: 'eth0', hwaddr: network.macAddress.toLowerCase() },
         ...(isLocalBridge(bridge) ? { nictype: 'bridged', parent: bridge } : { network: bridge }),
         'ipv4.address': network.privateAddress,
+        // The OVN of Incus 6.0 has no such limits.
+        ...(ctx.config.networkLimits && !isOvn(bridge) && networkLimits(network.gbps)),
         // Incus has no such filter for OVN; the host report says so.
         ...(!isOvn(bridge) && { 'security.ipv4_filtering': 'true', 'security.mac_filtering': 'true' }),
       },
@@ -108,9 +113,18 @@ export function diskDevice(ctx: IncusContext, disk: AttachedDisk, pool: string):
       ...{ type: 'disk', pool, source: volumeName(disk.id) },
       ...(isFilesystem && { path: `/mnt/${disk.serialNumber}` }),
       ...(disk.mode === 'read-only' && { readonly: 'true' }),
+      ...(!isFilesystem && diskLimits(disk.mbps)),
     },
   }
 }
+
+/** Incus limits block devices of VMs only: file systems have no device of their own. */
+const diskLimits = (mbps: number | null | undefined): Device =>
+  mbps ? { 'limits.read': `${mbps}MB`, 'limits.write': `${mbps}MB` } : {}
+
+const networkLimits = (gbps: number | undefined): Device =>
+  gbps ? { 'limits.ingress': megabits(gbps), 'limits.egress': megabits(gbps) } : {}
+const megabits = (gbps: number) => `${Math.round(gbps * 1000)}Mbit`
 
 /** Replaces the definition, and removes devices that the new one does not have. With an open gate, a start follows. */
 export function redefinition(instance: Instance, definition: Definition): Change {

@@ -8,13 +8,14 @@ import type { Run, VmRecord } from './vm-records.ts'
 export async function syncForwards(ctx: QemuContext, id: string, record: VmRecord, run: Run): Promise<void> {
   const { ports, notes } = servedPorts(record.rules)
   const { egress, egressAllow } = ctx.options
-  const { networkId, macAddress, publicAddress } = record.spec.network
+  const { networkId, macAddress, publicAddress, gbps } = record.spec.network
   const forwards = await ctx.forwarder.set({
     vmId: id,
     ...{ networkId, macAddress, publicAddress, ports },
     accessMac: accessMac(macAddress),
     egressAllow: egress === 'user' ? egressAllow : null,
     rules: record.rules,
+    ...(gbps !== undefined && { networkGbps: gbps }),
   })
   const unserved = forwards.failures.filter((failure) => forwards.sshPort !== 2222 || !/:22 /.test(failure))
   const synced: Run = {

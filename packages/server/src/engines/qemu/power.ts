@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EngineError, type VmSpec } from '../engine.ts'
 import type { QemuContext } from './context.ts'
-import { offerDisk } from './disks/attachments.ts'
+import { limitDisks, offerDisk } from './disks/attachments.ts'
 import { createImage } from './disks/disk-files.ts'
 import { isMissing } from './files.ts'
 import { bootOf, type ImageSource, openImage, osBaseOf } from './images/images.ts'
@@ -176,7 +176,11 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
 export async function letRun(ctx: QemuContext, id: string): Promise<void> {
   const folder = ctx.records.folder(id)
   await ctx.isolation.seal(folder)
-  await withQmp(vmSocket(folder, 'qmp'), ctx.options.qmpTimeoutMs, (qmp) => qmp.execute('cont'))
+  const record = await ctx.records.read(id)
+  await withQmp(vmSocket(folder, 'qmp'), ctx.options.qmpTimeoutMs, async (qmp) => {
+    if (record) await limitDisks(qmp, record.spec)
+    await qmp.execute('cont')
+  })
 }
 
 async function describeMachine(ctx: QemuContext, id: string, spec: VmSpec): Promise<Machine> {

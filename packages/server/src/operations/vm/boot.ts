@@ -1,4 +1,4 @@
-import { vmStateTable, vmType } from '@slipway/contract'
+import { diskMbps, vmStateTable, vmType } from '@slipway/contract'
 import { gatewayOf } from '../../domain/addresses.ts'
 import { Failure } from '../../domain/failure.ts'
 import { type Engine, EngineError, type VmSpec, type VmStatus } from '../../engines/engine.ts'
@@ -36,6 +36,7 @@ function vmSpec(
       ...(vm.custom_image_id !== null && { isCustom: true as const }),
     },
     osDiskGib: vm.os_disk_gib,
+    osDiskMbps: diskMbps['persistent-ssd']!,
     scratchGb: type.nvmeGb,
     sshPublicKeys: vm.ssh_public_keys,
     sshHostKey,
@@ -49,6 +50,7 @@ function vmSpec(
       subnetCidr: vm.subnet_cidr,
       gateway: gatewayOf(vm.subnet_cidr),
       publicAddress: vm.public_address ?? '',
+      gbps: type.networkGbps,
     },
     disks: attachedDisks(vm),
   }

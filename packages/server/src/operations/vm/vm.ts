@@ -1,3 +1,4 @@
+import { diskMbps } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { type AttachedDisk, EngineError, type VmRef } from '../../engines/engine.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
@@ -44,6 +45,7 @@ export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
     blockSize: disk.block_size,
     serialNumber: disk.serial_number,
     mode: disk.mode,
+    mbps: diskMbps[disk.type],
   }))
 
 /** Removes the VM at its engine, then verifies by inspection. */

@@ -1,7 +1,7 @@
 import { chmod, link as hardLink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AttachedDisk, EngineError } from '../../engine.ts'
+import { type AttachedDisk, EngineError, type VmSpec } from '../../engine.ts'
 import type { QemuContext } from '../context.ts'
 import { vmSocket } from '../paths.ts'
 import {
@@ -93,13 +93,30 @@ export async function talk<T>(
   }
 }
 
+/** Sets the limits of the disks of a VM that has not run yet. */
+export async function limitDisks(qmp: QmpSession, { osDiskMbps, disks }: VmSpec): Promise<void> {
+  await limitDisk(qmp, 'os-device', osDiskMbps)
+  for (const disk of disks) await limitDisk(qmp, qdevId(disk), disk.mbps)
+}
+
+async function limitDisk(qmp: QmpSession, device: string, mbps: number | null | undefined): Promise<void> {
+  if (!mbps) return
+  const bytesPerSecond = Math.round(mbps * 1e6)
+  await qmp.execute('block_set_io_throttle', {
+    // The PCI device has no backend itself, but the virtio device in it has.
+    id: `/machine/peripheral/${device}/virtio-backend`,
+    ...{ bps: 0, bps_rd: bytesPerSecond, bps_wr: bytesPerSecond },
+    ...{ iops: 0, iops_rd: 0, iops_wr: 0 },
+  })
+}
+
 async function addToFreeSlot(qmp: QmpSession, disk: AttachedDisk): Promise<void> {
   let failure: unknown
   for (const slot of slotNames(disk.type)) {
     const device = disk.type === 'shared-volume' ? volumeDevice(disk, slot) : diskDevice(disk, slot)
     try {
       await qmp.execute('device_add', device)
-      return
+      return await limitDisk(qmp, qdevId(disk), disk.mbps)
     } catch (error) {
       failure = error
       if (!(error instanceof QmpError) || !/slot|occupied/.test(error.message)) break

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { uint32 } from '../../../domain/guest/ssh-wire.ts'
+import type { CardLimits } from './rate-limit.ts'
 
 const retryMs = 250
 const maxFrameBytes = 70_000
@@ -12,6 +13,7 @@ const maxQueuedBytes = 4 * 1024 * 1024
  */
 export class FrameSocket {
   readonly #path: string
+  readonly #limits: CardLimits
   readonly #onFrame: (frame: Buffer) => void
   /** Called after all frames of one read, and when the connection broke. */
   readonly #onPause: (isBroken: boolean) => void
@@ -19,16 +21,21 @@ export class FrameSocket {
   #retry: NodeJS.Timeout | null = null
   #pending: Buffer = Buffer.alloc(0)
   #isClosed = false
+  /** Frames that wait because of the limit. */
+  #queue: Buffer[] = []
+  #queuedBytes = 0
   /** Bytes of frames from and to the guest. */
   receivedBytes = 0
   sentBytes = 0
 
   constructor(
     path: string,
+    limits: CardLimits,
     onFrame: (frame: Buffer) => void,
     onPause: (isBroken: boolean) => void = () => {},
   ) {
     this.#path = path
+    this.#limits = limits
     this.#onFrame = onFrame
     this.#onPause = onPause
     this.#dial()
@@ -39,9 +46,22 @@ export class FrameSocket {
   }
 
   send(frame: Buffer): void {
-    if (!this.isConnected || this.#socket!.writableLength > maxQueuedBytes) return
-    this.sentBytes += frame.length
-    this.#socket!.write(Buffer.concat([uint32(frame.length), frame]))
+    if (!this.isConnected || this.#socket!.writableLength + this.#queuedBytes > maxQueuedBytes) return
+    this.#queue.push(frame)
+    this.#queuedBytes += frame.length
+    if (this.#queue.length === 1) this.#drain()
+  }
+
+  /** Sends what the limit allows now, and continues when it allows more. */
+  #drain(): void {
+    while (this.#queue.length > 0 && this.#limits.sent.waitMs === 0) {
+      const frame = this.#queue.shift()!
+      this.#queuedBytes -= frame.length
+      this.#limits.sent.take(frame.length)
+      this.sentBytes += frame.length
+      this.#socket!.write(Buffer.concat([uint32(frame.length), frame]))
+    }
+    if (this.#queue.length > 0) setTimeout(() => this.#drain(), this.#limits.sent.waitMs)
   }
 
   close(): void {
@@ -54,6 +74,8 @@ export class FrameSocket {
     const socket = connect(this.#path)
     this.#socket = socket
     this.#pending = Buffer.alloc(0)
+    this.#queue = []
+    this.#queuedBytes = 0
     socket.on('data', (chunk) => this.#receive(chunk))
     socket.on('error', () => {})
     socket.on('close', () => {
@@ -74,8 +96,19 @@ export class FrameSocket {
       const frame = this.#pending.subarray(4, 4 + length)
       this.#pending = this.#pending.subarray(4 + length)
       this.receivedBytes += length
+      this.#limits.received.take(length)
       this.#onFrame(frame)
     }
     this.#onPause(false)
+    this.#waitForLimit()
+  }
+
+  /** Reads no more for now. The socket fills, and the guest's card waits instead of losing frames. */
+  #waitForLimit(): void {
+    const { waitMs } = this.#limits.received
+    if (waitMs === 0) return
+    const socket = this.#socket!
+    socket.pause()
+    setTimeout(() => socket.resume(), waitMs)
   }
 }

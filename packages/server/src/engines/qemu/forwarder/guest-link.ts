@@ -18,6 +18,7 @@ import {
   type UdpDatagram,
   udpFrame,
 } from './packets.ts'
+import type { CardLimits } from './rate-limit.ts'
 import { type Outgoing, TcpConnection } from './tcp.ts'
 
 /** A locally administered address that no guest's card has. */
@@ -47,11 +48,12 @@ export class GuestLink {
   readonly #dialling = new Map<string, Duplex>()
   #nextPort = firstPort
 
-  constructor(socketPath: string, guestMac: string, outbound: Outbound) {
+  constructor(socketPath: string, guestMac: string, outbound: Outbound, limits: CardLimits) {
     this.#guestMac = Buffer.from(guestMac.replaceAll(':', ''), 'hex')
     this.#outbound = outbound
     this.#frames = new FrameSocket(
       socketPath,
+      limits,
       (frame) => this.#receive(frame),
       (isBroken) => (isBroken ? this.#dropAll() : this.#flush()),
     )

@@ -14,6 +14,7 @@ import {
   type ForwarderStatus,
   forwarderSocket,
 } from './protocol.ts'
+import { cardLimits } from './rate-limit.ts'
 import { Segments } from './segment.ts'
 import { VmForwarder } from './vm.ts'
 
@@ -59,9 +60,11 @@ async function perform(request: ForwarderRequest): Promise<unknown> {
   switch (request.op) {
     case 'set': {
       const { vm } = request
-      const forwarder = vms.get(vm.vmId) ?? new VmForwarder(vm, vmSocket(`vms/${vm.vmId}`, 'access'))
+      const socketOf = (card: 'access' | 'segment') => vmSocket(`vms/${vm.vmId}`, card)
+      const forwarder =
+        vms.get(vm.vmId) ?? new VmForwarder(vm, socketOf('access'), cardLimits(vm.networkGbps))
       vms.set(vm.vmId, forwarder)
-      segments.plug(vm.vmId, vm.networkId, vm.macAddress, vmSocket(`vms/${vm.vmId}`, 'segment'))
+      segments.plug(vm.vmId, vm.networkId, vm.macAddress, socketOf('segment'), forwarder.limits)
       await forwarder.update(vm)
       return forwarder.describe()
     }

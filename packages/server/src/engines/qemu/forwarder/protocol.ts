@@ -14,6 +14,8 @@ export interface ForwardedVm {
   /** What the guest may reach in addition to public addresses; null if it may reach nothing. */
   egressAllow: string[] | null
   rules: CompiledRule[]
+  /** The limit of each direction, for all cards together. A server of an earlier version sends none. */
+  networkGbps?: number
 }
 
 export interface VmForwards {

@@ -1,4 +1,5 @@
 import { FrameSocket } from './frame-socket.ts'
+import type { CardLimits } from './rate-limit.ts'
 
 interface Port {
   networkId: string
@@ -11,12 +12,12 @@ interface Port {
 export class Segments {
   readonly #ports = new Map<string, Port>()
 
-  plug(vmId: string, networkId: string, macAddress: string, socketPath: string): void {
+  plug(vmId: string, networkId: string, macAddress: string, socketPath: string, limits: CardLimits): void {
     const known = this.#ports.get(vmId)
     if (known && known.networkId === networkId && known.socketPath === socketPath) return
     this.unplug(vmId)
     const mac = macAddress.toLowerCase().replaceAll(':', '')
-    const frames = new FrameSocket(socketPath, (frame) => this.#deliver(port, frame))
+    const frames = new FrameSocket(socketPath, limits, (frame) => this.#deliver(port, frame))
     const port: Port = { networkId, macAddress: mac, socketPath, frames }
     this.#ports.set(vmId, port)
   }

@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { Egress } from './egress.ts'
 import { GuestLink, join } from './guest-link.ts'
 import type { ForwardedVm, VmForwards } from './protocol.ts'
+import type { CardLimits } from './rate-limit.ts'
 import { type InboundConnection, isInboundAllowed, sshGuestPort } from './rules.ts'
 import { probeSsh, type SshProbeResult } from './ssh-probe.ts'
 
@@ -14,6 +15,8 @@ interface OpenConnection extends InboundConnection {
 
 /** The public side of one VM: its listeners, its open connections, and the rules for both. */
 export class VmForwarder {
+  /** Shared with the card of the tenant network. */
+  readonly limits: CardLimits
   #vm: ForwardedVm
   readonly #egress = new Egress()
   readonly #link: GuestLink
@@ -21,9 +24,10 @@ export class VmForwarder {
   readonly #connections = new Set<OpenConnection>()
   #failures: string[] = []
 
-  constructor(vm: ForwardedVm, socketPath: string) {
+  constructor(vm: ForwardedVm, socketPath: string, limits: CardLimits) {
     this.#vm = vm
-    this.#link = new GuestLink(socketPath, vm.accessMac, this.#egress)
+    this.limits = limits
+    this.#link = new GuestLink(socketPath, vm.accessMac, this.#egress, limits)
   }
 
   /** When this returns, the ports are open, and connections that the rules no longer allow are closed. */

@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventually } from '@slipway/testing/eventually.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { FrameSocket } from '../../src/engines/qemu/forwarder/frame-socket.ts'
+import { cardLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
+
+// The bounds are lower ones: a slow machine can only make transfers slower.
+const frame = Buffer.alloc(1_000)
+const frames = 300
+/** 1 MB/s, so the frames take 0.3 s, less what passes at once: a read of 64 KiB, and 10 ms. */
+const gbps = 0.008
+const leastMs = 200
+
+const folder = mkdtempSync(join(tmpdir(), 'slipway-frames-'))
+const path = join(folder, 'card.sock')
+const server = createServer()
+let guest: Socket
+let received = 0
+let card: FrameSocket
+
+beforeAll(async () => {
+  server.listen(path)
+  await once(server, 'listening')
+  card = new FrameSocket(path, cardLimits(gbps), () => received++)
+  ;[guest] = (await once(server, 'connection')) as [Socket]
+  await eventually(() => card.isConnected)
+})
+afterAll(() => {
+  card.close()
+  server.close()
+  rmSync(folder, { recursive: true })
+})
+
+test('frames to a guest are sent no faster than the limit, and none is lost', async () => {
+  const begun = performance.now()
+  let bytes = 0
+  guest.on('data', (chunk) => {
+    bytes += chunk.length
+  })
+  for (let n = 0; n < frames; n++) card.send(frame)
+  await eventually(() => bytes === frames * (frame.length + 4))
+  expect(performance.now() - begun).toBeGreaterThan(leastMs)
+})
+
+test('frames of a guest are read no faster than the limit, and none is lost', async () => {
+  const header = Buffer.alloc(4)
+  header.writeUInt32BE(frame.length)
+  const begun = performance.now()
+  for (let n = 0; n < frames; n++) guest.write(Buffer.concat([header, frame]))
+  await eventually(() => received === frames)
+  expect(performance.now() - begun).toBeGreaterThan(leastMs)
+})
