@@ -101,7 +101,7 @@ export const WebhookDelivery = record('WebhookDelivery', {
   event_type: Type.String(),
   resource_type: Type.String({ examples: ['vm'] }),
   resource_id: Type.String(),
-  resource_name: Type.String({ description: 'The name of the resource. Empty if it has no name.' }),
+  resource_name: Type.String({ description: 'The name of the resource. Empty if the resource has no name.' }),
   state: Type.Enum(['pending', 'delivered', 'failed']),
   attempts: Type.Integer(),
   response_status: Type.Integer({

@@ -11,7 +11,7 @@ export const AdminOperation = record('AdminOperation', {
   ...Operation.properties,
   project_id: Uuid,
   resource_name: Type.String({
-    description: 'The name of the VM, disk or rule. Empty if it is no longer known.',
+    description: 'The name of the VM, disk or rule. Empty if the name is no longer known.',
   }),
   is_stuck: Type.Boolean(),
   step: Type.String({ description: 'The step that is in progress.' }),

@@ -30,7 +30,8 @@ export const TokenResponse = record(
   {
     access_token: Type.String(),
     refresh_token: Type.String({
-      description: 'Can be used once. The response to its use contains the next refresh token.',
+      description:
+        'This token can be used once. The response to that request contains the next refresh token.',
     }),
     expires_in: Type.Integer({ description: 'Seconds until the access token expires.', examples: [3600] }),
     token_type: Type.Literal('bearer'),
@@ -57,7 +58,8 @@ export const RootAnswer = record('Root', {
       description: 'The organization of the access key. Empty for other callers.',
     }),
     address: Type.String({
-      description: 'The address from which the request came, for example to allow it in a firewall rule.',
+      description:
+        'The address from which the request came. Use it, for example, to allow your own address in a firewall rule.',
       examples: ['203.0.113.7'],
     }),
   }),
@@ -133,7 +135,7 @@ export const AccessKeyRevoked = record('AccessKeyRevoked', {
 
 /** The description of limits in the creation of every kind of key. */
 export const childKeyDescription =
-  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key: 400 for more. If they are left out, those of the creating key apply.'
+  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key: 400 for more. If these fields are left out, the values of the creating key apply.'
 
 export const Member = record('Member', {
   user_id: Uuid,

@@ -173,7 +173,7 @@ export const identityRoutes = defineRoutes({
     path: '/v0.1/organizations/{organization_id}/access-keys',
     tag: 'Organizations',
     summary: 'Create an access key of the organization',
-    description: `The key has its role in the organization and in all its projects. The role cannot be higher than that of the caller. Only this response contains the secret. ${childKeyDescription}`,
+    description: `The key has its role in the organization and in all its projects. The role cannot be higher than the role of the caller. Only this response contains the secret. ${childKeyDescription}`,
     access: 'admin',
     body: body('OrganizationKeyCreate', {
       name: DisplayName,
@@ -210,7 +210,7 @@ export const identityRoutes = defineRoutes({
     tag: 'Organizations',
     summary: 'Invite a member',
     description:
-      'Creates an invitation, even if the address already has an account. The membership begins when the user accepts it with the link. Until then `user_id` is the id of the invitation. A new invitation to the same address replaces the link.',
+      'Creates an invitation, even if the address already has an account. The membership begins when the user accepts the invitation with the link. Until then `user_id` is the id of the invitation. A new invitation to the same address replaces the link.',
     access: 'owner',
     body: body('MemberCreate', { email: Email, role: Type.Enum([...roles]) }),
     response: MemberCreated,

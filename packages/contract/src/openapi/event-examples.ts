@@ -90,7 +90,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'capacity_request.cancelled': capacityRequest('A capacity request was cancelled.', { state: 'cancelled' }),
   'capacity_request.created': capacityRequest('A capacity request was added to the queue.'),
   'capacity_request.expired': capacityRequest(
-    'A capacity request ended because its time was over, or because its hold was not claimed.',
+    'A capacity request ended because its time limit was reached, or because the GPUs held for it were not claimed.',
     { state: 'expired' },
   ),
   'capacity_request.failed': capacityRequest('GPUs were free, but the VM could not be created or started.', {
@@ -110,7 +110,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     held_until: '2026-10-30T09:16:30.000Z',
   }),
   'capacity_request.requeued': capacityRequest(
-    'A capacity request waits again, in its old place: its GPUs were lost, or its VM did not boot.',
+    'A capacity request waits again at its old place in the queue, because its GPUs were lost or its VM did not boot.',
   ),
   'capacity_request.updated': capacityRequest('The end or the labels of a capacity request changed.'),
   ...copyEvents('custom_image'),
@@ -158,7 +158,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
     vm_id: id('b01'),
   }),
   'gpu.returned': gpu('A GPU with a fault passed its check and is in stock again.'),
-  'gpu.updated': gpu('An operator put a GPU into quarantine, or took it out.', { state: 'quarantined' }),
+  'gpu.updated': gpu('An operator put a GPU into quarantine, or released it from quarantine.', {
+    state: 'quarantined',
+  }),
   'host.created': host('An operator added a host.'),
   'host.deleted': host('An operator removed a host.'),
   'host.down': host('A host has not reported for too long.'),
@@ -299,7 +301,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'reservation.updated': reservation('The end or the projects of a reservation changed.'),
   ...copyEvents('snapshot'),
   'ssh_key.created': sshKey('A public key was registered.'),
-  'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have it keep it.'),
+  'ssh_key.deleted': sshKey('A registered key was removed; VMs that already have the key keep it.'),
   'subnet.created': subnet('A subnet was created.', {
     cidr: '10.20.16.0/20',
     vpc_network_id: id('c01'),
@@ -355,7 +357,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     type: 'a100.1x',
     location: 'us-east1-a',
   }),
-  'vm.deleted': vm('A VM was deleted; its GPUs, name and addresses are free.'),
+  'vm.deleted': vm('A VM was deleted. Its GPUs, its name and its addresses that are not reserved are free.'),
   'vm.deleting': vm('The deletion of a VM was accepted.', began('DELETE')),
   'vm.deletion_repeated': deletionRepeated('vm', 'b01', 'a VM'),
   'vm.detaching_disks': vm('Disks are being detached.', { ...began('DETACH'), disk_ids: [id('b02')] }),
@@ -377,7 +379,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'vm.idle': foundVm('All GPUs of a VM have been idle for the window of its idle policy.', {
     idle_since: '2026-10-30T11:00:00.000Z',
   }),
-  'vm.idle_stopping': foundVm('A VM is idle and will be stopped, unless it becomes busy before.', {
+  'vm.idle_stopping': foundVm('A VM is idle and will be stopped, unless it becomes busy first.', {
     idle_since: '2026-10-30T11:00:00.000Z',
     stops_at: '2026-10-30T12:10:00.000Z',
   }),

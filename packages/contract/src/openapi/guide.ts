@@ -3,11 +3,11 @@ export const guide = `Slipway provides GPU virtual machines on demand. Every pat
 
 ## Authentication
 
-Send \`Authorization: Bearer <token>\`, where the token is an access key (\`slp_…\`) or an access token from \`POST /v0.1/auth/token\`. Access tokens are valid for one hour. A refresh token can be used once; the response contains the next one. An access key with the role \`read\` has the rights of a \`viewer\`; a key with \`write\` has the rights of a \`member\`.
+Send \`Authorization: Bearer <token>\`, where the token is an access key (\`slp_…\`) or an access token from \`POST /v0.1/auth/token\`. Access tokens are valid for one hour. A refresh token can be used once; the response contains the next refresh token. An access key with the role \`read\` has the rights of a \`viewer\`; a key with \`write\` has the rights of a \`member\`.
 
 ## Operations
 
-A request that creates, changes or deletes a VM, disk or firewall rule returns an operation immediately; the work continues in the background. GPUs, quota, name and addresses are already reserved when you get the response. Read the operation with \`?wait=60\`: the response comes when the operation ends, or after 60 seconds. \`metadata.id\` is the id of the resource; the first response already contains it.
+A request that creates, changes or deletes a VM, disk or firewall rule returns an operation immediately; the work continues in the background. GPUs, quota, name and addresses are already reserved when you get the response. Read the operation with \`?wait=60\`: the response comes when the operation ends, or after 60 seconds. \`metadata.id\` is the id of the resource; the first response already contains this id.
 
 ## Retrying safely
 
@@ -23,7 +23,7 @@ Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, or the empty st
 
 ## Errors
 
-Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send it again with the same \`Idempotency-Key\`. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants, the response is 404, as if they did not exist.
+Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send the request again with the same \`Idempotency-Key\`. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants, the response is 404, as if the resources did not exist.
 
 ## Limits
 

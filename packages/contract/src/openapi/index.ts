@@ -225,8 +225,9 @@ const streamed = (event: { position: number } | undefined) =>
 const accessSentences: Record<Access, string> = {
   public: 'Works without a credential.',
   caller: 'Accepts any valid credential.',
-  user: 'Needs the access token of a user; access keys cannot call it.',
-  visible: 'Needs any role in the organization, or an access key of it or of one of its projects.',
+  user: 'Needs the access token of a user; access keys are refused.',
+  visible:
+    'Needs any role in the organization, or an access key of the organization or of one of its projects.',
   viewer: 'Needs the role `viewer` or an access key.',
   member: 'Needs the role `member` or a key with the role `write`.',
   admin: 'Needs the role `admin`.',

@@ -74,7 +74,7 @@ const countHeader = (description: string, example: number) => ({
 export const headers: Json = {
   RequestId: {
     description:
-      'Identifies the request in logs and support requests. It is the value that the caller sent, if that has at most 128 visible ASCII characters.',
+      'Identifies the request in logs and support requests. If the request has this header with at most 128 visible ASCII characters, the response has the same value.',
     schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[!-~]+$' },
     example: requestId,
   },
@@ -85,5 +85,5 @@ export const headers: Json = {
   WwwAuthenticate: textHeader('The scheme to authenticate with.', 'Bearer'),
   Allow: textHeader('The methods that the path supports.', 'GET, POST'),
   IdempotencyReplayed: textHeader('`true` if this is the stored response of an earlier request.', 'true'),
-  CacheControl: textHeader('The response contains a secret. Do not cache it.', 'no-store'),
+  CacheControl: textHeader('The response contains a secret. Do not cache the response.', 'no-store'),
 }

@@ -47,7 +47,7 @@ const endpoints: Record<string, ServiceEndpoint> = {
     operationId: 'readyz',
     summary: 'Check that the service is ready',
     description:
-      'Writes to the database, and returns 503 within 2 seconds if that fails or takes longer. An unavailable engine is listed in the response and affects only its location.',
+      'Writes to the database, and returns 503 within 2 seconds if the write fails or takes longer. An unavailable engine is listed in the response and affects only its location.',
     mediaType: 'application/json',
     schema: Readiness,
     example: JSON.parse(recording.texts['/readyz'] ?? 'null'),
