@@ -52,6 +52,7 @@ const fleet = {
   reservations: '/reservations',
   operations: '/operations?show=all',
   organizations: '/organizations',
+  organization: '/organizations/ORGANIZATION',
   users: '/users',
   quotas: '/quotas',
   prices: '/prices',
@@ -87,7 +88,10 @@ try {
   await take(page, { catalogue: '/catalogue', account: '/account' }, '', (name) => name)
   const hosts = await scene.operator.collect('adminHostList', {})
   const host = hosts.find(({ vms }) => vms.length > 0)!
-  await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, { HOST: host.id })
+  await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, {
+    HOST: host.id,
+    ORGANIZATION: scene.organization_id,
+  })
   for (const [name, prepare] of Object.entries(situations)) {
     if (!isWanted(name)) continue
     const shown = await prepare(scene)

@@ -5,6 +5,9 @@ import type { Scene } from './scene.ts'
 /** Pages with something missing, failed or in progress. Each function prepares the situation and returns the page. */
 export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
   'sign-in': (scene) => asVisitor(scene, '/sign-in'),
+  forgot: (scene) => asVisitor(scene, '/forgot'),
+  'billing-link-ended': (scene) => asVisitor(scene, '/billing/slpb_ended'),
+  'not-found': (scene) => inProject(scene, '/nothing-here'),
   'no-project': async (scene) => {
     const page = await scene.inviteOwner('lena@example.com', 'Harbour Observatory')
     await page.getByText('No projects yet').waitFor()
@@ -32,6 +35,23 @@ export const situations: Record<string, (scene: Scene) => Promise<Page>> = {
     await page.getByRole('button', { name: 'Create webhook' }).first().click()
     await page.getByRole('dialog').getByLabel('Disks', { exact: true }).check()
     await page.getByRole('button', { name: /of VMs$/ }).click()
+    return page
+  },
+  'dialog-disk': async (scene) => {
+    const page = await inProject(scene, '/disks')
+    await page.getByRole('button', { name: 'Create disk' }).first().click()
+    await page.getByText('Show as CLI, Terraform or curl').click()
+    return page
+  },
+  'dialog-key': async (scene) => {
+    const page = await inProject(scene, '/settings/keys')
+    await page.getByRole('button', { name: 'Create key' }).first().click()
+    return page
+  },
+  'vm-similar': async (scene) => {
+    const { id } = await scene.createVm(scene.projects['with-1']!, 'model')
+    const page = await inProject(scene, `/vms/new?like=${id}`, 'with-1')
+    await page.getByText('Similar to model').waitFor()
     return page
   },
   'dialog-rule': async (scene) => {

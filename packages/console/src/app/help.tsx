@@ -1,4 +1,6 @@
+import { useReachability } from '../api/connection.ts'
 import { destinations } from '../lib/destinations.ts'
+import { timeZone } from '../lib/format.ts'
 import { Dialog } from '../ui/dialog.tsx'
 
 const keys: [string, string][] = [
@@ -11,6 +13,7 @@ const keys: [string, string][] = [
 ]
 
 export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const { isLost } = useReachability()
   return (
     <Dialog isOpen={isOpen} onClose={onClose} title="Help">
       <h3 className="mb-1 font-medium">Keyboard shortcuts</h3>
@@ -26,6 +29,11 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           </div>
         ))}
       </dl>
+      <h3 className="mt-4 mb-1 font-medium">Status</h3>
+      <p className="text-ink-muted">
+        {isLost ? 'The service does not respond.' : 'The service responds.'} Times are shown in {timeZone},
+        with UTC when you point at them. Alerts about your resources are in the bell.
+      </p>
       <h3 className="mt-4 mb-1 font-medium">API</h3>
       <p className="text-ink-muted">
         Everything in the console is also available through the public API.{' '}

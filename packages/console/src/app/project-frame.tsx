@@ -10,7 +10,7 @@ import { GettingStarted } from '../features/getting-started.tsx'
 import { lastProject } from '../lib/last-project.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
-import { Page, Skeleton } from '../ui/page.tsx'
+import { Page, PageTitleContext, Skeleton } from '../ui/page.tsx'
 import { NoProjectAccess } from './page-states.tsx'
 
 /** The frame of every project page: it follows live events, and shows why the project is not accessible. */
@@ -33,16 +33,13 @@ export function ProjectFrame() {
 
   if (!isKnown) return <NoProjectAccess />
   const worksUnpaid = /\/settings\/(members|billing|ssh-keys)$/.test(pathname)
-  if (worksUnpaid) return <Outlet />
-  if (closed) return closed
   // The page already loads, but its errors stay hidden until it is known whether the whole project is refused.
+  const isHidden = gate.isPending && !worksUnpaid
   return (
-    <>
-      {gate.isPending && <Skeleton rows={10} className="m-6 max-md:m-4" />}
-      <div hidden={gate.isPending}>
-        <Outlet />
-      </div>
-    </>
+    <PageTitleContext value={project.name}>
+      {isHidden && <Skeleton rows={10} className="m-6 max-md:m-4" />}
+      <div hidden={isHidden}>{(!worksUnpaid && closed) || <Outlet />}</div>
+    </PageTitleContext>
   )
 }
 

@@ -57,10 +57,11 @@ function useAlerts(): { ofTenant: Alert[]; ofFleet: Alert[] } {
 const itemsOf = (lists: { data?: { items: Alert[] } | undefined }[]): Alert[] =>
   lists.flatMap(({ data }) => data?.items ?? none)
 
-/** Returns the path of the page where the user can resolve the alert. */
-function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
+/** Returns the path of the page where the user can resolve the alert, or a group of similar ones. */
+function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: boolean): string {
   const { kind, resource_type, resource_id, project_id } = alert
-  if (kind === 'host_lost' || kind === 'host_problem') return `/fleet/hosts/${resource_id}`
+  if (kind === 'host_lost' || kind === 'host_problem')
+    return similar > 0 ? '/fleet' : `/fleet/hosts/${resource_id}`
   if (kind === 'gpu_fault' || kind === 'mass_gpu_fault' || kind === 'clock' || kind === 'location_unread')
     return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
@@ -68,9 +69,29 @@ function pathOf(alert: Alert, projectId: string, isOfFleet: boolean): string {
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`
   if (kind === 'payment' || kind === 'budget') return `${base}/settings/billing`
-  if (resource_type === 'vm') return `${base}/vms/${resource_id}`
+  if (resource_type === 'vm') return similar > 0 ? `${base}/vms` : `${base}/vms/${resource_id}`
   return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/operations`
 }
+
+interface AlertGroup {
+  alert: Alert
+  /** The number of further alerts of the same kind in the same project. */
+  similar: number
+}
+
+/** Alerts of the same kind in the same project are shown as one, with the newest first. */
+function groupAlerts(alerts: Alert[]): AlertGroup[] {
+  const groups = new Map<string, AlertGroup>()
+  for (const alert of alerts) {
+    const key = `${alert.kind} ${alert.resource_type} ${alert.project_id || alert.organization_id}`
+    const group = groups.get(key)
+    if (group) group.similar += 1
+    else groups.set(key, { alert, similar: 0 })
+  }
+  return [...groups.values()]
+}
+
+const similarText = (similar: number) => (similar > 0 ? ` And ${plural(similar, 'similar alert')}.` : '')
 
 /** The bell in the header: counts the alerts and links to them. */
 export function AlertBell() {
@@ -84,13 +105,12 @@ export function AlertBell() {
     return (own.find(({ id }) => id === openId) ?? own[0])?.id ?? openId
   }
   const known = new Set(ofTenant.map(keyOf))
-  const alerts = [
-    ...ofTenant.map((alert) => ({ alert, to: pathOf(alert, projectOf(alert), false) })),
-    ...ofFleet
-      .filter((alert) => !known.has(keyOf(alert)))
-      .map((alert) => ({ alert, to: pathOf(alert, '', true) })),
+  const others = ofFleet.filter((alert) => !known.has(keyOf(alert)))
+  const groups = [
+    ...groupAlerts(ofTenant).map((group) => ({ ...group, to: pathOf(group, projectOf(group.alert), false) })),
+    ...groupAlerts(others).map((group) => ({ ...group, to: pathOf(group, '', true) })),
   ]
-  const count = alerts.length
+  const count = ofTenant.length + others.length
   const label = count === 0 ? 'Alerts: none' : `Alerts: ${count}`
   return (
     <Menu
@@ -113,20 +133,20 @@ export function AlertBell() {
           )}
         </button>
       }
-      entries={alerts.map(({ alert, to }) => ({
-        key: keyOf(alert),
-        icon: <Mark tone={toneOf(alert)} />,
-        label: <Words alert={alert} />,
+      entries={groups.map(({ to, ...group }) => ({
+        key: keyOf(group.alert),
+        icon: <Mark tone={toneOf(group.alert)} />,
+        label: <Words {...group} />,
         onSelect: () => void navigate({ to }),
       }))}
     />
   )
 }
 
-const Words = ({ alert }: { alert: Alert }) => (
+const Words = ({ alert, similar }: AlertGroup) => (
   <span className="flex max-w-sm min-w-0 flex-1 items-baseline justify-between gap-3 whitespace-normal">
     <span>
-      <Sentence text={alert.message} />
+      <Sentence text={alert.message + similarText(similar)} />
     </span>
     {alert.since && (
       <span className="shrink-0 text-sm text-ink-muted">
@@ -147,8 +167,8 @@ export function ProjectAlerts({ projectId }: { projectId: string }) {
   const { ofTenant } = useAlerts()
   const isOfOrganization = useIsOfOrganization()
   const concerned = ofTenant.filter((alert) => alert.project_id === projectId || isOfOrganization(alert))
-  const actionOf = (alert: Alert) => (
-    <Link to={pathOf(alert, projectId, false)} className="link">
+  const actionOf = (group: AlertGroup) => (
+    <Link to={pathOf(group, projectId, false)} className="link">
       Open
     </Link>
   )
@@ -215,7 +235,7 @@ export function useStuck(): ReadonlyMap<string, string> {
 interface AlertNotesProps {
   alerts: Alert[]
   /** Returns a button or link that helps to resolve the alert. */
-  actionOf?: ((alert: Alert) => ReactNode) | undefined
+  actionOf?: ((group: AlertGroup) => ReactNode) | undefined
   isCounted?: boolean
   /** Shown below the alerts. */
   detail?: ReactNode
@@ -226,12 +246,13 @@ const looks = { bad: 'border-red/50 bg-red-soft', warn: 'border-amber/50 bg-ambe
 /** The box is red if at least one alert is severe. */
 function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesProps) {
   if (alerts.length === 0) return null
+  const groups = groupAlerts(alerts)
   const look = looks[alerts.some((alert) => toneOf(alert) === 'bad') ? 'bad' : 'warn']
   return (
     <section aria-label="Alerts" className={`rounded-md border ${look}`}>
       {isCounted && <h2 className="px-4 pt-2.5 font-medium">{countText(alerts.length)}</h2>}
       <ul className="divide-y divide-line">
-        {alerts.slice(0, 5).map((alert) => (
+        {groups.slice(0, 5).map(({ alert, similar }) => (
           <li
             key={keyOf(alert)}
             className="flex flex-wrap items-center justify-end gap-x-3 gap-y-2 px-4 py-2.5"
@@ -241,14 +262,14 @@ function AlertNotes({ alerts, actionOf, isCounted = false, detail }: AlertNotesP
                 <Mark tone={toneOf(alert)} />
               </span>
               <span>
-                <Sentence text={alert.message} />
+                <Sentence text={alert.message + similarText(similar)} />
               </span>
             </span>
-            {actionOf?.(alert)}
+            {actionOf?.({ alert, similar })}
           </li>
         ))}
-        {alerts.length > 5 && (
-          <li className="px-4 py-2 text-ink-muted">{alerts.length - 5} more in the alerts menu.</li>
+        {groups.length > 5 && (
+          <li className="px-4 py-2 text-ink-muted">{groups.length - 5} more in the alerts menu.</li>
         )}
       </ul>
       {detail}

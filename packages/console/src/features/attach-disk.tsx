@@ -6,6 +6,7 @@ import { readAll } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { sizeText } from '../lib/format.ts'
 import { mountCommands } from '../lib/guest-commands.ts'
+import { shellQuote, shownAs } from '../lib/shell.ts'
 import { Button } from '../ui/button.tsx'
 import { CommandTabs } from '../ui/commands.tsx'
 import { Dialog, FormDialog } from '../ui/dialog.tsx'
@@ -114,6 +115,10 @@ interface AttachDialogProps {
 }
 
 /** Attaches the disk to the VM, then shows the commands that mount it. */
+const attachment = ({ id }: Disk, mode: Mode) => ({
+  attach_disks: [{ disk_id: id, attachment_type: 'data' as const, mode }],
+})
+
 function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }: AttachDialogProps) {
   const [wanted, setWanted] = useState<Mode>('read-write')
   const [attached, setAttached] = useState<Disk | null>(null)
@@ -122,10 +127,7 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
   const attach = useOperation({
     projectId,
     run: (on: { vm: Vm; disk: Disk }) =>
-      client.vmAttachDisks(
-        { project_id: projectId, vm_id: on.vm.id },
-        { attach_disks: [{ disk_id: on.disk.id, attachment_type: 'data', mode }] },
-      ),
+      client.vmAttachDisks({ project_id: projectId, vm_id: on.vm.id }, attachment(on.disk, mode)),
     done: (on) => `Attached ${on.disk.name} to ${on.vm.name}`,
     failed: (on) => `Not attached: ${on.disk.name}`,
     invalidates: ['vmGet', 'vmList', 'diskList'],
@@ -142,6 +144,15 @@ function AttachDialog({ projectId, title, vm, disk, reason, onClose, children }:
       error={attach.error}
       reason={reason}
       onSubmit={() => vm && disk && attach.mutate({ vm, disk }, { onSuccess: () => setAttached(disk) })}
+      commands={
+        vm &&
+        disk &&
+        shownAs(projectId, {
+          cli: `slipway disk attach ${shellQuote(disk.name)} ${shellQuote(vm.name)}${mode === 'read-only' ? ' --read-only' : ''}`,
+          path: `/vms/${vm.id}/attach-disks`,
+          body: attachment(disk, mode),
+        })
+      }
     >
       {children}
       <SelectField

@@ -5,13 +5,15 @@ import { client } from '../api/client.ts'
 import { usePrices } from '../api/prices.ts'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
-import { diskUsdPerHour } from '../lib/disk-price.ts'
+import { diskUsdPerHour, monthlyText } from '../lib/disk-price.ts'
 import { usd } from '../lib/format.ts'
 import { nameProblem } from '../lib/names.ts'
+import { shellQuote, shownAs } from '../lib/shell.ts'
 import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
 const unitOf: Record<DiskType, 'GiB' | 'TiB'> = { 'persistent-ssd': 'GiB', 'shared-volume': 'TiB' }
+const usualBlockSize = '512'
 const uses: Record<DiskType, string> = {
   'persistent-ssd': 'Can be attached read-write to one VM, or read-only to many.',
   'shared-volume': 'Can be attached read-write to many VMs whose type uses a whole host.',
@@ -35,21 +37,23 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
   const [type, setType] = useState<DiskType>('persistent-ssd')
   const [amount, setAmount] = useState('100')
   const [place, setPlace] = useState('')
-  const [blockSize, setBlockSize] = useState('512')
+  const [blockSize, setBlockSize] = useState(usualBlockSize)
   const location = given || place || locations.data?.items[0]?.name || ''
   const unit = unitOf[type]
   const size = `${amount}${unit}`
   const isWholeNumber = /^[1-9]\d*$/.test(amount)
   const price = isWholeNumber ? diskUsdPerHour({ type, size }, prices.data?.items ?? []) : null
+  const request = {
+    name,
+    size,
+    location,
+    type,
+    ...(type === 'persistent-ssd' &&
+      blockSize !== usualBlockSize && { block_size: Number(blockSize) as 512 | 4096 }),
+  }
   const create = useAction({
     run: async () => {
-      const { operation } = await client.diskCreate(params, {
-        name,
-        size,
-        location,
-        type,
-        ...(type === 'persistent-ssd' && { block_size: Number(blockSize) as 512 | 4096 }),
-      })
+      const { operation } = await client.diskCreate(params, request)
       return (await client.wait<Disk>(params, operation)).result
     },
     done: () => `Created disk ${name}`,
@@ -71,6 +75,16 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
         onCreated?.(disk)
       })}
       reason={problem || undefined}
+      commands={shownAs(projectId, {
+        cli: [
+          `slipway disk create ${shellQuote(name || 'NAME')} --size ${shellQuote(size)} --location ${location}`,
+          ...(type === 'persistent-ssd' ? [] : [`--type ${type}`]),
+          ...(request.block_size ? [`--block-size ${blockSize}`] : []),
+        ].join(' '),
+        path: '/disks',
+        body: request,
+        terraform: 'disk',
+      })}
     >
       <TextField
         label="Name"
@@ -96,7 +110,7 @@ export function CreateDisk({ projectId, location: given = '', onClose, onCreated
           inputMode="numeric"
           value={amount}
           onChange={setAmount}
-          hint={price === null ? undefined : `${usd(price)} per hour`}
+          hint={price === null ? undefined : `${usd(price)} per hour, ${monthlyText(price)}`}
         />
         <SelectField
           label="Location"

@@ -6,7 +6,7 @@ import { client } from '../api/client.ts'
 import { useMe, useProject } from '../api/me.ts'
 import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import { durationOfGroup, type EventGroup, eventTone, groupEvents } from '../lib/event-groups.ts'
-import { eventText, preciseDuration, resourceText, shortId, utcDate } from '../lib/format.ts'
+import { eventText, preciseDuration, resourceText, shortId, timeZone, utcDate } from '../lib/format.ts'
 import { Button } from '../ui/button.tsx'
 import { ErrorState } from '../ui/error.tsx'
 import { Skeleton } from '../ui/page.tsx'
@@ -150,6 +150,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
     key: 'by',
     title: 'Actor',
     width: 'minmax(180px, 1.2fr)',
+    isFoldable: true,
     cell: ({ event: { actor } }) => {
       const words = actorText(actor, names)
       return <span title={`${words} (${actor})`}>{words}</span>
@@ -157,7 +158,7 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
   },
   {
     key: 'when',
-    title: 'Time',
+    title: `Time (${timeZone})`,
     width: '166px',
     align: 'right',
     cell: ({ events }) => <Timestamp iso={events[0]!.created_at} hasSeconds />,
@@ -197,6 +198,7 @@ const tenantColumn = (tenantOf: (event: ListedEvent) => string): Column<Row> => 
   key: 'tenant',
   title: 'Tenant',
   width: 'minmax(130px, 1.2fr)',
+  isFoldable: true,
   cell: ({ event }) => <span title={tenantOf(event)}>{tenantOf(event) || '–'}</span>,
 })
 
@@ -204,6 +206,7 @@ const addressColumn: Column<Row> = {
   key: 'address',
   title: 'IP address',
   width: 'minmax(120px, 0.6fr)',
+  isFoldable: true,
   // The oldest event has the client's address; later ones come from the service itself.
   cell: ({ events }) =>
     events.findLast(({ client_address }) => client_address)?.client_address || (

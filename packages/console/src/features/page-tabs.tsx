@@ -1,3 +1,4 @@
+import { useLocation } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useProjectId } from '../api/me.ts'
 import {
@@ -30,8 +31,10 @@ export function FleetTabs() {
 
 /** The frame of an operator page, with the tabs of the fleet. */
 export function FleetPage({ actions, children }: { actions?: ReactNode; children: ReactNode }) {
+  const { pathname } = useLocation()
+  const { name } = fleetPages.find(({ path }) => path === pathname) ?? { name: '' }
   return (
-    <Page title="Fleet" isWide actions={actions}>
+    <Page title="Fleet" tabTitle={`Fleet ${name}`.trim()} isWide actions={actions}>
       <FleetTabs />
       {children}
     </Page>

@@ -4,6 +4,7 @@ import { client } from '../api/client.ts'
 import { useWhyNot } from '../api/me.ts'
 import { usePriceOf } from '../api/prices.ts'
 import { plural, usd } from '../lib/format.ts'
+import { shellQuote, shownAs } from '../lib/shell.ts'
 import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
@@ -151,6 +152,16 @@ export function VmActions({ vm }: { vm: Vm }) {
         isBusy={act.isPending}
         error={null}
         onSubmit={() => asked && act.mutate(asked, { onSettled: () => setAsked(null) })}
+        commands={
+          asked
+            ? shownAs(vm.project_id, {
+                cli: `slipway vm ${asked.toLowerCase()} ${shellQuote(vm.name)}`,
+                method: 'PATCH',
+                path: `/vms/${vm.id}`,
+                body: { action: asked },
+              })
+            : undefined
+        }
       >
         {asked && <ActionEffects action={asked} vms={[vm]} />}
       </Confirm>

@@ -1,4 +1,6 @@
+import { hoursPerMonth } from '@slipway/contract/vm-types'
 import type { Disk, Price } from '@slipway/sdk'
+import { money } from './format.ts'
 
 const gibPerTib = 1024
 
@@ -13,3 +15,6 @@ export function diskUsdPerHour({ type, size }: Pick<Disk, 'type' | 'size'>, pric
   const price = prices.find(({ product_name }) => product_name === type)
   return price ? price.usd * gibOf(size) : null
 }
+
+/** Returns a price per hour as a price per month: "73.00 USD per month". */
+export const monthlyText = (usdPerHour: number): string => `${money(usdPerHour * hoursPerMonth)} per month`

@@ -1,7 +1,7 @@
 import type { Event } from '@slipway/sdk'
 
 const dollars = (digits: number) =>
-  new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  new Intl.NumberFormat(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits })
 const cents = dollars(2)
 const fine = dollars(4)
 
@@ -15,7 +15,18 @@ export function usd(value: number | null | undefined): string {
 export const amount = (value: number): string => cents.format(value)
 export const money = (value: number): string => `${amount(value)} USD`
 
-export const count = (value: number): string => value.toLocaleString('en-US')
+/** Numbers, dates and percentages use the format of the browser. */
+export const count = (value: number): string => value.toLocaleString()
+
+const percents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
+/** 0.5 becomes "50%". */
+export const percent = (share: number): string => percents.format(share)
+
+/** The time zone of all local times, such as "GMT+1". */
+export const timeZone: string =
+  new Intl.DateTimeFormat(undefined, { timeZoneName: 'short' })
+    .formatToParts()
+    .find(({ type }) => type === 'timeZoneName')?.value ?? ''
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
@@ -62,7 +73,7 @@ export const utcDate = (iso: string): string => (iso ? `${iso.slice(0, 10)} ${is
 export function quantity(value: number, unit: string): string {
   const digits = value >= 100 ? 0 : value >= 1 ? 1 : 3
   const name = unit === 'vm_hour' ? 'VM-hours' : unit === 'gb_hour' ? 'GiB-hours' : unit
-  return `${value.toLocaleString('en-US', { maximumFractionDigits: digits })} ${name}`
+  return `${value.toLocaleString(undefined, { maximumFractionDigits: digits })} ${name}`
 }
 
 /** "500GiB" becomes "500 GiB". */

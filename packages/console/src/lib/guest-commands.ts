@@ -29,6 +29,10 @@ export function unmountCommands({ type, serial_number }: AttachedDisk): string {
   return `${findDevice(serial_number)}\nsudo umount "$disk"`
 }
 
+/** Returns the commands that enlarge the file system of a disk in the VM after the disk was resized. */
+export const growCommands = ({ serial_number }: Pick<Disk, 'serial_number'>): string =>
+  `${findDevice(serial_number)}\nsudo resize2fs "$disk"`
+
 /** Returns where the guest shows an attached disk. */
 export const guestDevice = ({ type, serial_number }: AttachedDisk): string =>
   type === ('shared-volume' satisfies Disk['type'])

@@ -1,15 +1,88 @@
+/** The commands that do the same as a page or a form. */
+export interface Commands {
+  cli: string
+  curl: string
+  /** Only for resources of the Terraform provider. */
+  terraform?: string
+}
+
 /** Returns the curl command for a request. */
-export function curlCommand(method: string, path: string, body?: unknown): string {
+export function curlCommand(method: string, path: string, body?: object): string {
   const lines = [`curl ${method === 'GET' ? '' : `-X ${method} `}${location.origin}${path} \\`]
   const key = path.startsWith('/v0.1/admin/') ? 'SLIPWAY_OPERATOR_KEY' : 'SLIPWAY_ACCESS_KEY'
   lines.push(`  -H "Authorization: Bearer $${key}"`)
   if (body !== undefined) {
     lines[lines.length - 1] += ' \\'
     lines.push('  -H "Content-Type: application/json" \\')
-    lines.push(`  -d ${shellQuote(JSON.stringify(body))}`)
+    lines.push(`  -d ${bodyArgument(body)}`)
   }
   return lines.join('\n')
 }
 
+/** Scripts often contain secrets, so commands name files instead. */
+export const scriptFiles: Record<string, string> = {
+  startup_script: 'start.sh',
+  shutdown_script: 'stop.sh',
+}
+
+/** Returns the JSON of a body as an argument. If it has scripts, jq reads them from their files. */
+function bodyArgument(body: object): string {
+  const used = new Set<string>()
+  const text = JSON.stringify(body, (member, value) => {
+    if (!(member in scriptFiles) || !value) return value
+    used.add(member)
+    return `$${member}`
+  })
+  if (used.size === 0) return shellQuote(text)
+  const filter = [...used].reduce((all, member) => all.replaceAll(`"$${member}"`, `$${member}`), text)
+  const files = [...used].map((member) => `--rawfile ${member} ${scriptFiles[member]}`).join(' ')
+  return `"$(jq -n ${files} ${shellQuote(filter)})"`
+}
+
 export const shellQuote = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+/** Returns a resource of the Terraform provider, whose arguments have the names of the API. */
+export function terraformResource(kind: string, body: object): string {
+  const members = Object.entries(body).filter(([, value]) => value !== undefined)
+  const width = Math.max(0, ...members.map(([name]) => name.length))
+  const name = 'name' in body && /^[a-z][\w-]*$/i.test(String(body.name)) ? String(body.name) : 'example'
+  const lines = members.map(([member, value]) => {
+    const file = scriptFiles[member]
+    return `  ${member.padEnd(width)} = ${file && value ? `file("${file}")` : terraformValue(value)}`
+  })
+  return [`resource "slipway_${kind}" "${name}" {`, ...lines, '}'].join('\n')
+}
+
+function terraformValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(terraformValue).join(', ')}]`
+  if (typeof value === 'object' && value !== null) {
+    const members = Object.entries(value).map(
+      ([name, each]) =>
+        `${/^[a-z_]\w*$/i.test(name) ? name : JSON.stringify(name)} = ${terraformValue(each)}`,
+    )
+    return `{ ${members.join(', ')} }`
+  }
+  // In strings of Terraform, these sequences begin a template.
+  return JSON.stringify(value).replaceAll(/[$%]\{/g, (opening) => opening[0] + opening)
+}
+
+interface ShownRequest {
+  cli: string
+  method?: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  /** The path below the project. */
+  path: string
+  body?: object
+  /** The resource of the Terraform provider that the body creates. */
+  terraform?: string
+}
+
+/** Returns the commands that do the same as a form of a project. */
+export const shownAs = (
+  projectId: string,
+  { cli, method = 'POST', path, body, terraform }: ShownRequest,
+): Commands => ({
+  cli,
+  curl: curlCommand(method, `/v0.1/projects/${projectId}${path}`, body),
+  ...(terraform && body && { terraform: terraformResource(terraform, body) }),
+})

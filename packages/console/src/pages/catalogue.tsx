@@ -7,9 +7,9 @@ import { useQuery } from '../api/use-query.ts'
 import { PublicFrame } from '../features/public-frame.tsx'
 import { count, usd } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
-import { useTitle } from '../lib/use-title.ts'
 import { Select } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
+import { Section, useTitle } from '../ui/page.tsx'
 import { Mark } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 
@@ -83,21 +83,56 @@ export function Catalogue() {
                 )}
               />
             </div>
-            <Table
-              label="Types and prices"
-              rows={rows}
-              columns={columns}
-              rowKey={({ type }) => type}
-              sort={search.sort ?? ''}
-              onSort={(sort) => setSearch({ sort })}
-              empty={<p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
-            />
+            {rows.length === 0 && <p className="card px-4 py-3 text-ink-muted">No types match the filter.</p>}
+            {[...new Set(rows.map(({ gpu_model }) => gpu_model))].map((model) => (
+              <GpuSection
+                key={model}
+                model={model}
+                rows={rows.filter(({ gpu_model }) => gpu_model === model)}
+                sort={search.sort ?? ''}
+                onSort={(sort) => setSearch({ sort })}
+              />
+            ))}
           </>
         )}
       </Loaded>
     </PublicFrame>
   )
 }
+
+interface GpuSectionProps {
+  model: string
+  rows: Row[]
+  sort: string
+  onSort: (sort: string) => void
+}
+
+/** The types of one GPU model, with the lowest price for one GPU. */
+function GpuSection({ model, rows, sort, onSort }: GpuSectionProps) {
+  const prices = rows.flatMap((row) => usdPerGpu(row) ?? [])
+  const memory = rows[0]?.gpu_memory_gb
+  return (
+    <Section
+      title={model}
+      about={[
+        ...(memory ? [`${count(memory)} GB of memory for each GPU`] : []),
+        ...(prices.length > 0 ? [`from ${usd(Math.min(...prices))} per GPU and hour`] : []),
+      ].join(', ')}
+    >
+      <Table
+        label={model}
+        rows={rows}
+        columns={columns}
+        rowKey={({ type }) => type}
+        sort={sort}
+        onSort={onSort}
+      />
+    </Section>
+  )
+}
+
+const usdPerGpu = ({ usd_per_hour, gpu_count }: Row): number | null =>
+  usd_per_hour === null ? null : usd_per_hour / gpu_count
 
 function rowsOf(items: Item[]): Row[] {
   const rows = new Map<string, Row>()
@@ -120,9 +155,10 @@ const columns: Column<Row>[] = [
   {
     key: 'gpus',
     title: 'GPUs',
-    width: 'minmax(170px, 1.3fr)',
+    width: '80px',
+    align: 'right',
     sortBy: ({ gpu_count }) => gpu_count,
-    cell: ({ gpu_count, gpu_model }) => `${gpu_count} × ${gpu_model}`,
+    cell: ({ gpu_count }) => gpu_count,
   },
   {
     key: 'price',
@@ -131,6 +167,15 @@ const columns: Column<Row>[] = [
     align: 'right',
     sortBy: ({ usd_per_hour }) => usd_per_hour ?? Number.POSITIVE_INFINITY,
     cell: ({ usd_per_hour }) => usd(usd_per_hour),
+  },
+  {
+    key: 'per-gpu',
+    title: 'Per GPU and hour',
+    width: '150px',
+    align: 'right',
+    isFoldable: true,
+    sortBy: (row) => usdPerGpu(row) ?? Number.POSITIVE_INFINITY,
+    cell: (row) => usd(usdPerGpu(row)),
   },
   {
     key: 'stock',

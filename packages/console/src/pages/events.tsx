@@ -1,8 +1,9 @@
-import { useProjectId } from '../api/me.ts'
+import { useProject, useProjectId } from '../api/me.ts'
+import { useActorNames, useResourceNames } from '../api/resource-names.ts'
 import { EventTable } from '../features/event-table.tsx'
 import { EventTabs } from '../features/page-tabs.tsx'
-import { projectEventTypes as types } from '../lib/event-kinds.ts'
-import { eventTypeText } from '../lib/format.ts'
+import { projectEventKinds, projectEventTypes as types } from '../lib/event-kinds.ts'
+import { eventTypeText, shortId } from '../lib/format.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Select } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
@@ -11,7 +12,8 @@ import { Page } from '../ui/page.tsx'
 export function Events() {
   const projectId = useProjectId()
   const [search, setSearch] = useSearchState()
-  const known = search.type && !types.includes(search.type) ? [search.type, ...types] : types
+  const actors = useActorNames(useProject())
+  const resources = useResourceNames(projectId)
   return (
     <Page title="Events" isWide>
       <EventTabs />
@@ -23,14 +25,45 @@ export function Events() {
           onChange={(type) => setSearch({ type })}
           choices={[
             { value: '', label: 'Any event' },
-            ...known.map((value) => ({ value, label: eventTypeText(value) })),
+            ...(search.type && !types.includes(search.type)
+              ? [{ value: search.type, label: eventTypeText(search.type) }]
+              : []),
+            ...projectEventKinds.flatMap(({ words, types }) =>
+              types.map((value) => ({ value, label: eventTypeText(value), group: words })),
+            ),
           ]}
         />
-        {(search.resource || search.actor) && (
+        <Select
+          isSmall
+          label="Actor"
+          value={search.actor ?? ''}
+          onChange={(actor) => setSearch({ actor })}
+          choices={[
+            { value: '', label: 'Anyone' },
+            ...[...actors].map(([value, label]) => ({ value, label })),
+            ...(search.actor && !actors.has(search.actor)
+              ? [{ value: search.actor, label: search.actor }]
+              : []),
+          ]}
+        />
+        <Select
+          isSmall
+          label="Resource"
+          value={search.resource ?? ''}
+          onChange={(resource) => setSearch({ resource })}
+          choices={[
+            { value: '', label: 'Any resource' },
+            ...[...resources].map(([value, label]) => ({ value, label })),
+            ...(search.resource && !resources.has(search.resource)
+              ? [{ value: search.resource, label: `…${shortId(search.resource)}` }]
+              : []),
+          ]}
+        />
+        {(search.type || search.resource || search.actor) && (
           <button
             type="button"
             className="link text-sm"
-            onClick={() => setSearch({ resource: '', actor: '' })}
+            onClick={() => setSearch({ type: '', resource: '', actor: '' })}
           >
             Clear filter
           </button>

@@ -75,6 +75,7 @@ export function Operations() {
       key: 'why',
       title: 'Result',
       width: 'minmax(160px, 1.6fr)',
+      isFoldable: true,
       cell: (operation) => <Outcome operation={operation} />,
     },
     {
@@ -155,7 +156,7 @@ function Resource({ operation: { metadata }, projectId, names }: ResourceProps) 
 }
 
 function Outcome({ operation }: { operation: Operation }) {
-  if (operation.state !== 'FAILED') return <span className="text-ink-muted">–</span>
+  if (operation.state !== 'FAILED') return null
   const { code, message } = (operation.result ?? {}) as { code?: string; message?: string }
   return <span title={code}>{message}</span>
 }

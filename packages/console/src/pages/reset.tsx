@@ -1,4 +1,4 @@
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
@@ -48,7 +48,15 @@ export function Forgot() {
       reason={email ? undefined : 'Enter your e-mail address'}
       onSubmit={() => forgot.mutate(undefined)}
       note={forgot.isSuccess ? 'If this address has an account, we sent it a reset link.' : ''}
-      footer="You can also ask your operator for a reset link."
+      footer={
+        <>
+          You can also ask your operator for a reset link.
+          <br />
+          <Link to="/sign-in" className="link">
+            Back to sign-in
+          </Link>
+        </>
+      }
     >
       <TextField
         label="E-mail"

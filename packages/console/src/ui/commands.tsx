@@ -1,20 +1,34 @@
 import { Tabs } from '@base-ui/react/tabs'
 import { useRef } from 'react'
+import type { Commands } from '../lib/shell.ts'
 import { CopyButton } from './copy.tsx'
 import { useScrollEdges } from './scroll-edges.ts'
 
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'
 
-/** The CLI and curl commands that do the same as the page. */
-export const CommandLines = ({ cli, curl }: { cli: string; curl: string }) => (
+/** The commands that do the same as the page. */
+export const CommandLines = ({ cli, curl, terraform = '' }: Commands) => (
   <CommandTabs
     label="Command line"
     lines={[
       ['CLI', cli],
+      ...(terraform ? ([['Terraform', terraform]] satisfies [string, string][]) : []),
       ['curl', curl],
     ]}
   />
+)
+
+/** The commands that do the same as a dialog, shown on demand. */
+export const ShowAs = ({ commands }: { commands: Commands }) => (
+  <details className="mt-4 text-sm">
+    <summary className="cursor-pointer text-ink-muted hover:text-ink">
+      Show as CLI{commands.terraform ? ', Terraform' : ''} or curl
+    </summary>
+    <div className="mt-2">
+      <CommandLines {...commands} />
+    </div>
+  </details>
 )
 
 /** Shows commands in tabs, with a copy button. */

@@ -1,7 +1,9 @@
 import { Dialog as Base } from '@base-ui/react/dialog'
 import type { UseMutationResult } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, type RefObject, useRef, useState } from 'react'
+import type { Commands } from '../lib/shell.ts'
 import { Button } from './button.tsx'
+import { ShowAs } from './commands.tsx'
 import { ErrorNote } from './error.tsx'
 import { TextField } from './field.tsx'
 import { Icon } from './icon.tsx'
@@ -12,11 +14,14 @@ interface DialogProps {
   title: string
   children: ReactNode
   isWide?: boolean
-  /** The element with the initial focus; by default the first focusable one. */
+  /** The element with the initial focus; by default the first field. */
   firstFocus?: RefObject<HTMLElement | null> | undefined
 }
 
 export function Dialog({ isOpen, onClose, title, children, isWide = false, firstFocus }: DialogProps) {
+  const popup = useRef<HTMLDivElement>(null)
+  const firstField = () =>
+    popup.current?.querySelector<HTMLElement>('[autofocus], input, select, textarea') ?? true
   return (
     <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
       <Base.Portal>
@@ -24,7 +29,8 @@ export function Dialog({ isOpen, onClose, title, children, isWide = false, first
         <Base.Viewport className="fixed inset-0 z-50 flex items-start justify-center overflow-y-auto p-4 pt-[10vh] pb-[calc(16px+var(--toast-space,0px))] max-md:pt-4">
           <Base.Popup
             data-modal
-            {...(firstFocus && { initialFocus: firstFocus })}
+            ref={popup}
+            initialFocus={firstFocus ?? firstField}
             className={`w-full rounded-md border border-line-strong bg-surface p-5 shadow-float ${isWide ? 'max-w-2xl' : 'max-w-md'}`}
           >
             <div className="mb-3 flex items-start justify-between gap-4">
@@ -54,6 +60,8 @@ interface FormDialogProps extends DialogProps {
   kind?: 'primary' | 'danger'
   /** The text of the button that closes the dialog. */
   dismiss?: string
+  /** The commands that do the same, shown on demand. They must not contain a secret. */
+  commands?: Commands | undefined
 }
 
 /** A dialog with a form. It stays open and shows the error if the request fails. */
@@ -65,6 +73,7 @@ export function FormDialog({
   reason,
   kind = 'primary',
   dismiss = 'Cancel',
+  commands,
   children,
   ...dialog
 }: FormDialogProps) {
@@ -80,6 +89,7 @@ export function FormDialog({
     <Dialog {...dialog} firstFocus={kind === 'danger' ? cancel : dialog.firstFocus}>
       <form onSubmit={submit} noValidate>
         <div className="flex flex-col gap-4">{children}</div>
+        {commands && <ShowAs commands={commands} />}
         {error && (
           <div className="mt-4">
             <ErrorNote error={error} />
@@ -124,6 +134,7 @@ interface ConfirmProps {
   isWide?: boolean
   /** The user must type this name; only for actions that lose data. */
   nameToType?: string
+  commands?: Commands | undefined
 }
 
 export function Confirm({ nameToType = '', children, ...rest }: ConfirmProps) {

@@ -91,6 +91,8 @@ interface Choice {
   value: string
   label: string
   isOff?: boolean
+  /** Consecutive choices of the same group are shown below its name. */
+  group?: string
 }
 
 type SelectFieldProps = FrameProps & {
@@ -136,11 +138,7 @@ export function Select({
         onChange={(event) => onChange(event.target.value)}
         className={`w-full appearance-none truncate rounded-md border border-line-strong bg-surface pr-7 pl-2.5 text-ink disabled:bg-sunken disabled:text-ink-muted ${isSmall ? 'h-7 text-sm' : 'h-8'}`}
       >
-        {choices.map((choice) => (
-          <option key={choice.value} value={choice.value} disabled={choice.isOff}>
-            {choice.label}
-          </option>
-        ))}
+        {optionsOf(choices)}
       </select>
       <Icon
         name="chevron-down"
@@ -149,6 +147,25 @@ export function Select({
         className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 text-ink-muted"
       />
     </span>
+  )
+}
+
+function optionsOf(choices: Choice[]): ReactNode {
+  const option = ({ value, label, isOff }: Choice) => (
+    <option key={value} value={value} disabled={isOff}>
+      {label}
+    </option>
+  )
+  const groups = [...new Set(choices.flatMap(({ group }) => group ?? []))]
+  return (
+    <>
+      {choices.filter(({ group }) => !group).map(option)}
+      {groups.map((name) => (
+        <optgroup key={name} label={name}>
+          {choices.filter(({ group }) => group === name).map(option)}
+        </optgroup>
+      ))}
+    </>
   )
 }
 

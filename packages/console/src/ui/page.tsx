@@ -1,10 +1,23 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { type CSSProperties, Fragment, type ReactNode, useEffect } from 'react'
+import { type CSSProperties, createContext, Fragment, type ReactNode, useContext, useEffect } from 'react'
+import { count } from '../lib/format.ts'
 import { CommandLines } from './commands.tsx'
 import { Icon } from './icon.tsx'
 
+/** The name of the project whose page is open, for the title of the browser's tab. */
+export const PageTitleContext = createContext('')
+
+/** Sets the title of the browser's tab. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title
+  }, [title])
+}
+
 interface PageProps {
   title: string
+  /** The title of the browser's tab, if pages with the same title differ. */
+  tabTitle?: string
   /** The breadcrumbs, outermost first. */
   trail?: [label: string, to: string][]
   /** Shown beside the title. */
@@ -19,6 +32,7 @@ interface PageProps {
 
 export function Page({
   title,
+  tabTitle,
   trail = [],
   aside,
   actions,
@@ -27,9 +41,8 @@ export function Page({
   children,
 }: PageProps) {
   const whyNot = [...new Set(reasons)].filter(Boolean).join(' ')
-  useEffect(() => {
-    document.title = `${title} · Slipway`
-  }, [title])
+  const owner = useContext(PageTitleContext)
+  useTitle([tabTitle ?? title, owner, 'Slipway'].filter(Boolean).join(' · '))
   return (
     <div className={`flex flex-col gap-4 p-6 max-md:p-4 ${isWide ? '' : 'max-w-[1280px]'}`}>
       {trail.length > 0 && <Trail trail={trail} />}
@@ -166,7 +179,7 @@ export function UsageBar({
       <div className="flex justify-between gap-4 text-sm">
         <span className="truncate">{label}</span>
         <span className="figures whitespace-nowrap text-ink-muted">
-          {used.toLocaleString('en-US')} of {max.toLocaleString('en-US')}
+          {count(used)} of {count(max)}
           {unit && ` ${unit}`}
         </span>
       </div>

@@ -71,8 +71,11 @@ function sortedBy<Row>(rows: Row[], columns: Column<Row>[], sort: string): Row[]
     .map(({ row }) => row)
 }
 
-/** Cycles through ascending, descending and unsorted. */
-const nextSort = (key: string, sort: string) => (sort === key ? `-${key}` : sort === `-${key}` ? '' : key)
+/** Cycles through both directions and unsorted. Numbers begin with the largest, such as the highest cost. */
+function nextSort<Row>({ key, align }: Column<Row>, sort: string): string {
+  const [first, second] = align === 'right' ? [`-${key}`, key] : [key, `-${key}`]
+  return sort === first ? second : sort === second ? '' : first
+}
 
 function Rows<Row>(props: TableProps<Row>) {
   const { label, rows, columns, rowKey, foot = [], selected, onSelect, sort = '', onSort } = props
@@ -153,12 +156,11 @@ function Rows<Row>(props: TableProps<Row>) {
                 {column.sortBy && onSort ? (
                   <button
                     type="button"
-                    className="hover:text-ink"
-                    onClick={() => onSort(nextSort(column.key, sort))}
+                    className="group hover:text-ink"
+                    onClick={() => onSort(nextSort(column, sort))}
                   >
                     {column.title}
-                    {sort === column.key && ' ↑'}
-                    {sort === `-${column.key}` && ' ↓'}
+                    <SortMark isOn={sort.replace(/^-/, '') === column.key} isUp={!sort.startsWith('-')} />
                   </button>
                 ) : (
                   column.title || <span className="sr-only">Actions</span>
@@ -188,6 +190,15 @@ function Rows<Row>(props: TableProps<Row>) {
     </div>
   )
 }
+
+/** An arrow after the title shows that a column can be sorted, and how it is sorted. It is not part of the text. */
+const SortMark = ({ isOn, isUp }: { isOn: boolean; isUp: boolean }) => (
+  <span
+    aria-hidden="true"
+    data-mark={isOn ? (isUp ? '↑' : '↓') : '↕'}
+    className={`ml-1 after:content-[attr(data-mark)] ${isOn ? 'text-ink' : 'opacity-50 group-hover:opacity-100'}`}
+  />
+)
 
 type RowProps<Row> = TableProps<Row> & {
   row: Row

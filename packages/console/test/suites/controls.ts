@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { hoursPerMonth } from '@slipway/contract/vm-types'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
 import type { Locator, Page } from 'playwright-core'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -209,7 +210,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     const { usd } = items.find(({ product_name }) => product_name === 'persistent-ssd')!
     await open('/disks')
     const row = main().getByRole('row', { name: /datasets/ })
-    await row.getByText((usd * 1000).toFixed(4)).waitFor()
+    await row.getByText((usd * 1000 * hoursPerMonth).toFixed(2)).waitFor()
     await row.getByRole('button', { name: 'Attach' }).click()
     await dialog().getByRole('button', { name: 'Attach disk' }).click()
     await dialog().getByText('/mnt/datasets').first().waitFor()

@@ -172,10 +172,9 @@ describe.skipIf(isBrowserMissing)('costs and alerts in the console', () => {
     const visitor = await openTab(await scene.browser.newContext())
     await visitor.page.goto(`${scene.service.url}/`)
     await visitor.page.getByRole('link', { name: 'Types, prices and availability' }).click()
-    const types = visitor.page.getByRole('table', { name: 'Types and prices' })
-    await types
-      .getByRole('row', { name: /a100\.1x 1 × A100 40GB PCIe 1\.45 USD us-east1-a.* 12 120 GB/ })
-      .waitFor()
+    const types = visitor.page.getByRole('region', { name: 'A100 40GB PCIe' })
+    await types.getByText('40 GB of memory for each GPU, from 1.45 USD per GPU and hour').waitFor()
+    await types.getByRole('row', { name: /a100\.2x 2 2\.90 USD 1\.45 USD us-east1-a.* 24 240 GB/ }).waitFor()
     await visitor.page.getByLabel('GPU').selectOption('A40 48GB PCIe')
     await types.getByRole('row', { name: /^a100\.1x/ }).waitFor({ state: 'detached' })
     await screenshot(visitor.page, 'catalogue-visitor-light')

@@ -110,6 +110,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       'fleet-capacity': '/fleet/capacity',
       'fleet-operations': '/fleet/operations?show=all',
       'fleet-organizations': '/fleet/organizations',
+      'fleet-organization': `/fleet/organizations/${service.organization_id}`,
       'fleet-users': '/fleet/users',
       'fleet-quotas': '/fleet/quotas',
       'fleet-prices': '/fleet/prices',

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { beforeEach, describe, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   createVm,
   isBrowserMissing,
@@ -71,5 +71,63 @@ describe.skipIf(isBrowserMissing)('snapshots and images in the console', () => {
     await page.getByLabel('Location').first().waitFor()
     await page.getByLabel('Image', { exact: true }).selectOption({ label: 'trainer:v1 (your image)' })
     await page.getByText('--custom-image').first().waitFor()
+  })
+
+  test('a disk is found, grown with its new price, and detached in the list', async () => {
+    const { asOwner, project_id } = service
+    const params = { project_id }
+    const created = await asOwner.diskCreate(params, {
+      name: 'scratchpad',
+      size: '16GiB',
+      location: 'us-east1-a',
+    })
+    const disk = (await asOwner.wait<{ id: string }>(params, created.operation)).result
+    const vm = await createVm(service, 'holder', 'a40.1x', project_id)
+    const attached = await asOwner.vmAttachDisks(
+      { ...params, vm_id: vm.id },
+      { attach_disks: [{ disk_id: disk.id, attachment_type: 'data', mode: 'read-write' }] },
+    )
+    await asOwner.wait(params, attached.operation)
+    await open('/disks?use=attached&q=scratch')
+    const row = main().getByRole('row', { name: /scratchpad/ })
+    await row.waitFor()
+    await expect.poll(() => main().getByRole('table').getByRole('row').count()).toBe(2)
+    await expect.poll(() => page.title()).toBe('Disks · default · Slipway')
+    await row.getByRole('button', { name: 'Resize' }).click()
+    const size = dialog().getByLabel('New size (GiB)')
+    await expect.poll(() => size.evaluate((field) => field === document.activeElement)).toBe(true)
+    await size.fill('32')
+    await dialog()
+      .getByText(/New size: 32 GiB, .* USD per month/)
+      .waitFor()
+    await dialog().getByText('resize2fs').waitFor()
+    await dialog().getByText('Show as CLI or curl').click()
+    await dialog().getByText('slipway disk resize scratchpad --size 32GiB').waitFor()
+    await page.keyboard.press('Escape')
+    await row.getByRole('button', { name: 'Detach scratchpad' }).click()
+    await dialog().getByText('Unmount the disk first.').waitFor()
+    await dialog().getByRole('button', { name: 'Detach disk' }).click()
+    await result('Detached scratchpad').waitFor()
+    await row.waitFor({ state: 'detached' })
+  })
+
+  test('a VM is created like another one, whose log is searched', async () => {
+    const vm = await createVm(service, 'model', 'a40.1x', service.project_id)
+    await open(`/vms/${vm.id}`)
+    const log = main().getByRole('log')
+    await expect.poll(async () => (await log.innerText()).split('\n').length).toBeGreaterThan(3)
+    await main().getByLabel('Search the log').fill('no line has this')
+    await log.getByText('No line contains this text.').waitFor()
+    const [saved] = await Promise.all([
+      page.waitForEvent('download'),
+      main().getByRole('button', { name: 'Download' }).click(),
+    ])
+    expect(saved.suggestedFilename()).toBe('model-serial.log')
+    await main().getByRole('link', { name: 'Create similar' }).click()
+    await main().getByText('Similar to model').waitFor()
+    await page.getByRole('radio', { name: /^a40\.1x/, checked: true }).waitFor()
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).not.toBe('model')
+    await page.getByRole('tab', { name: 'Terraform' }).click()
+    await page.getByText('resource "slipway_vm"').waitFor()
   })
 })

@@ -1,5 +1,6 @@
 import type { AccessKey, KeyKind } from '@slipway/sdk'
 import { useState } from 'react'
+import { shellQuote } from '../../lib/shell.ts'
 import { SelectField, TextField } from '../../ui/field.tsx'
 
 type KeyRole = AccessKey['role']
@@ -48,6 +49,23 @@ export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role
     }),
   }
 }
+
+type KeyDraft = Record<'name' | 'role' | 'days' | 'from', string>
+
+/** Returns the CLI command that creates the project key. */
+export const keyCommand = ({ name, role, days, from }: KeyDraft): string =>
+  [
+    `slipway key create ${shellQuote(name.trim() || 'NAME')} --role ${role}`,
+    ...(days ? [`--expires ${days}d`] : []),
+    ...(from.trim()
+      ? [
+          `--allow ${from
+            .split(/[\s,]+/)
+            .filter(Boolean)
+            .join(',')}`,
+        ]
+      : []),
+  ].join(' ')
 
 /** The fields of a new project key or organization key. */
 export function KeyFields<Role extends KeyRole>({ draft }: { draft: ReturnType<typeof useKeyDraft<Role>> }) {

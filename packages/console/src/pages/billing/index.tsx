@@ -9,10 +9,9 @@ import { PublicFrame } from '../../features/public-frame.tsx'
 import { amount, money, plural, usd } from '../../lib/format.ts'
 import { daysIn, monthAfter, monthBefore, monthText } from '../../lib/months.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { useTitle } from '../../lib/use-title.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { Section } from '../../ui/page.tsx'
+import { Section, useTitle } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
 import { LinkEnded } from './invoice.tsx'
@@ -73,7 +72,7 @@ function Aside({ board: { minutes_left, console_path } }: { board: BillingDashbo
 const MonthSection = ({ board: { costs, current_month } }: { board: BillingDashboard }) => (
   <section aria-label="This month so far" className="card flex flex-col gap-1 p-4">
     <h2 className="text-ink-muted">{monthText(current_month)} so far</h2>
-    <p className="figures text-2xl font-semibold">{money(costs.month_to_date_usd)}</p>
+    <div className="figures text-2xl font-semibold">{money(costs.month_to_date_usd)}</div>
     <p className="figures text-ink-muted">Forecast for the month: {money(costs.forecast_usd)}</p>
     <p className="figures text-ink-muted">Current cost: {usd(costs.usd_per_hour)} per hour</p>
   </section>

@@ -2,7 +2,15 @@ import type { Disk } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
+import { usePrices } from '../../api/prices.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { DetachDialog } from '../../features/disks/detach-dialog.tsx'
+import { diskUsdPerHour, monthlyText } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
+import { growCommands } from '../../lib/guest-commands.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
+import { CommandTabs } from '../../ui/commands.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
 
@@ -15,9 +23,15 @@ interface DialogProps {
 export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
   const [, amount = '', unit = 'GiB'] = /^(\d+)(GiB|TiB)$/.exec(disk.size) ?? []
   const [size, setSize] = useState(amount)
+  const newSize = `${size}${unit}`
+  const prices = usePrices(projectId).data?.items ?? []
+  const monthly = (size: string) => {
+    const price = diskUsdPerHour({ type: disk.type, size }, prices)
+    return price === null ? '' : `, ${monthlyText(price)}`
+  }
   const grow = useOperation({
     projectId,
-    run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: `${size}${unit}` }),
+    run: () => client.diskUpdate({ project_id: projectId, disk_id: disk.id }, { size: newSize }),
     done: () => `Resized ${disk.name} to ${size} ${unit}`,
     failed: () => `Not resized: ${disk.name}`,
     invalidates: ['diskList', 'quotaList'],
@@ -35,15 +49,33 @@ export function GrowDialog({ projectId, disk, onClose }: DialogProps) {
           ? undefined
           : `Enter more than ${sizeText(disk.size)}. A disk cannot shrink.`
       }
+      commands={shownAs(projectId, {
+        cli: `slipway disk resize ${shellQuote(disk.name)} --size ${shellQuote(newSize)}`,
+        method: 'PATCH',
+        path: `/disks/${disk.id}`,
+        body: { size: newSize },
+      })}
     >
       <TextField
         label={`New size (${unit})`}
         inputMode="numeric"
         value={size}
         onChange={setSize}
-        hint={`Currently ${sizeText(disk.size)}. Resize the file system in the VM afterwards.`}
+        hint={`Currently ${sizeText(disk.size)}${monthly(disk.size)}.`}
         autoFocus
       />
+      {Number(size) > Number(amount) && (
+        <p className="figures">
+          New size: {sizeText(newSize)}
+          {monthly(newSize)}
+        </p>
+      )}
+      {disk.type === 'persistent-ssd' && (
+        <div>
+          <p className="mb-1 text-sm text-ink-muted">Then resize the file system in the VM:</p>
+          <CommandTabs label="Commands to run in the VM" lines={[['Shell', growCommands(disk)]]} />
+        </div>
+      )}
     </FormDialog>
   )
 }
@@ -65,8 +97,22 @@ export function DeleteDialog({ projectId, disk, onClose }: DialogProps) {
       action="Delete disk"
       {...submitProps(remove, undefined, onClose)}
       nameToType={disk.name}
+      commands={shownAs(projectId, {
+        cli: `slipway disk delete ${shellQuote(disk.name)}`,
+        method: 'DELETE',
+        path: `/disks/${disk.id}`,
+      })}
     >
       <p>All data on this {sizeText(disk.size)} disk will be permanently deleted.</p>
     </Confirm>
   )
+}
+
+/** Detaches a disk from the only VM that has it. */
+export function DetachFromVm({ projectId, disk, onClose }: DialogProps) {
+  const vm = useQuery(
+    read('vmGet', { params: { project_id: projectId, vm_id: disk.attached_to[0]?.vm_id ?? '' } }),
+  ).data
+  const attached = vm?.disks.find(({ id }) => id === disk.id)
+  return vm && attached ? <DetachDialog vm={vm} disk={attached} onClose={onClose} /> : null
 }

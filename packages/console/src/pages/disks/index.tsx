@@ -1,3 +1,4 @@
+import { hoursPerMonth } from '@slipway/contract/vm-types'
 import type { Disk } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -11,12 +12,13 @@ import { AttachThisDisk } from '../../features/attach-disk.tsx'
 import { CreateDisk } from '../../features/create-disk.tsx'
 import { fitsSelector, LabelFilter } from '../../features/label-filter.tsx'
 import { StorageTabs } from '../../features/page-tabs.tsx'
-import { diskUsdPerHour, gibOf } from '../../lib/disk-price.ts'
-import { plural, sizeText, usd } from '../../lib/format.ts'
+import { diskUsdPerHour, gibOf, monthlyText } from '../../lib/disk-price.ts'
+import { amount, plural, sizeText, usd } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { FilterInput, Select } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Labels } from '../../ui/labels.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -24,9 +26,11 @@ import { NoBreak } from '../../ui/no-break.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { DeleteDialog, GrowDialog } from './change-dialogs.tsx'
+import { DeleteDialog, DetachFromVm, GrowDialog } from './change-dialogs.tsx'
 
-type What = 'create' | 'attach' | 'edit' | 'grow' | 'delete'
+type What = 'create' | 'attach' | 'detach' | 'edit' | 'grow' | 'delete'
+
+const isAttached = ({ attached_to }: Disk) => attached_to.length > 0
 
 export function Disks() {
   const projectId = useProjectId()
@@ -36,7 +40,12 @@ export function Disks() {
   const prices = usePrices(projectId)
   const priceOf = (disk: Disk) => diskUsdPerHour(disk, prices.data?.items ?? [])
   const [search, setSearch] = useSearchState()
-  const rows = (disks.data ?? []).filter((disk) => fitsSelector(disk, search.labels ?? ''))
+  const rows = (disks.data ?? []).filter(
+    (disk) =>
+      fitsSelector(disk, search.labels ?? '') &&
+      `${disk.name} ${disk.id}`.toLowerCase().includes((search.q ?? '').toLowerCase()) &&
+      (!search.use || (search.use === 'attached') === isAttached(disk)),
+  )
   const nameOf = useEndpointNames(projectId)
   const create = (
     <Button
@@ -82,12 +91,15 @@ export function Disks() {
     },
     {
       key: 'price',
-      title: 'USD/h',
-      width: '82px',
+      title: 'USD/month',
+      width: '116px',
       align: 'right',
       isFoldable: true,
       sortBy: (disk) => priceOf(disk) ?? 0,
-      cell: (disk) => priceOf(disk)?.toFixed(4) ?? '–',
+      cell: (disk) => {
+        const price = priceOf(disk)
+        return price === null ? '–' : <span title={`${usd(price)}/h`}>{amount(price * hoursPerMonth)}</span>
+      },
     },
     {
       key: 'location',
@@ -152,13 +164,24 @@ export function Disks() {
       const busy = disk.state === 'available' ? undefined : `The disk is ${disk.state}.`
       return (
         <>
-          <Button
-            size="small"
-            reason={whyNot ?? busy ?? attachProblem(disk)}
-            onClick={() => setOpen({ what: 'attach', disk })}
-          >
-            Attach
-          </Button>
+          {canDetach(disk) ? (
+            <Button
+              size="small"
+              aria-label={`Detach ${disk.name}`}
+              reason={whyNot ?? busy}
+              onClick={() => setOpen({ what: 'detach', disk })}
+            >
+              Detach
+            </Button>
+          ) : (
+            <Button
+              size="small"
+              reason={whyNot ?? busy ?? attachProblem(disk)}
+              onClick={() => setOpen({ what: 'attach', disk })}
+            >
+              Attach
+            </Button>
+          )}
           <Button size="small" reason={whyNot} onClick={() => setOpen({ what: 'edit', disk })}>
             Edit
           </Button>
@@ -199,10 +222,26 @@ export function Disks() {
           ) : (
             <>
               <div className="flex min-h-8 flex-wrap items-center gap-2">
+                <FilterInput
+                  label="Filter by name or ID"
+                  value={search.q ?? ''}
+                  onChange={(q) => setSearch({ q })}
+                />
+                <Select
+                  isSmall
+                  label="Use"
+                  value={search.use ?? ''}
+                  onChange={(use) => setSearch({ use })}
+                  choices={[
+                    { value: '', label: 'Attached or not' },
+                    { value: 'attached', label: 'attached' },
+                    { value: 'unattached', label: 'unattached' },
+                  ]}
+                />
                 <LabelFilter value={search.labels ?? ''} onChange={(labels) => setSearch({ labels })} />
                 <span className="figures text-ink-muted md:ml-auto">
                   {plural(rows.length, 'disk')} ·{' '}
-                  {usd(rows.reduce((sum, disk) => sum + (priceOf(disk) ?? 0), 0))}/h
+                  {monthlyText(rows.reduce((sum, disk) => sum + (priceOf(disk) ?? 0), 0))}
                 </span>
               </div>
               <Table
@@ -212,7 +251,7 @@ export function Disks() {
                 rowKey={(disk) => disk.id}
                 sort={search.sort ?? ''}
                 onSort={(sort) => setSearch({ sort })}
-                empty={<p className="text-ink-muted">No disks match the labels.</p>}
+                empty={<p className="text-ink-muted">No disks match the filter.</p>}
               />
             </>
           )
@@ -221,6 +260,9 @@ export function Disks() {
       {open?.what === 'create' && <CreateDisk projectId={projectId} onClose={() => setOpen(null)} />}
       {open?.what === 'attach' && open.disk && (
         <AttachThisDisk projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
+      )}
+      {open?.what === 'detach' && open.disk && (
+        <DetachFromVm projectId={projectId} disk={open.disk} onClose={() => setOpen(null)} />
       )}
       {open?.what === 'edit' && open.disk && (
         <AnnotationDialog of={open.disk} kind="disk" projectId={projectId} onClose={() => setOpen(null)} />
@@ -241,6 +283,9 @@ function deleteProblem(disk: Disk): string | undefined {
     return 'Its VM was deleted while the host was down. Wait until the host is back.'
   return disk.attached_to.length > 0 ? 'Detach the disk first.' : protectionReason(disk)
 }
+
+/** A disk of several VMs is detached on the page of each VM. */
+const canDetach = ({ attached_to }: Disk): boolean => attached_to.length === 1 && !attached_to[0]!.vm_deleted
 
 /** A persistent disk that is attached read-write cannot be attached again. */
 const attachProblem = ({ type, attached_to }: Disk): string | undefined =>

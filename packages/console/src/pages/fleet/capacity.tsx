@@ -7,6 +7,7 @@ import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { percent } from '../../lib/format.ts'
 import { isOpen } from '../../lib/states.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -54,7 +55,7 @@ export function Capacity() {
       width: 'minmax(150px, 1fr)',
       cell: (row) => {
         const share = scatteredShare(hosts.data ?? [], row)
-        return <ShareBar value={share} tone="amber" words={`${Math.round(share * 100)}%`} />
+        return <ShareBar value={share} tone="amber" words={percent(share)} />
       },
     },
   ]
@@ -76,6 +77,39 @@ export function Capacity() {
           is down, cordoned or draining. Fragmentation is the share of free GPUs on partly used hosts. The
           other free GPUs are on empty hosts, where the largest VMs fit.
         </p>
+      </Section>
+      <Section
+        title="Hosts by free GPUs"
+        about="How many hosts that accept VMs can still take a VM with this number of GPUs."
+      >
+        <Loaded query={hosts} rows={6}>
+          {(data) => (
+            <Table
+              label="Hosts by free GPUs"
+              rows={hostSizes(data)}
+              rowKey={({ model, location, size }) => `${model} ${location} ${size}`}
+              columns={[
+                nameColumn('Model', ({ model }: HostSize) => model),
+                {
+                  key: 'location',
+                  title: 'Location',
+                  width: 'minmax(120px, 1fr)',
+                  isInTitle: true,
+                  cell: ({ location }) => location,
+                },
+                countColumn('GPUs per host', ({ size }: HostSize) => size, '130px'),
+                countColumn('Hosts', ({ hosts }: HostSize) => hosts.length),
+                ...[8, 4, 2, 1].map((least) =>
+                  countColumn(
+                    `${least} or more`,
+                    ({ hosts }: HostSize) => hosts.filter((host) => freeOn([host]) >= least).length,
+                    '110px',
+                  ),
+                ),
+              ]}
+            />
+          )}
+        </Loaded>
       </Section>
       <Section title="Quarantined and missing GPUs">
         {quarantined.length === 0 ? (
@@ -121,6 +155,31 @@ export function Capacity() {
         )}
       </Section>
     </FleetPage>
+  )
+}
+
+interface HostSize {
+  model: string
+  location: string
+  /** The number of GPUs of each host. */
+  size: number
+  hosts: Host[]
+}
+
+/** Groups the hosts that accept VMs by model, location and number of GPUs. */
+function hostSizes(hosts: Host[]): HostSize[] {
+  const sizes = new Map<string, HostSize>()
+  for (const host of hosts.filter(isOpen)) {
+    const model = host.gpus[0]?.model
+    if (!model) continue
+    const { location } = host
+    const key = `${model} ${location} ${host.gpus.length}`
+    const size = sizes.get(key) ?? { model, location, size: host.gpus.length, hosts: [] }
+    size.hosts.push(host)
+    sizes.set(key, size)
+  }
+  return [...sizes.values()].toSorted(
+    (one, other) => one.model.localeCompare(other.model) || one.location.localeCompare(other.location),
   )
 }
 

@@ -7,6 +7,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { GpuAction } from '../../features/fleet/gpu-action.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
+import { HostActionHelp } from '../../features/fleet/host-action-help.tsx'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../features/health/gpu-state.tsx'
@@ -63,6 +64,7 @@ export function HostPage() {
         ]}
       />
       <HostMaintenance host={host.data} />
+      <HostActionHelp />
       <Section title="VMs">
         <Vms vms={host.data.vms} />
       </Section>

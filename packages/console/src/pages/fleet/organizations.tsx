@@ -109,7 +109,15 @@ export function Organizations() {
                 title: 'Name',
                 width: 'minmax(120px, 2fr)',
                 sortBy: (row) => row.name,
-                cell: (row) => <span className="font-medium">{row.name}</span>,
+                cell: (row) => (
+                  <Link
+                    to="/fleet/organizations/$organizationId"
+                    params={{ organizationId: row.id }}
+                    className="font-medium hover:text-accent-text hover:underline"
+                  >
+                    {row.name}
+                  </Link>
+                ),
               },
               {
                 key: 'state',

@@ -92,11 +92,11 @@ function QuotaForm<Name extends string>({
   set: (items: { name: Name; max: number }[]) => Promise<unknown>
 }) {
   const [values, setValues] = useState<Record<string, string>>({})
-  /** Limits are shown with commas, and accepted with or without them. */
+  /** Limits are shown with separators of the user's locale, and accepted with or without them. */
   const maxOf = ({ name, max }: { name: Name; max: number }) =>
-    values[name] === undefined ? max : Number(values[name].replaceAll(',', '') || Number.NaN)
+    values[name] === undefined ? max : Number(values[name].replaceAll(/[^\d]/g, '') || Number.NaN)
   const changed = quotas.filter((quota) => maxOf(quota) !== quota.max)
-  const isValid = changed.every((quota) => /^\d[\d,]*$/.test(values[quota.name] ?? ''))
+  const isValid = changed.every((quota) => /^\d[\d.,’'\s]*$/.test(values[quota.name] ?? ''))
   const save = useAction({
     run: () => set(changed.map((quota) => ({ name: quota.name, max: maxOf(quota) }))),
     done: () => `Changed quotas of ${holder}`,

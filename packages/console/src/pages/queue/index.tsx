@@ -6,7 +6,7 @@ import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { VmTabs } from '../../features/page-tabs.tsx'
-import { shortId } from '../../lib/format.ts'
+import { percent, shortId } from '../../lib/format.ts'
 import { curlCommand } from '../../lib/shell.ts'
 import { actionColumn } from '../../ui/action-column.tsx'
 import { RowButton } from '../../ui/button.tsx'
@@ -128,7 +128,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
         <p className="text-sm text-ink-muted">
           Half of all requests are granted by the likely time, and nine out of ten by the latest time.{' '}
           {hitRate !== null &&
-            `Of the most recent requests, ${Math.round(hitRate * 100)}% were granted by their latest time.`}
+            `Of the most recent requests, ${percent(hitRate)} were granted by their latest time.`}
         </p>
       )}
       {ended.length > 0 && (

@@ -5,12 +5,12 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { KeyFields, useKeyDraft } from '../../features/keys/fields.tsx'
+import { KeyFields, keyCommand, useKeyDraft } from '../../features/keys/fields.tsx'
 import { OrganizationKeys } from '../../features/keys/organization-keys.tsx'
 import { type CreatedKey, KeySecret } from '../../features/keys/secret.tsx'
 import { KeyTable } from '../../features/keys/table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlCommand } from '../../lib/shell.ts'
+import { curlCommand, shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -41,7 +41,7 @@ export function AccessKeys() {
     </Button>
   )
   return (
-    <Page title="Settings">
+    <Page title="Settings" tabTitle="Access keys">
       <SettingsTabs />
       <Section
         title="Project keys"
@@ -122,6 +122,12 @@ function CreateDialog({
         onCreated(created)
       })}
       reason={draft.problem}
+      commands={shownAs(projectId, {
+        cli: keyCommand(draft),
+        path: '/access-keys',
+        body: draft.request(),
+        terraform: 'access_key',
+      })}
     >
       <KeyFields draft={draft} />
     </FormDialog>

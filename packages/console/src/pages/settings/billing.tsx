@@ -36,10 +36,10 @@ export function Billing() {
   const whyNotBilling =
     role === '' || role === 'owner' ? undefined : `Only owners can open billing. Your role is ${role}.`
   return (
-    <Page title="Settings">
+    <Page title="Settings" tabTitle="Billing and budget">
       <SettingsTabs />
       <PaymentAlerts
-        actionOf={({ resource_type, resource_id }) => (
+        actionOf={({ alert: { resource_type, resource_id } }) => (
           <BillingButton
             organizationId={organization_id}
             invoiceId={resource_type === 'invoice' ? resource_id : undefined}

@@ -74,6 +74,7 @@ export function Members() {
   return (
     <Page
       title="Settings"
+      tabTitle="Members"
       actions={
         <Button
           kind="primary"

@@ -19,7 +19,7 @@ export function OrganizationSettings() {
   const { organizations } = useMe()
   const name = organizations.find(({ id }) => id === organization_id)?.name
   return (
-    <Page title="Settings">
+    <Page title="Settings" tabTitle="Organization">
       <SettingsTabs />
       <p className="text-ink-muted">Settings for all projects in {name}</p>
       <Quotas organizationId={organization_id} />

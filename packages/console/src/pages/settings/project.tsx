@@ -38,7 +38,7 @@ export function ProjectSettings() {
     if (name.trim() && !whyNot) rename.mutate(undefined)
   }
   return (
-    <Page title="Settings">
+    <Page title="Settings" tabTitle="Project">
       <SettingsTabs />
       <Facts
         items={[

@@ -17,7 +17,7 @@ export function Reservations() {
     refetchInterval: pollMs,
   })
   return (
-    <Page title="Settings" isWide>
+    <Page title="Settings" tabTitle="Reservations" isWide>
       <SettingsTabs />
       <Loaded query={reservations} rows={3}>
         {(data) =>

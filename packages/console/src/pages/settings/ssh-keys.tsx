@@ -42,7 +42,7 @@ export function SshKeys() {
     </Button>
   )
   return (
-    <Page title="Settings" actions={add}>
+    <Page title="Settings" tabTitle="SSH keys" actions={add}>
       <SettingsTabs />
       <Loaded query={keys} rows={3}>
         {(data) =>

@@ -7,6 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { gibOf } from '../../lib/disk-price.ts'
 import { sizeText } from '../../lib/format.ts'
 import { nameProblem } from '../../lib/names.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 
@@ -48,6 +49,15 @@ export function CreateSnapshot({ projectId, onClose }: Omit<SnapshotProps, 'snap
       action="Create snapshot"
       {...submitProps(create, undefined, onClose)}
       reason={problem || undefined}
+      commands={
+        disk &&
+        shownAs(projectId, {
+          cli: `slipway snapshot create ${shellQuote(name || 'NAME')} --disk ${shellQuote(disk.name)}${mustFreeze ? ' --require-frozen' : ''}`,
+          path: '/snapshots',
+          body: { name, disk_id: disk.id, ...(mustFreeze && { require_frozen: true }) },
+          terraform: 'snapshot',
+        })
+      }
     >
       <SelectField
         label="Disk"
@@ -95,6 +105,12 @@ export function RestoreSnapshot({ projectId, snapshot, onClose }: SnapshotProps)
       action="Create disk"
       {...submitProps(restore, undefined, onClose)}
       reason={(name === '' ? 'Enter a name' : nameProblem(name)) || sizeProblem || undefined}
+      commands={shownAs(projectId, {
+        cli: `slipway disk create ${shellQuote(name || 'NAME')} --snapshot ${shellQuote(snapshot.name)} --size ${shellQuote(`${amount}GiB`)}`,
+        path: '/disks',
+        body: { name, size: `${amount}GiB`, snapshot_id: snapshot.id },
+        terraform: 'disk',
+      })}
     >
       <TextField
         label="Name of the new disk"

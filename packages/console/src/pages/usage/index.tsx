@@ -7,6 +7,7 @@ import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { localDate, money, utcDate } from '../../lib/format.ts'
 import { daysIn, daysText, lastMonths, monthBefore, monthNow, monthText } from '../../lib/months.ts'
+import { saveText } from '../../lib/save-text.ts'
 import { showToast } from '../../lib/toasts.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -104,11 +105,8 @@ export function Usage() {
         ...datesOf(month),
         group_by: groupBy(grouping),
       })
-      const link = document.createElement('a')
-      link.href = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }))
-      link.download = `slipway-usage-${isWhole ? 'all-projects' : project.name}-${month}.csv`
-      link.click()
-      URL.revokeObjectURL(link.href)
+      const name = `slipway-usage-${isWhole ? 'all-projects' : project.name}-${month}.csv`
+      saveText(name, csv, 'text/csv')
     } catch (error) {
       showToast({ title: 'Could not download the CSV', error: error as Error })
     }

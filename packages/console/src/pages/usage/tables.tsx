@@ -1,4 +1,4 @@
-import { amount, quantity } from '../../lib/format.ts'
+import { amount, percent, quantity } from '../../lib/format.ts'
 import { Section } from '../../ui/page.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import type { UsageRow } from './grouping.ts'
@@ -74,6 +74,6 @@ export function Totals({
 /** Returns "+12%", or "new" if there was no cost before. */
 export function changeText(usd: number, before: number): string {
   if (before < 0.005) return usd < 0.005 ? '–' : 'new'
-  const percent = Math.round((usd / before - 1) * 100)
-  return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)}%`
+  const change = Math.round((usd / before - 1) * 100) / 100
+  return `${change > 0 ? '+' : change < 0 ? '−' : ''}${percent(Math.abs(change))}`
 }

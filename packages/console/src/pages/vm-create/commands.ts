@@ -1,6 +1,6 @@
 import type { VmCreate } from '@slipway/sdk'
 import { labelText } from '../../lib/labels.ts'
-import { shellQuote } from '../../lib/shell.ts'
+import { scriptFiles, shellQuote } from '../../lib/shell.ts'
 import type { GroupCreate } from './draft.ts'
 
 interface Names {
@@ -40,8 +40,8 @@ const optionsOf = (request: Omit<VmCreate, 'name'>, { keyNames, template }: Name
   ...(request.ssh_public_key || (keyNames.length === 0 && !template)
     ? ['--ssh-key ~/.ssh/id_ed25519.pub']
     : []),
-  ...(request.startup_script ? ['--startup-script start.sh'] : []),
-  ...(request.shutdown_script ? ['--shutdown-script stop.sh'] : []),
+  ...(request.startup_script ? [`--startup-script ${scriptFiles.startup_script}`] : []),
+  ...(request.shutdown_script ? [`--shutdown-script ${scriptFiles.shutdown_script}`] : []),
   ...(request.disks ?? []).map(
     ({ disk_id, mode }) => `--disk ${disk_id}${mode === 'read-only' ? ':read-only' : ''}`,
   ),

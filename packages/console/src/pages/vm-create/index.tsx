@@ -1,9 +1,10 @@
-import type { Disk, InstanceTemplate } from '@slipway/sdk'
+import type { Disk, InstanceTemplate, SshKey, Vm } from '@slipway/sdk'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { PaymentMethodAlert } from '../../features/alerts.tsx'
 import { BillingButton } from '../../features/billing-button.tsx'
+import { publicAddressOf } from '../../lib/addresses.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Page, Skeleton } from '../../ui/page.tsx'
 import type { Earlier } from './draft.ts'
@@ -11,23 +12,29 @@ import { VmCreateForm } from './form.tsx'
 
 /**
  * Creates a VM or a group, or saves a template. The URL can name the template or the earlier creation whose values the form
- * starts with, and the number of VMs.
+ * starts with, a VM that the new one is like, and the number of VMs.
  */
 export function VmCreatePage() {
   const projectId = useProjectId()
   const whyNoBilling = useWhyNot('owner')
-  const [{ from = '', template: templateId = '', save = '' }] = useSearchState()
+  const [{ from = '', like = '', template: templateId = '', save = '' }] = useSearchState()
   const earlier = useQuery({
     ...read('operationGet', { params: { project_id: projectId, operation_id: from } }),
     enabled: from !== '',
   })
+  const model = useQuery({
+    ...read('vmGet', { params: { project_id: projectId, vm_id: like } }),
+    enabled: like !== '',
+  })
+  const keys = useQuery({ ...readAll('sshKeyList', { project_id: projectId }), enabled: like !== '' })
   const templates = useQuery(readAll('instanceTemplateList', { project_id: projectId }))
   const disks = useQuery(readAll('diskList', { project_id: projectId }))
-  const startsEmpty = from === '' && templateId === ''
+  const startsEmpty = from === '' && templateId === '' && like === ''
   const isLoading =
     templates.isPending ||
     (!startsEmpty && disks.isPending) ||
-    (from !== '' && !earlier.data && !earlier.error)
+    (from !== '' && !earlier.data && !earlier.error) ||
+    (like !== '' && (model.isPending || keys.isPending))
   const template = templates.data?.find(({ id }) => id === templateId)
   const isTemplate = save === 'template'
   return (
@@ -40,13 +47,25 @@ export function VmCreatePage() {
       ]}
     >
       <PaymentMethodAlert action={<BillingButton reason={whyNoBilling} />} />
+      {model.data && !template && (
+        <p className="card px-4 py-3">
+          Similar to {model.data.name}, with a new name and without its disks
+          {model.data.startup_script_sha256 && ' and startup script, which cannot be read again'}.
+        </p>
+      )}
       {isLoading ? (
         <Skeleton rows={12} />
       ) : (
         <VmCreateForm
           // Another template fills in the form again.
           key={template?.id ?? ''}
-          earlier={template ? valuesOf(template) : (earlier.data?.metadata.request ?? null)}
+          earlier={
+            template
+              ? valuesOf(template)
+              : model.data
+                ? valuesLike(model.data, keys.data ?? [])
+                : (earlier.data?.metadata.request ?? null)
+          }
           template={template}
           templates={templates.data ?? []}
           disks={disks.data ?? noDisks}
@@ -58,6 +77,23 @@ export function VmCreatePage() {
 }
 
 const noDisks: Disk[] = []
+
+/** Returns the settings of an existing VM that a new one can have too. Saved keys are chosen again by their id. */
+function valuesLike(vm: Vm, saved: SshKey[]): Earlier {
+  const given = vm.ssh_public_keys.filter((key) => !saved.some(({ public_key }) => public_key === key))
+  const chosen = saved.filter(({ public_key }) => vm.ssh_public_keys.includes(public_key))
+  const [port] = vm.network_interfaces
+  return {
+    type: vm.type,
+    location: vm.location,
+    ...(vm.custom_image_id ? { custom_image: vm.custom_image_id } : { image: vm.image }),
+    ...(given[0] && { ssh_public_key: given[0] }),
+    ssh_key_ids: chosen.map(({ id }) => id),
+    labels: vm.labels,
+    ...(port && { subnet_id: port.subnet }),
+    ...(!publicAddressOf(vm) && { public_ip: 'none' as const }),
+  }
+}
 
 /** The name of a template is not the name of its VMs. */
 const valuesOf = ({ name: _, ...members }: InstanceTemplate): Earlier => members

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { useProjectId } from '../../api/me.ts'
 import { quotaLabel, usd } from '../../lib/format.ts'
 import type { Limit } from '../../lib/limits.ts'
-import { curlCommand } from '../../lib/shell.ts'
+import { curlCommand, terraformResource } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { CommandLines } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
@@ -38,7 +38,7 @@ interface SummaryProps {
   isTemplate: boolean
 }
 
-/** The summary that stays visible: cost, quota usage, the CLI and curl commands, and the create button. */
+/** The summary that stays visible: cost, quota usage, the commands, and the create button. */
 export function Summary(props: SummaryProps) {
   const { type, location, count, problem, gpuLimit, vmLimit, stock, error, save, isTemplate } = props
   const usdPerHour = props.usdPerHour === null ? null : count * props.usdPerHour
@@ -116,9 +116,14 @@ function Commands({ request, group, names }: SummaryProps) {
     <CommandLines
       cli={groupCommand(group, names)}
       curl={curlCommand('POST', `${path}/instance-groups`, group)}
+      terraform={terraformResource('instance_group', group)}
     />
   ) : (
-    <CommandLines cli={vmCommand(request, names)} curl={curlCommand('POST', `${path}/vms`, request)} />
+    <CommandLines
+      cli={vmCommand(request, names)}
+      curl={curlCommand('POST', `${path}/vms`, request)}
+      terraform={terraformResource('vm', request)}
+    />
   )
 }
 

@@ -61,7 +61,7 @@ function FamilyCards({ family, value, onChange, prices, capacities }: TypePicker
               />
               <span className="text-base font-semibold">{type.name}</span>
               <span className="figures text-ink-muted">
-                {type.cpuCores} cores · {type.memoryGb.toLocaleString('en-US')} GB
+                {type.cpuCores} cores · {count(type.memoryGb)} GB RAM
               </span>
               <span className="figures font-medium">{price ? `${usd(price.usd)}/h` : 'no price set'}</span>
               <span className={`figures truncate ${stock.isThere ? 'text-green-text' : 'text-amber-text'}`}>

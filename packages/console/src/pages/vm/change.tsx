@@ -1,16 +1,17 @@
-import type { ExpiryAction } from '@slipway/contract/states'
+import { type ExpiryAction, maxTtlSeconds, minTtlSeconds } from '@slipway/contract/states'
 import { type Vm, vmType, vmTypes } from '@slipway/sdk'
 import { useState } from 'react'
 import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useWhyNot } from '../../api/me.ts'
 import { usePriceOf } from '../../api/prices.ts'
-import { usd } from '../../lib/format.ts'
+import { count, localDate, timeZone, usd } from '../../lib/format.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { expiryChoices, ttlChoices } from '../../lib/ttl.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { SelectField } from '../../ui/field.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
 import { Section } from '../../ui/page.tsx'
 
 /** The expiry and the type of an existing VM. */
@@ -86,6 +87,12 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Change type of ${vm.name}`}
       action="Change type"
       {...submitProps(change, undefined, onClose)}
+      commands={shownAs(vm.project_id, {
+        cli: `slipway vm resize ${shellQuote(vm.name)} --type ${type}`,
+        method: 'PATCH',
+        path: `/vms/${vm.id}`,
+        body: { type },
+      })}
     >
       <SelectField
         label="Type"
@@ -114,13 +121,16 @@ function TypeDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
 function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
   const [hours, setHours] = useState('4')
   const [onExpiry, setOnExpiry] = useState<ExpiryAction>(vm.on_expiry)
+  const [isCustom, setCustom] = useState(false)
+  const seconds = Math.round(Number(hours) * 3600) || 0
+  const problem =
+    seconds >= minTtlSeconds && seconds <= maxTtlSeconds
+      ? undefined
+      : `Enter ${minTtlSeconds / 60} minutes (${(minTtlSeconds / 3600).toFixed(2)}) to ${count(maxTtlSeconds / 3600)} hours.`
+  const request = { ttl_seconds: seconds, on_expiry: onExpiry }
   const change = useOperation({
     projectId: vm.project_id,
-    run: () =>
-      client.vmUpdate(
-        { project_id: vm.project_id, vm_id: vm.id },
-        { ttl_seconds: Number(hours) * 3600, on_expiry: onExpiry },
-      ),
+    run: () => client.vmUpdate({ project_id: vm.project_id, vm_id: vm.id }, request),
     done: () => `${vm.name} expires in ${hours} h`,
     failed: () => `Expiry not set: ${vm.name}`,
     invalidates: ['vmGet', 'vmList'],
@@ -133,8 +143,35 @@ function TtlDialog({ vm, onClose }: { vm: Vm; onClose: () => void }) {
       title={`Set expiry of ${vm.name}`}
       action="Set expiry"
       {...submitProps(change, undefined, onClose)}
+      reason={problem}
+      commands={shownAs(vm.project_id, {
+        cli: `slipway vm extend ${shellQuote(vm.name)} --ttl ${Math.round(seconds / 60)}m --on-expiry ${onExpiry}`,
+        method: 'PATCH',
+        path: `/vms/${vm.id}`,
+        body: request,
+      })}
     >
-      <SelectField label="Expires in" value={hours} onChange={setHours} choices={ttlChoices} />
+      <div className="grid grid-cols-2 gap-4">
+        <SelectField
+          label="Expires in"
+          value={ttlChoices.some(({ value }) => value === hours) && !isCustom ? hours : ''}
+          onChange={(value) => {
+            setCustom(value === '')
+            if (value) setHours(value)
+          }}
+          choices={[...ttlChoices, { value: '', label: 'Another time' }]}
+        />
+        {isCustom && (
+          <TextField
+            label="Hours"
+            inputMode="decimal"
+            value={hours}
+            onChange={setHours}
+            problem={problem}
+            hint={`Until ${localDate(new Date(Date.now() + seconds * 1000).toISOString())} ${timeZone}`}
+          />
+        )}
+      </div>
       <SelectField
         label="On expiry"
         value={onExpiry}

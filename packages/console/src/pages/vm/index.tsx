@@ -10,7 +10,9 @@ import { HealthBadge } from '../../features/health/badge.tsx'
 import { HealthReasons } from '../../features/health/reasons.tsx'
 import { LatestOperation } from '../../features/latest-operation.tsx'
 import { disabledActionReasons, StopLink, VmActions } from '../../features/vm-actions.tsx'
+import { ButtonLink } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Page, Section, Skeleton } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { ChangeVm } from './change.tsx'
@@ -57,6 +59,14 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       actions={
         <>
           <VmActions vm={vm} />
+          <ButtonLink
+            to="/projects/$projectId/vms/new"
+            params={{ projectId }}
+            search={{ like: vm.id }}
+            icon={<Icon name="copy" size={14} />}
+          >
+            Create similar
+          </ButtonLink>
           <DeleteVm vm={vm} />
         </>
       }
@@ -67,7 +77,7 @@ function ExistingVmPage({ vm }: { vm: Vm }) {
       <ResourceAlerts
         resourceId={vm.id}
         detail={<CrashLog vm={vm} />}
-        actionOf={({ kind }) => kind === 'crashed' && <StopLink vm={vm} reason={whyNot} />}
+        actionOf={({ alert }) => alert.kind === 'crashed' && <StopLink vm={vm} reason={whyNot} />}
       />
       <HealthReasons vm={vm} />
       <LatestOperation projectId={projectId} resourceId={vm.id} />

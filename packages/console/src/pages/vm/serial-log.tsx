@@ -1,8 +1,11 @@
 import type { Vm } from '@slipway/sdk'
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { client } from '../../api/client.ts'
+import { plural } from '../../lib/format.ts'
+import { saveText } from '../../lib/save-text.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
+import { Icon } from '../../ui/icon.tsx'
 import { Section } from '../../ui/page.tsx'
 
 const pollMs = 1_500
@@ -12,6 +15,12 @@ const mostChars = 400_000
 export function SerialLog({ vm }: { vm: Vm }) {
   const { text, error } = useSerialLog(vm.project_id, vm.id)
   const [isFollowing, setFollowing] = useState(true)
+  const [wanted, setWanted] = useState('')
+  const lines = useMemo(
+    () =>
+      wanted ? text.split('\n').filter((line) => line.toLowerCase().includes(wanted.toLowerCase())) : [],
+    [text, wanted],
+  )
   const frame = useRef<HTMLPreElement>(null)
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new text scrolls to its end
   useLayoutEffect(() => {
@@ -21,14 +30,34 @@ export function SerialLog({ vm }: { vm: Vm }) {
     <Section
       title="Serial log"
       actions={
-        <Button
-          size="small"
-          kind="quiet"
-          onClick={() => setFollowing(!isFollowing)}
-          aria-pressed={isFollowing}
-        >
-          Follow
-        </Button>
+        <>
+          <input
+            type="search"
+            aria-label="Search the log"
+            placeholder="Search the log"
+            value={wanted}
+            onChange={(event) => setWanted(event.target.value)}
+            className="h-7 w-40 rounded-md border border-line-strong bg-surface px-2 text-sm"
+          />
+          {wanted && <span className="figures text-sm text-ink-muted">{plural(lines.length, 'line')}</span>}
+          <Button
+            size="small"
+            kind="quiet"
+            icon={<Icon name="download" size={14} />}
+            reason={text ? undefined : 'The serial console is empty.'}
+            onClick={() => saveText(`${vm.name}-serial.log`, text)}
+          >
+            Download
+          </Button>
+          <Button
+            size="small"
+            kind="quiet"
+            onClick={() => setFollowing(!isFollowing)}
+            aria-pressed={isFollowing}
+          >
+            Follow
+          </Button>
+        </>
       }
     >
       {error && !text ? (
@@ -48,7 +77,11 @@ export function SerialLog({ vm }: { vm: Vm }) {
             }
             className="mono h-65 overflow-auto px-3 break-all whitespace-pre-wrap"
           >
-            {text || <span className="text-ink-muted">The serial console is empty.</span>}
+            {(wanted ? lines.join('\n') : text) || (
+              <span className="text-ink-muted">
+                {text ? 'No line contains this text.' : 'The serial console is empty.'}
+              </span>
+            )}
           </pre>
         </div>
       )}

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createVm, inBothThemes, openTab, result, screenshot, signIn, visit } from '../../support/browser.ts'
+import { removeVms } from '../../support/service.ts'
 import type { Operator } from './operator.ts'
 
 /** Hosts, GPUs and capacity. */
@@ -25,6 +26,32 @@ export function fleetTests(operator: Operator): void {
       'us-east1-a',
       'eu-north1-a',
     ])
+  })
+
+  test('the fleet map shows the hosts with enough free GPUs, the emptiest first', async () => {
+    const { service, page } = operator
+    await createVm(service, 'filler', 'l40s-48gb.4x')
+    onTestFinished(() => removeVms(service))
+    const tiles = () =>
+      main()
+        .getByRole('link')
+        .filter({ hasText: /^l40s-48gb/ })
+    await visit(page, '/fleet?family=l40s-48gb&free=8')
+    await expect.poll(() => tiles().count()).toBe(1)
+    await main().getByLabel('Free GPUs').selectOption('4')
+    await main().getByLabel('Order of hosts').selectOption('free')
+    await expect.poll(() => tiles().count()).toBe(2)
+    await tiles()
+      .last()
+      .getByRole('img', { name: /filler/ })
+      .first()
+      .waitFor()
+    await main().getByLabel('State of hosts').selectOption('down')
+    await main().getByText('No hosts match the filter.').waitFor()
+    await openTabOf('Capacity')
+    const sizes = main().getByRole('table', { name: 'Hosts by free GPUs' })
+    await sizes.getByRole('row', { name: /^L40S 48GB PCIe us-east1-a 8 2 1 2 2 2$/ }).waitFor()
+    expect(await page.title()).toBe('Fleet Capacity · Slipway')
   })
 
   test('a draining host is drained when its last VM is deleted', async () => {

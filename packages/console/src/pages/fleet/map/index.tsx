@@ -8,7 +8,7 @@ import { hostOrder } from '../../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { curlCommand } from '../../../lib/shell.ts'
-import { hostState, stateWord } from '../../../lib/states.ts'
+import { hostState, isOpen, stateWord } from '../../../lib/states.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
@@ -22,9 +22,14 @@ export function FleetMap() {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const [search, setSearch] = useSearchState()
   const bands = useMemo(() => {
-    const inOrder = (hosts.data ?? []).toSorted(hostOrder(capacity.data?.items ?? []))
+    const byName = hostOrder(capacity.data?.items ?? [])
+    const inOrder = (hosts.data ?? [])
+      .filter((host) => fits(host, search))
+      .toSorted((one, other) =>
+        search.sort === 'free' ? freeOn(other) - freeOn(one) || byName(one, other) : byName(one, other),
+      )
     return group(inOrder, search.family ?? '')
-  }, [hosts.data, capacity.data, search.family])
+  }, [hosts.data, capacity.data, search])
   return (
     <FleetPage actions={<RegisterHost />}>
       <Loaded query={hosts} rows={10}>
@@ -41,8 +46,41 @@ export function FleetMap() {
                   ...familyNames.map((value) => ({ value, label: value })),
                 ]}
               />
+              <Select
+                isSmall
+                label="Free GPUs"
+                value={search.free ?? ''}
+                onChange={(free) => setSearch({ free })}
+                choices={[
+                  { value: '', label: 'Any free GPUs' },
+                  ...freeChoices.map((least) => ({ value: String(least), label: `${least} or more free` })),
+                ]}
+              />
+              <Select
+                isSmall
+                label="State of hosts"
+                value={search.state ?? ''}
+                onChange={(state) => setSearch({ state })}
+                choices={[
+                  { value: '', label: 'Any state' },
+                  ...hostStates.map((state) => ({ value: state, label: stateWord(state) })),
+                ]}
+              />
+              <Select
+                isSmall
+                label="Order of hosts"
+                value={search.sort ?? ''}
+                onChange={(sort) => setSearch({ sort })}
+                choices={[
+                  { value: '', label: 'By name' },
+                  { value: 'free', label: 'By free GPUs' },
+                ]}
+              />
               <Legend />
             </div>
+            {data.length > 0 && bands.length === 0 && (
+              <p className="card px-4 py-3 text-ink-muted">No hosts match the filter.</p>
+            )}
             <Loaded query={capacity} rows={10}>
               {({ items }) => (
                 <GpuHints>
@@ -72,6 +110,16 @@ export function FleetMap() {
     </FleetPage>
   )
 }
+
+const freeChoices = [1, 2, 4, 8]
+const hostStates = ['up', 'cordoned', 'draining', 'drained', 'down']
+
+/** A host that accepts no VMs has no free GPUs. */
+const freeOn = (host: Host): number =>
+  isOpen(host) ? host.gpus.filter(({ state }) => state === 'free').length : 0
+
+const fits = (host: Host, { free, state }: Record<string, string>): boolean =>
+  freeOn(host) >= Number(free ?? 0) && (!state || hostState(host) === state)
 
 type Band = ReturnType<typeof group>[number]
 type FamilyCapacity = RouteResponse<'adminCapacityList'>['items'][number]

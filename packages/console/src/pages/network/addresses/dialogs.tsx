@@ -5,6 +5,7 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { nameProblem } from '../../../lib/names.ts'
+import { shellQuote, shownAs } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -25,12 +26,9 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
   const [vmId, setVmId] = useState(anyFree)
   const [place, setPlace] = useState('')
   const location = place || locations.data?.items[0]?.name || ''
+  const request = { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) }
   const reserve = useAction({
-    run: () =>
-      client.addressCreate(
-        { project_id: projectId },
-        { name, ...(vmId === anyFree ? { location } : { vm_id: vmId }) },
-      ),
+    run: () => client.addressCreate({ project_id: projectId }, request),
     done: () => `Address ${name} is now reserved`,
     invalidates: [...invalidates],
     showsErrors: true,
@@ -44,6 +42,14 @@ export function ReserveDialog({ projectId, vms, onClose }: DialogProps & { vms: 
       action="Reserve address"
       {...submitProps(reserve, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Enter a name'}
+      commands={shownAs(projectId, {
+        cli: `slipway address create ${shellQuote(name || 'NAME')} ${
+          vmId === anyFree ? `--location ${location}` : `--vm ${vmId}`
+        }`,
+        path: '/vpc/addresses',
+        body: request,
+        terraform: 'address',
+      })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <SelectField
@@ -92,6 +98,14 @@ export function AssignDialog({ projectId, vms, address, onClose }: AddressDialog
       action="Assign address"
       {...submitProps(assign, undefined, onClose)}
       reason={vm ? undefined : `There is no other VM in ${address.location}`}
+      commands={
+        vm &&
+        shownAs(projectId, {
+          cli: `slipway address assign ${shellQuote(address.name)} ${shellQuote(vm.name)}`,
+          path: `/vpc/addresses/${address.id}/assign`,
+          body: { vm_id: vm.id },
+        })
+      }
     >
       <SelectField
         label="VM"

@@ -8,12 +8,14 @@ import { useEndpointNames } from '../../../api/resource-names.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { ruleText } from '../../../lib/firewall-text.ts'
 import { nameProblem } from '../../../lib/names.ts'
+import { shownAs } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../../ui/field.tsx'
 import { DirectionField } from './direction-field.tsx'
 import { EndpointField, useEndpoints } from './endpoint-field.tsx'
 import { type Preset, presets } from './presets.ts'
+import { ruleCommand } from './rule-command.ts'
 
 type RuleBody = RouteBody<'firewallRuleCreate'>
 type Protocol = RuleBody['protocols'][number]
@@ -97,6 +99,16 @@ export function RuleEditor({ projectId, rule, onClose }: RuleEditorProps) {
       action={rule ? 'Save rule' : 'Create rule'}
       {...submitProps(save, undefined, onClose)}
       reason={problem || undefined}
+      commands={
+        rule
+          ? undefined
+          : shownAs(projectId, {
+              cli: ruleCommand({ name, action, direction, ...parts }, nameOf),
+              path: '/vpc/firewall-rules',
+              body: { name, action, direction, vpc_network_id, ...parts },
+              terraform: 'firewall_rule',
+            })
+      }
     >
       <p
         aria-live="polite"

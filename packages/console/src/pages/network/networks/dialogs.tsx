@@ -5,6 +5,7 @@ import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { nameProblem } from '../../../lib/names.ts'
+import { shellQuote, shownAs } from '../../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -16,8 +17,9 @@ interface DialogProps {
 export function NetworkDialog({ projectId, onClose }: DialogProps) {
   const [name, setName] = useState('')
   const [cidr, setCidr] = useState('10.20.0.0/16')
+  const request = { name, cidr: cidr.trim() }
   const create = useAction({
-    run: () => client.networkCreate({ project_id: projectId }, { name, cidr: cidr.trim() }),
+    run: () => client.networkCreate({ project_id: projectId }, request),
     done: () => `Created network ${name}`,
     invalidates: ['networkList', 'subnetList'],
     showsErrors: true,
@@ -30,6 +32,12 @@ export function NetworkDialog({ projectId, onClose }: DialogProps) {
       action="Create network"
       {...submitProps(create, undefined, onClose)}
       reason={name ? nameProblem(name) || undefined : 'Enter a name'}
+      commands={shownAs(projectId, {
+        cli: `slipway network create ${shellQuote(name || 'NAME')} --cidr ${shellQuote(request.cidr)}`,
+        path: '/vpc/networks',
+        body: request,
+        terraform: 'network',
+      })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField
@@ -49,12 +57,9 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
   const [cidr, setCidr] = useState('')
   const [place, setPlace] = useState('')
   const location = place || locations.data?.items[0]?.name || ''
+  const request = { name, cidr: cidr.trim(), vpc_network_id: network.id, location }
   const create = useAction({
-    run: () =>
-      client.subnetCreate(
-        { project_id: projectId },
-        { name, cidr: cidr.trim(), vpc_network_id: network.id, location },
-      ),
+    run: () => client.subnetCreate({ project_id: projectId }, request),
     done: () => `Created subnet ${name}`,
     invalidates: ['networkList', 'subnetList'],
     showsErrors: true,
@@ -67,6 +72,12 @@ export function SubnetDialog({ projectId, network, onClose }: DialogProps & { ne
       action="Add subnet"
       {...submitProps(create, undefined, onClose)}
       reason={name && cidr ? nameProblem(name) || undefined : 'Enter a name and a CIDR block'}
+      commands={shownAs(projectId, {
+        cli: `slipway subnet create ${shellQuote(name || 'NAME')} --network ${shellQuote(network.name)} --cidr ${shellQuote(request.cidr || 'CIDR')} --location ${location}`,
+        path: '/vpc/subnets',
+        body: request,
+        terraform: 'subnet',
+      })}
     >
       <TextField label="Name" value={name} onChange={setName} problem={nameProblem(name)} autoFocus />
       <TextField

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
+import { shellQuote, shownAs } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from './event-types-field.tsx'
@@ -36,6 +37,14 @@ export function CreateDialog({
       reason={
         /^https?:\/\/\S+$/.test(url.trim()) ? undefined : 'Enter a URL that begins with https:// or http://'
       }
+      commands={shownAs(projectId, {
+        cli: `slipway webhook create ${shellQuote(url.trim() || 'URL')}${
+          event_types.length > 0 ? ` --events ${shellQuote(event_types.join(','))}` : ''
+        }`,
+        path: '/webhooks',
+        body: { url: url.trim(), event_types },
+        terraform: 'webhook',
+      })}
     >
       <TextField
         label="URL"

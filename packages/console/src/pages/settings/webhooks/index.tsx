@@ -36,7 +36,7 @@ export function Webhooks() {
     </Button>
   )
   return (
-    <Page title="Settings" actions={create}>
+    <Page title="Settings" tabTitle="Webhooks" actions={create}>
       <SettingsTabs />
       <Loaded query={webhooks} rows={3}>
         {(data) =>

@@ -1,0 +1,114 @@
+import { Link, useParams } from '@tanstack/react-router'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { count, money, quotaLabel } from '../../lib/format.ts'
+import { ButtonLink } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Facts, Page, Section, UsageBar } from '../../ui/page.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Timestamp } from '../../ui/time.tsx'
+
+const trail: [string, string][] = [
+  ['Fleet', '/fleet'],
+  ['Organizations', '/fleet/organizations'],
+]
+
+/** An organization for operators: its spending, projects and quotas. */
+export function OrganizationPage() {
+  const { organizationId = '' } = useParams({ strict: false })
+  const organizations = useQuery({ ...readAll('adminOrganizationList', {}), refetchInterval: settingsPollMs })
+  const projects = useQuery(readAll('adminProjectList', {}))
+  const quotas = useQuery({
+    ...read('adminOrganizationQuotaList', { params: { organization_id: organizationId } }),
+    refetchInterval: settingsPollMs,
+  })
+  const organization = organizations.data?.find(({ id }) => id === organizationId)
+  if (!organization)
+    return (
+      <Page title="Organization" trail={trail}>
+        <Loaded query={organizations}>
+          {() => <p className="card px-4 py-3 text-ink-muted">There is no organization with this ID.</p>}
+        </Loaded>
+      </Page>
+    )
+  const payment = organization.payment_state === 'active' ? 'paying' : organization.payment_state
+  return (
+    <Page
+      title={organization.name}
+      trail={trail}
+      aside={<StateBadge state={organization.suspended ? 'suspended' : 'active'} />}
+      actions={
+        <>
+          <ButtonLink to="/fleet/vms" search={{ organization: organizationId }}>
+            VMs
+          </ButtonLink>
+          <ButtonLink to="/fleet/organizations" search={{ q: organizationId }}>
+            Suspend or restore
+          </ButtonLink>
+        </>
+      }
+    >
+      <Facts
+        items={[
+          ['Payment', <StateBadge key="payment" state={payment} />],
+          ['Month to date', money(organization.month_to_date_usd)],
+          ['VMs', count(organization.vms)],
+          ['Projects', count(organization.projects)],
+          ['Two-factor', organization.require_totp ? 'required' : 'not required'],
+          ['Created', <Timestamp key="created" iso={organization.created_at} />],
+          ['ID', <Copyable key="id" text={organization.id} />],
+        ]}
+      />
+      <Section title="Projects">
+        <Loaded query={projects} rows={3}>
+          {(data) => (
+            <Table
+              label="Projects"
+              rows={data.filter(({ organization_id }) => organization_id === organizationId)}
+              rowKey={({ id }) => id}
+              empty={<p className="card px-4 py-3 text-ink-muted">No projects yet.</p>}
+              columns={[
+                {
+                  key: 'name',
+                  title: 'Name',
+                  width: 'minmax(140px, 1fr)',
+                  cell: ({ name }) => <span className="font-medium">{name}</span>,
+                },
+                {
+                  key: 'quotas',
+                  title: 'Quotas',
+                  width: '120px',
+                  cell: ({ id }) => (
+                    <Link to="/fleet/quotas" search={{ project: id }} className="link">
+                      Quotas
+                    </Link>
+                  ),
+                },
+                {
+                  key: 'id',
+                  title: 'ID',
+                  width: 'minmax(160px, 1.6fr)',
+                  cell: ({ id }) => <Copyable text={id} />,
+                },
+              ]}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Section title="Quotas">
+        <Loaded query={quotas} rows={6}>
+          {({ items }) => (
+            <div className="card grid gap-x-8 gap-y-3 p-4 md:grid-cols-2">
+              {items.map(({ name, used, max }) => (
+                <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
+              ))}
+            </div>
+          )}
+        </Loaded>
+      </Section>
+    </Page>
+  )
+}
