@@ -7,7 +7,7 @@ export const seriesColour = (index: number, isDark: boolean): string =>
   `oklch(${(isDark ? 0.76 : 0.62) - (index % 3) * 0.07} 0.11 ${hues[index % hues.length]})`
 
 const font = '12px "Inter Variable", sans-serif'
-const tickText = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
+const tickText = new Intl.NumberFormat(undefined, { maximumFractionDigits: 6 })
 
 type Axes = [x: uPlot.Axis, y: uPlot.Axis & { unit: string }]
 type PlotOptions = Pick<uPlot.Options, 'scales' | 'series'> & {

@@ -31,7 +31,6 @@ interface ChartProps {
   budgetUsd: number | null
 }
 
-const tickText = new Intl.NumberFormat(undefined, { maximumFractionDigits: 6 })
 const heightPx = 240
 
 /** Draws a stacked bar for each day, and the forecast as an outline. The text above describes the day under the pointer. */
