@@ -100,4 +100,4 @@ function withByteUnit(chart: ChartLines): ChartLines {
 export const valueText = (value: Value | undefined, unit: string): string =>
   value === null || value === undefined
     ? 'no value'
-    : `${value.toLocaleString('en-US', { maximumFractionDigits: value < 10 ? 2 : 1 })}${unit === '%' ? '' : ' '}${unit}`
+    : `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 2 : 1 })}${unit === '%' ? '' : ' '}${unit}`
