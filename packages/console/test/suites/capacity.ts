@@ -154,6 +154,41 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     expect(await findingsOn('templates')).toEqual([])
   })
 
+  test('several VMs that do not all fit wait for capacity as a group', async () => {
+    const occupant = { ...vmRequest('occupant', 'a100.1x'), location: 'eu-north1-a' }
+    const { operation } = await service.asOwner.vmCreate({ project_id }, occupant)
+    await service.asOwner.wait({ project_id }, operation)
+    await open('/vms/new?type=a100.4x&location=eu-north1-a')
+    await page.getByLabel('Name', { exact: true }).fill('pair')
+    await fillKey()
+    await page.getByLabel('Number of VMs').fill('3')
+    const wait = main().getByRole('region', { name: 'Wait for capacity' })
+    await wait.getByRole('heading', { name: 'Only 1 × a100.4x fit in eu-north1-a' }).waitFor()
+    await wait.getByRole('button', { name: 'Wait for capacity' }).click()
+    // More GPUs than the location has are never free at once.
+    await wait.getByRole('alert').waitFor()
+    await page.getByLabel('Number of VMs').fill('2')
+    await wait.getByText('the group is created when it is its turn and all its VMs fit').waitFor()
+    expect(await findingsOn('vm-create-wait-group')).toEqual([])
+    await wait.getByRole('button', { name: 'Wait for capacity' }).click()
+    const queue = main().getByRole('table', { name: 'Queue' })
+    await queue.getByRole('row', { name: /^pair 2 × a100\.4x eu-north1-a waiting 1/ }).waitFor()
+    await service.asOwner.vmDelete({ project_id, vm_id: operation.metadata.id })
+    const ended = main().getByRole('table', { name: 'Ended requests' })
+    await ended.getByRole('row', { name: /^pair fulfilled/ }).waitFor()
+    await ended.getByRole('link', { name: 'pair' }).click()
+    await page.getByRole('heading', { level: 1, name: 'pair' }).waitFor()
+    const [pair] = await service.asOwner.collect('instanceGroupList', { project_id })
+    const removal = await service.asOwner.instanceGroupDelete({ project_id, instance_group_id: pair!.id })
+    await service.asOwner.wait({ project_id }, removal.operation)
+    // The next test needs the whole host, whose GPUs are free after their reset.
+    const stockOf = async (wanted: string) =>
+      (await service.asOwner.capacityList({ project_id })).items.find(
+        ({ type, location }) => type === wanted && location === 'eu-north1-a',
+      )?.quantity
+    await expect.poll(() => stockOf('a100.8x'), { timeout: 60_000 }).toBe(1)
+  })
+
   test('a type that is out of stock can be waited for, and held GPUs are claimed', async () => {
     const all = { ...vmRequest('takes-all', 'a100.8x'), location: 'eu-north1-a' }
     const { operation } = await service.asOwner.vmCreate({ project_id }, all)

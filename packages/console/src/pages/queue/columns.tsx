@@ -112,18 +112,7 @@ export const endedColumns = (
     key: 'name',
     title: 'Waited for',
     width: 'minmax(130px, 1fr)',
-    cell: (request) =>
-      request.resource_id && !request.request.instance_group ? (
-        <Link
-          to="/projects/$projectId/vms/$vmId"
-          params={{ projectId, vmId: request.resource_id }}
-          className="font-medium hover:text-accent-text hover:underline"
-        >
-          {nameOf(request)}
-        </Link>
-      ) : (
-        <span className="font-medium">{nameOf(request)}</span>
-      ),
+    cell: (request) => <WantedLink projectId={projectId} request={request} name={nameOf(request)} />,
   },
   { key: 'state', title: 'State', width: '120px', cell: ({ state }) => <StateBadge state={state} /> },
   {
@@ -134,3 +123,27 @@ export const endedColumns = (
   },
   timestampColumn('Ended', 'updated_at'),
 ]
+
+/** The name of what a request waited for, which links to the VM or group that was created. */
+function WantedLink({
+  projectId,
+  request,
+  name,
+}: {
+  projectId: string
+  request: CapacityRequest
+  name: string
+}) {
+  const id = request.resource_id
+  const className = 'font-medium hover:text-accent-text hover:underline'
+  if (!id) return <span className="font-medium">{name}</span>
+  return request.request.instance_group ? (
+    <Link to="/projects/$projectId/groups/$groupId" params={{ projectId, groupId: id }} className={className}>
+      {name}
+    </Link>
+  ) : (
+    <Link to="/projects/$projectId/vms/$vmId" params={{ projectId, vmId: id }} className={className}>
+      {name}
+    </Link>
+  )
+}

@@ -68,8 +68,13 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
   const target = ({ id }: CapacityRequest) => ({ project_id: projectId, capacity_request_id: id })
   /** What the request waits for: its new VM or group, or a stopped VM. */
   const wantedOf = ({ request }: CapacityRequest): Wanted => {
-    const group = request.instance_group as (Wanted & { vm?: Wanted }) | undefined
-    if (group) return { ...group.vm, name: group.name }
+    const group = request.instance_group as
+      | (Wanted & { desired_count: number; vm?: Partial<Wanted> })
+      | undefined
+    if (group) {
+      const type = group.vm?.type && `${group.desired_count} × ${group.vm.type}`
+      return { ...group.vm, ...(type && { type }), name: group.name }
+    }
     if (request.vm) return request.vm as Wanted
     const id = String(request.start_vm_id ?? request.replace_vm_id)
     return vms.data?.find((vm) => vm.id === id) ?? { name: `VM …${shortId(id)}` }
@@ -86,7 +91,7 @@ function Requests({ requests }: { requests: CapacityRequest[] }) {
     run: (request: CapacityRequest) => client.capacityRequestClaim(target(request)),
     done: (request) => `${nameOf(request)} is running`,
     failed: (request) => `Not claimed: ${nameOf(request)}`,
-    invalidates: ['capacityRequestList', 'vmList'],
+    invalidates: ['capacityRequestList', 'vmList', 'instanceGroupList'],
   })
   const open = requests.filter(isOpen)
   const ended = requests.filter((request) => !isOpen(request))

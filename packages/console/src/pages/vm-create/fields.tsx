@@ -4,9 +4,10 @@ import { CheckField, SelectField } from '../../ui/field.tsx'
 import { CountFields } from './count-fields.tsx'
 import type { FormData, settle } from './data.ts'
 import { DiskPicker } from './disk-picker.tsx'
-import type { Draft } from './draft.ts'
+import type { Draft, GroupCreate } from './draft.ts'
 import { Fieldset } from './fieldset.tsx'
 import { KeyPicker } from './key-picker.tsx'
+import { stockProblem } from './limits.ts'
 import { LocationPicker } from './location-picker.tsx'
 import { NetworkPicker } from './network-picker.tsx'
 import { Options } from './options.tsx'
@@ -21,6 +22,8 @@ interface FormFieldsProps {
   settled: ReturnType<typeof settle>
   count: number
   request: VmCreate
+  /** The request for several VMs; null for one. */
+  group: GroupCreate | null
   template: InstanceTemplate | undefined
   templates: InstanceTemplate[]
   disks: Disk[]
@@ -60,7 +63,7 @@ export function FormFields(props: FormFieldsProps) {
         typeName={type.name}
         count={count}
       />
-      {settled.stock === 0 && count === 1 && !props.isTemplate && <Wait {...props} />}
+      {settled.stock !== undefined && settled.stock < count && !props.isTemplate && <Wait {...props} />}
       <Fieldset title="System">
         <SelectField
           label="Image"
@@ -131,14 +134,15 @@ function Disks({ disks, settled, count, onChange }: FormFieldsProps) {
   )
 }
 
-function Wait({ settled, request, whyNotWait }: FormFieldsProps) {
+function Wait({ settled, count, request, group, whyNotWait }: FormFieldsProps) {
   // Disks and subnets are in one location.
   const canMove = settled.disks.length === 0 && settled.subnetId === ''
   return (
     <WaitForCapacity
       request={request}
+      group={group}
       typeName={settled.type.name}
-      location={settled.location}
+      title={stockProblem(settled.type.name, settled.location, settled.stock ?? 0, count)}
       otherLocations={
         canMove ? settled.offered.map(({ name }) => name).filter((name) => name !== settled.location) : []
       }

@@ -21,7 +21,7 @@ import {
   requestOf,
 } from './draft.ts'
 import { FormFields } from './fields.tsx'
-import { limitProblem } from './limits.ts'
+import { limitProblem, stockProblem } from './limits.ts'
 import type { Problem } from './problem.tsx'
 import { rememberKeys } from './remembered-key.ts'
 import { SaveTemplate } from './save-template.tsx'
@@ -119,7 +119,7 @@ export function VmCreateForm({ earlier, template, templates, disks, isTemplate }
       className="grid grid-cols-1 items-start gap-8 lg:grid-cols-[minmax(0,1fr)_340px]"
     >
       <FormFields
-        {...{ data, draft, settled, count, request, template, templates, disks, isTemplate }}
+        {...{ data, draft, settled, count, request, group, template, templates, disks, isTemplate }}
         onChange={change}
         onChoose={choose}
         whyNotWait={ownProblem?.words}
@@ -166,10 +166,3 @@ const useCreation = (projectId: string) =>
 
 const firstProblem = (...problems: (Problem | null)[]): Problem | null =>
   problems.find((problem) => problem?.words) ?? null
-
-export function stockProblem(typeName: string, location: string, stock: number, count: number): string {
-  if (stock >= count) return ''
-  return stock === 0
-    ? `${typeName} is out of stock in ${location}`
-    : `Only ${stock} × ${typeName} fit in ${location}`
-}

@@ -16,6 +16,14 @@ export function limitProblem(type: VmType, limits: Limit[], count = 1): string {
   return `The ${exceeded.of} quota for ${quotaLabel(name)} is too low: ${used} of ${max} used. Ask the operator for a higher quota.`
 }
 
+/** Returns why `count` VMs are not in stock, as text; empty if they are. */
+export function stockProblem(typeName: string, location: string, stock: number, count: number): string {
+  if (stock >= count) return ''
+  return stock === 0
+    ? `${typeName} is out of stock in ${location}`
+    : `Only ${stock} × ${typeName} fit in ${location}`
+}
+
 /** Returns the default type: the first one that is in stock and within the quotas. */
 export function defaultType(capacities: Capacity[], limits: Limit[]): VmType {
   const usual = vmTypes.find(({ name }) => name === 'a100.1x') ?? vmTypes[0]!

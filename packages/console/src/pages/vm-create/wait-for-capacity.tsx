@@ -12,24 +12,29 @@ import { Button } from '../../ui/button.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, SelectField } from '../../ui/field.tsx'
 import { Sentence } from '../../ui/no-break.tsx'
+import type { GroupCreate } from './draft.ts'
 
 const dayMs = 86_400_000
 const daysOfWaiting = ['1', '7', '30']
 const estimatePollMs = 60_000
 
 interface WaitForCapacityProps {
+  /** The request for one VM. */
   request: VmCreate
+  /** The request for several VMs; null for one. */
+  group: GroupCreate | null
   typeName: string
-  location: string
-  /** The other locations where the VM could run. */
+  /** Says what is not in stock. */
+  title: string
+  /** The other locations where the VMs could run. */
   otherLocations: string[]
   /** Why the request cannot be sent yet. */
   reason: string | undefined
 }
 
-/** Shown when the type is out of stock: the VM is created when it is its turn. */
+/** Shown when there is no stock for the request: the VM or group is created when it is its turn. */
 export function WaitForCapacity(props: WaitForCapacityProps) {
-  const { request, typeName, location, otherLocations, reason } = props
+  const { request, group, typeName, title, otherLocations, reason } = props
   const projectId = useProjectId()
   const navigate = useNavigate()
   const [days, setDays] = useState('7')
@@ -37,15 +42,17 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
   const [isAnywhere, setAnywhere] = useState(false)
   const wait = useAction({
     run: (wanted: CapacityRequestCreate) => client.capacityRequestCreate({ project_id: projectId }, wanted),
-    done: () => `${request.name} waits for ${typeName}`,
+    done: () => `${request.name} waits for ${group ? `${group.desired_count} × ` : ''}${typeName}`,
     invalidates: ['capacityRequestList'],
     showsErrors: true,
   })
   const send = () =>
     wait.mutate(
       {
-        // With `any`, locations that cannot run the VM are left out.
-        vm: isAnywhere ? { ...request, location: 'any' } : request,
+        // With `any`, locations that cannot run the VMs are left out.
+        ...(group
+          ? { instance_group: isAnywhere ? { ...group, vm: { ...group.vm, location: 'any' } } : group }
+          : { vm: isAnywhere ? { ...request, location: 'any' } : request }),
         until: new Date(Date.now() + Number(days) * dayMs).toISOString(),
         ...(isHeld && { on_available: 'hold' }),
       },
@@ -55,11 +62,13 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
     <section aria-label="Wait for capacity" className="card flex flex-col gap-4 p-4">
       <div>
         <h2 className="font-semibold">
-          <Sentence text={`${typeName} is out of stock in ${location}`} />
+          <Sentence text={title} />
         </h2>
         <p className="text-ink-muted">
-          Wait in the queue: the VM is created when it is its turn. Waiting is free.{' '}
-          {!reason && <Queue request={request} />}
+          {group
+            ? 'Wait in the queue: the group is created when it is its turn and all its VMs fit.'
+            : 'Wait in the queue: the VM is created when it is its turn.'}{' '}
+          Waiting is free. {!reason && <Queue request={request} />}
         </p>
       </div>
       <div className="grid items-start gap-4 sm:grid-cols-2">
@@ -71,7 +80,7 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
         />
         <div className="flex flex-col gap-2 sm:pt-5">
           <CheckField
-            label="Hold the GPUs, do not create the VM yet"
+            label={`Hold the GPUs, do not create the ${group ? 'group' : 'VM'} yet`}
             hint="You have 15 minutes to claim them in the queue."
             isChecked={isHeld}
             onChange={setHeld}
