@@ -136,7 +136,7 @@ async function introduce(config: Config, server: Server): Promise<void> {
     console.log(`\n  Slipway is ready at ${url}`)
     if (code)
       console.log(
-        `  Setup code of the first operator (shown this once, good for a day): ${code}\n  Use it at ${url}/setup`,
+        `  Setup code of the first operator (shown only once, valid for one day): ${code}\n  Use it at ${url}/setup`,
       )
     return
   }

@@ -118,7 +118,7 @@ export function TwoFactor() {
         <SecretDialog
           title="Recovery codes"
           secret={recoveryCodes.join(' ')}
-          note="Each code works once instead of a code from the app. Store them in a safe place."
+          note="Each recovery code works once instead of a code from the app. Store the codes in a safe place."
           ifLost="To get new codes, turn two-factor authentication off and on again."
           onClose={() => setRecoveryCodes([])}
         />

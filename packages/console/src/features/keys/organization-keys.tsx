@@ -52,7 +52,7 @@ export function OrganizationKeys() {
         <KeySecret
           created={created}
           title="New organization key"
-          note="It works in every project of the organization, within its role."
+          note="The key works in every project of the organization, with the rights of its role."
           onClose={() => setCreated(null)}
         />
       )}

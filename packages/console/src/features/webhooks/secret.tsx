@@ -4,7 +4,7 @@ export const Secret = ({ secret, onClose }: { secret: string; onClose: () => voi
   <SecretDialog
     title="Signing secret"
     secret={secret}
-    note="Use it to verify the signature of each delivery (Standard Webhooks)."
+    note="Use this secret to verify the signature of each delivery (Standard Webhooks)."
     ifLost="If you lose it, rotate the secret on the webhook’s page."
     onClose={onClose}
   />

@@ -229,7 +229,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
         label="Name"
         value={name}
         onChange={setName}
-        hint="Next, add a user as its owner on the Users page."
+        hint="Next, add a user as the owner of the organization on the Users page."
         autoFocus
       />
     </FormDialog>

@@ -88,7 +88,10 @@ function Estimate({ request }: { request: CapacityRequest }) {
     )
   if (blocked_by)
     return (
-      <span className="text-amber-text" title="The request keeps its turn, and other requests pass.">
+      <span
+        className="text-amber-text"
+        title="The request keeps its place in the queue. Other requests can be served first."
+      >
         {blockedText[blocked_by] ?? blocked_by}
       </span>
     )

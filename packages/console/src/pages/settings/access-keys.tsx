@@ -76,7 +76,7 @@ export function AccessKeys() {
         <KeySecret
           created={created}
           title="New access key"
-          note="Send it as Authorization: Bearer …, or use it with slipway login --access-key."
+          note="Send the key as Authorization: Bearer …, or use it with slipway login --access-key."
           onClose={() => setCreated(null)}
         />
       )}

@@ -66,7 +66,7 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
           value: id,
           label: `${name}, ${state === 'STATE_RUNNING' ? 'running' : 'stopped'}`,
         }))}
-        hint="Its OS disk is copied, with everything on it except SSH keys and host keys. Remove other secrets first."
+        hint="The OS disk of this VM is copied, with everything except SSH keys and host keys. Remove other secrets first."
       />
       <TextField
         label="Name"

@@ -105,7 +105,7 @@ export function FormFields(props: FormFieldsProps) {
         />
         <CheckField
           label="Public address"
-          hint="Without one, the VM is reachable only from its own network."
+          hint="Without a public address, the VM is reachable only from its own network."
           isChecked={draft.hasPublicIp}
           onChange={(hasPublicIp) => onChange({ hasPublicIp })}
         />

@@ -38,7 +38,7 @@ export function NetworkPicker({ networks, subnets, value, onChange }: NetworkPic
           label: `${networkOf(subnet, networks)} / ${subnet.name} (${subnet.cidr})`,
         })),
       ]}
-      hint="VMs in one network reach each other by their private addresses. It cannot be changed later."
+      hint="VMs in one network reach each other by their private addresses. The network of a VM cannot be changed later."
     />
   )
 }

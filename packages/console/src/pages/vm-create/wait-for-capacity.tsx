@@ -81,7 +81,7 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
         <div className="flex flex-col gap-2 sm:pt-5">
           <CheckField
             label={`Hold the GPUs, do not create the ${group ? 'group' : 'VM'} yet`}
-            hint="You have 15 minutes to claim them in the queue."
+            hint="You have 15 minutes to claim the GPUs in the queue."
             isChecked={isHeld}
             onChange={setHeld}
           />
