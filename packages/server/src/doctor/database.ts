@@ -82,7 +82,11 @@ function primaryFindings(facts: DatabaseFacts, config: Config, step: string, hos
     settings.data_checksums !== 'on' &&
       warning(step, 'data checksums are off: damaged pages are not noticed', 'pg_checksums --enable'),
     facts.isSuperuser &&
-      warning(step, 'the service logs in as a superuser', 'give it a role that only owns its database'),
+      warning(
+        step,
+        'the service logs in as a superuser',
+        'give the service a role that only owns its own database',
+      ),
     !facts.isEncrypted &&
       !isLocal(hostname) &&
       missing(step, 'the connection is not encrypted', 'add ?sslmode=verify-full to the URL'),
@@ -124,7 +128,7 @@ function schemaFinding({ schemaVersion }: DatabaseFacts): Finding {
   if (schemaVersion > newest)
     return warning(
       'schema',
-      `version ${schemaVersion} was written by a newer Slipway; this one knows ${newest}`,
+      `version ${schemaVersion} was written by a newer Slipway; the newest version that this Slipway knows is ${newest}`,
       'upgrade this installation',
     )
   const next = schemaVersion < newest ? `; the next start brings it to ${newest}` : ''

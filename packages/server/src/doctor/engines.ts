@@ -52,6 +52,6 @@ function kvmFinding(): Finding {
     accessSync('/dev/kvm', constants.R_OK | constants.W_OK)
     return ok('KVM', '/dev/kvm is usable')
   } catch {
-    return missing('KVM', 'this user has no access to /dev/kvm', 'add it to the group kvm')
+    return missing('KVM', 'this user has no access to /dev/kvm', 'add the user to the group kvm')
   }
 }

@@ -12,11 +12,11 @@ export function secretKeyFinding(
   const path = secretKeyFile || join(dataDir, 'secret.key')
   if (!existsSync(path)) {
     if (neededKeyId === null && secretKeyFile === '')
-      return ok(step, 'the first start creates it; then copy it to a safe place')
+      return ok(step, 'the first start creates the key; then copy the key to a safe place')
     return missing(
       step,
       `${path} does not exist${neededKeyId ? `, but secrets are encrypted with the key ${neededKeyId}` : ''}`,
-      'restore it from your backup, or set SLIPWAY_SECRET_KEY_FILE',
+      'restore the key from your backup, or set SLIPWAY_SECRET_KEY_FILE',
     )
   }
   if ((statSync(path).mode & 0o007) !== 0)

@@ -39,12 +39,12 @@ const create = command<CreateInput>({
   name: 'create',
   summary: 'sell a reservation',
   details:
-    'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for it. Only delivered GPUs are billed.',
+    'GPUs are collected from 24 hours before the start, as they become free. No VM is stopped for a reservation. Only delivered GPUs are billed.',
   options: [
     { flags: '--organization <org>', description: 'organization that buys the reservation', required: true },
     {
       flags: '--billing-project <id>',
-      description: 'id of its project that pays for the reservation',
+      description: 'id of the project of the organization that pays for the reservation',
       required: true,
     },
     { flags: '--type <type>', description: 'VM type', values: vmTypeNames, required: true },

@@ -28,7 +28,8 @@ export const diskCreate = command<DiskCreateInput>({
     { flags: '--location <location>', description: 'location of the disk', complete: 'location' },
     {
       flags: '--snapshot <snapshot>',
-      description: 'snapshot whose content the disk gets; size and location default to its own',
+      description:
+        'snapshot whose content the disk gets; the default size and location are those of the snapshot',
       complete: 'snapshot',
     },
     { flags: '--type <type>', ...oneOf(diskTypes) },

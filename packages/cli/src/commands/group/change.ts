@@ -10,7 +10,7 @@ export const groupResize = command<{ ref: string; count: number } & WaitFlags>({
   name: 'resize',
   summary: 'change the number of members',
   details:
-    'New members are added all or none. Fewer members are reached by deleting those with the highest numbers.',
+    'New members are added all or none. If the new number is lower, the members with the highest numbers are deleted.',
   arguments: [refArgument(groups)],
   options: [
     {

@@ -29,7 +29,8 @@ const queueOptions: OptionSpec[] = [
 export const queueCreate = command<NewVmInput & QueueInput>({
   name: 'create',
   summary: 'wait for GPUs and then create a VM',
-  details: 'Waiting costs nothing. The VM is created as soon as GPUs are free and it is the request’s turn.',
+  details:
+    'Waiting costs nothing. The VM is created when the turn of the request has come and enough GPUs are free.',
   arguments: [{ syntax: '[name]', description: 'name of the VM (default: a generated name)' }],
   options: [...newVmOptions, ...queueOptions],
   examples: [
@@ -49,7 +50,7 @@ export const queueGroup = command<NewGroupInput & QueueInput>({
   name: 'group',
   summary: 'wait for GPUs and then create an instance group',
   details:
-    'The group gets the GPUs of all its members at one moment, in one location. Until then, smaller requests pass it.',
+    'The group gets the GPUs of all its members at one moment, in one location. Until then, smaller requests can be served first.',
   arguments: [{ syntax: '<name>', description: 'name of the group' }],
   options: [...newGroupOptions, ...queueOptions],
   examples: [

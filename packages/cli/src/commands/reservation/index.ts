@@ -10,7 +10,8 @@ const vmArgument = { syntax: '<vm>', description: 'name or id of the VM', comple
 const reservationUse = command<{ ref: string; vm: string }>({
   name: 'use',
   summary: 'move a running VM into a reservation',
-  details: 'The VM costs nothing while it uses the reservation, which is billed whether it is used or not.',
+  details:
+    'The VM is not billed separately while it uses the reservation. The reservation is billed whether its GPUs are used or not.',
   arguments: [refArgument(reservations), vmArgument],
   examples: [`slipway reservation use ${reservations.example} train-7`],
   async run(cli, { ref, vm }) {
@@ -23,7 +24,7 @@ const reservationUse = command<{ ref: string; vm: string }>({
 
 const reservationLeave = command<{ vm: string }>({
   name: 'leave',
-  summary: 'take a VM out of its reservation',
+  summary: 'move a VM out of its reservation',
   details: 'The VM keeps its GPUs and is billed at the list price from now on.',
   arguments: [vmArgument],
   examples: ['slipway reservation leave train-7'],

@@ -39,7 +39,7 @@ const templateOption: OptionSpec = {
 }
 const addressOption: OptionSpec = {
   flags: '--address <address>',
-  description: 'reserved public address (default: a dynamic one)',
+  description: 'reserved public address (default: a dynamic address)',
   complete: 'address',
 }
 /** The options that describe a new VM. */

@@ -28,7 +28,7 @@ export const vmTunnel = command<TunnelInput>({
   options: [
     {
       flags: '--local <port>',
-      description: 'local port (default: the remote port, or a free port if that one is in use)',
+      description: 'local port (default: the remote port number, or a free port if that port is in use)',
       parse: parseNumber,
     },
     identityOption,

@@ -13,10 +13,10 @@ interface MaintenanceInput {
 
 export const adminHostMaintenance = command<MaintenanceInput>({
   name: 'maintenance',
-  summary: 'announce maintenance of a host to its tenants, or cancel it',
+  summary: 'announce maintenance of a host to its tenants, or cancel the maintenance',
   arguments: [refArgument(hosts)],
   options: [
-    { flags: '--at <time>', description: 'when it begins, for example 2026-12-01T06:00:00Z' },
+    { flags: '--at <time>', description: 'when the maintenance begins, for example 2026-12-01T06:00:00Z' },
     { flags: '--note <text>', description: 'note that the tenants see' },
     { flags: '--cancel', description: 'cancel or end the announced maintenance' },
   ],

@@ -8,7 +8,10 @@ function suspensionCommand(name: 'suspend' | 'restore', summary: string): AnyCom
     name,
     summary,
     arguments: [refArgument(adminOrganizations)],
-    options: name === 'suspend' ? [{ flags: '--stop-vms', description: 'also stop its VMs' }] : [],
+    options:
+      name === 'suspend'
+        ? [{ flags: '--stop-vms', description: 'also stop the VMs of the organization' }]
+        : [],
     examples: [`slipway admin org ${name} ${adminOrganizations.example}`],
     async run(cli, { ref, stopVms }) {
       const organization_id = await idOf(cli, adminOrganizations, ref)

@@ -11,7 +11,7 @@ export async function certificateFinding(config: IncusConfig, nowMs: number): Pr
   const step = 'certificate'
   if (config.urls.length === 0) return ok(step, 'not needed for the socket of this machine')
   const { clientCertFile, clientKeyFile, serverCertFile } = config
-  const renewal = 'slipway-server incus init --address HOST:8443 creates and registers one'
+  const renewal = 'slipway-server incus init --address HOST:8443 creates and registers a new certificate'
   for (const file of [clientCertFile, clientKeyFile, serverCertFile].filter(Boolean))
     if (!(await stat(file).catch(() => null)))
       return missing(step, `the file ${file} does not exist`, renewal)

@@ -211,22 +211,26 @@ async function memberFinding(
     return missing(
       step,
       `is ${member.status}: ${member.message}`,
-      'run systemctl status incus on it, and incus cluster list',
+      'run systemctl status incus on this member, and incus cluster list',
     )
   if (hasAgents && !hasOvn && !agentReportOf(member.config))
-    return missing(step, 'accepts no VMs: it has no agent, but other members have', agentCommand)
+    return missing(step, 'accepts no VMs: this member has no agent, but other members have one', agentCommand)
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(
       step,
       'accepts no VMs: filtering between guests of one bridge is not confirmed',
-      'run slipway-server incus init (or join) on it, or set allow_unfiltered_internal = true in [location.incus]',
+      'run slipway-server incus init (or join) on this member, or set allow_unfiltered_internal = true in [location.incus]',
     )
   const filters = isFiltering ? 'filters between guests' : 'does not filter between guests'
   if (ctx.config.instanceType === 'container') return ok(step, filters)
   const gpus = gpusOf(await readResources(ctx, isCluster ? member.name : null, signal))
   const known = gpus.filter(({ model }) => !model.startsWith('PCI '))
   return known.length === 0
-    ? missing(step, 'has no GPU that is in the catalogue', 'run slipway-server doctor --engine incus on it')
+    ? missing(
+        step,
+        'has no GPU that is in the catalogue',
+        'run slipway-server doctor --engine incus on this member',
+      )
     : ok(step, `${filters}, ${known.length} GPUs`)
 }
