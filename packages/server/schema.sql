@@ -461,6 +461,13 @@ CREATE TABLE gpus (
   held_for uuid,
   held_kind text,
   last_vm_id uuid,
+  suspect_since timestamp with time zone,
+  fault_count integer DEFAULT 0 NOT NULL,
+  lost_at timestamp with time zone,
+  host_xids jsonb,
+  checked_at timestamp with time zone,
+  has_passed_check boolean,
+  check_reasons jsonb DEFAULT '[]'::jsonb NOT NULL,
   CONSTRAINT gpus_pkey PRIMARY KEY (id),
   CONSTRAINT gpus_host_id_pci_address_key UNIQUE (host_id, pci_address),
   CONSTRAINT gpus_host_id_fkey FOREIGN KEY (host_id) REFERENCES hosts(id) ON DELETE CASCADE,
@@ -475,6 +482,8 @@ CREATE INDEX gpus_quarantined ON gpus USING btree (quarantined_at) WHERE state =
 CREATE INDEX gpus_gone ON gpus USING btree (host_id) WHERE state = 'gone'::text;
 CREATE INDEX gpus_held ON gpus USING btree (held_for) WHERE held_for IS NOT NULL;
 CREATE INDEX gpus_quarantined_by_vm ON gpus USING btree (last_vm_id) WHERE state = 'quarantined'::text;
+CREATE INDEX gpus_with_host_faults ON gpus USING btree (host_id) WHERE lost_at IS NOT NULL OR host_xids IS NOT NULL;
+CREATE INDEX gpus_held_for_operations ON gpus USING btree (held_for) WHERE held_kind = 'operation'::text;
 
 CREATE FUNCTION count_host_gpus()
  RETURNS trigger
@@ -731,6 +740,10 @@ CREATE TABLE vms (
   idle_since timestamp with time zone,
   idle_stops_at timestamp with time zone,
   idle_told_at timestamp with time zone,
+  on_gpu_fault text DEFAULT 'none'::text NOT NULL,
+  health jsonb,
+  last_replaced_at timestamp with time zone,
+  billing_paused_at timestamp with time zone,
   CONSTRAINT vms_pkey PRIMARY KEY (id),
   CONSTRAINT vms_mac_address_key UNIQUE (mac_address),
   CONSTRAINT vms_private_address UNIQUE (network_id, private_address),
@@ -744,7 +757,8 @@ CREATE TABLE vms (
   CONSTRAINT vms_os_disk_gib_check CHECK (os_disk_gib >= 128 AND os_disk_gib <= 2048),
   CONSTRAINT vms_on_expiry_check CHECK (on_expiry = ANY (ARRAY['stop'::text, 'delete'::text])),
   CONSTRAINT vms_check CHECK ((public_address IS NULL) = (public_address_id IS NULL)),
-  CONSTRAINT vms_check1 CHECK ((group_id IS NULL) = (group_number IS NULL))
+  CONSTRAINT vms_check1 CHECK ((group_id IS NULL) = (group_number IS NULL)),
+  CONSTRAINT vms_on_gpu_fault_check CHECK (on_gpu_fault = ANY (ARRAY['none'::text, 'replace'::text]))
 ) WITH (toast_tuple_target=8160);
 CREATE UNIQUE INDEX vms_name ON vms USING btree (project_id, name) WHERE deleted_at IS NULL;
 CREATE INDEX vms_by_project ON vms USING btree (project_id, id DESC);
@@ -758,6 +772,8 @@ CREATE UNIQUE INDEX vms_group_number ON vms USING btree (group_id, group_number)
 CREATE INDEX vms_by_reservation ON vms USING btree (reservation_id) WHERE reservation_id IS NOT NULL;
 CREATE INDEX vms_by_custom_image ON vms USING btree (custom_image_id) WHERE custom_image_id IS NOT NULL;
 CREATE INDEX vms_with_idle_policy ON vms USING btree (location) WHERE idle_policy IS NOT NULL;
+CREATE INDEX vms_in_ill_health ON vms USING btree (location) WHERE health IS NOT NULL;
+CREATE INDEX vms_with_paused_billing ON vms USING btree (billing_paused_at) WHERE billing_paused_at IS NOT NULL;
 
 -- Persistent disks and shared volumes. OS disks belong to their VM and are not listed here.
 CREATE TABLE disks (
@@ -1680,6 +1696,7 @@ CREATE TABLE capacity_requests (
   held_hosts uuid[] DEFAULT '{}'::uuid[] NOT NULL,
   ttl_seconds integer,
   amounts jsonb DEFAULT '{}'::jsonb NOT NULL,
+  replace_vm_id uuid,
   CONSTRAINT capacity_requests_pkey PRIMARY KEY (id),
   CONSTRAINT capacity_requests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   CONSTRAINT capacity_requests_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
@@ -1700,6 +1717,7 @@ CREATE INDEX capacity_requests_ended ON capacity_requests USING btree (updated_a
 CREATE INDEX capacity_requests_estimated ON capacity_requests USING btree (updated_at) WHERE due_at IS NULL AND first_latest_at IS NOT NULL;
 CREATE UNIQUE INDEX capacity_requests_start ON capacity_requests USING btree (start_vm_id) WHERE due_at IS NOT NULL;
 CREATE INDEX capacity_requests_by_host ON capacity_requests USING gin (held_hosts) WHERE state = 'held'::text;
+CREATE INDEX capacity_requests_replace ON capacity_requests USING btree (replace_vm_id, created_at) WHERE replace_vm_id IS NOT NULL;
 
 -- The queue for the GPUs of one family at one location. A transaction that adds to the queue or frees GPUs locks
 -- its row.
@@ -1947,7 +1965,8 @@ DECLARE
 BEGIN
   IF TG_TABLE_NAME = 'vms' THEN wanted := NEW.public_address_id; ELSE wanted := coalesce(NEW.id, OLD.id); END IF;
   SELECT * INTO reserved FROM public_addresses WHERE id = wanted AND name IS NOT NULL;
-  is_metered := FOUND AND NOT EXISTS (SELECT FROM vms WHERE id = reserved.vm_id AND metered_since IS NOT NULL);
+  is_metered := FOUND AND NOT EXISTS (
+    SELECT FROM vms WHERE id = reserved.vm_id AND num_nonnulls(metered_since, billing_paused_at) > 0);
   IF NOT is_metered THEN
     UPDATE usage_intervals i
     SET period = tstzrange(lower(i.period), greatest(slipway_now(), lower(i.period) + interval '1 millisecond'))
@@ -1967,6 +1986,8 @@ CREATE TRIGGER public_addresses_metered AFTER INSERT OR UPDATE OF vm_id, name ON
 CREATE TRIGGER public_addresses_withdrawn AFTER DELETE ON public_addresses FOR EACH ROW WHEN (old.name IS NOT NULL) EXECUTE FUNCTION meter_reserved_address();
 
 CREATE TRIGGER vms_reserved_address_metered AFTER UPDATE OF metered_since ON vms FOR EACH ROW WHEN (new.is_address_static AND (old.metered_since IS NULL) <> (new.metered_since IS NULL)) EXECUTE FUNCTION meter_reserved_address();
+
+CREATE TRIGGER vms_reserved_address_paused AFTER UPDATE OF billing_paused_at ON vms FOR EACH ROW WHEN (new.is_address_static AND (old.billing_paused_at IS NULL) <> (new.billing_paused_at IS NULL)) EXECUTE FUNCTION meter_reserved_address();
 
 -- URLs of serial consoles that were not opened yet. Each works once.
 CREATE TABLE console_tickets (
@@ -2021,9 +2042,47 @@ CREATE INDEX vm_sample_chunks_by_time ON vm_sample_chunks USING btree (step, hou
 CREATE TABLE vm_guests (
   vm_id uuid NOT NULL,
   gpus jsonb DEFAULT '[]'::jsonb NOT NULL,
+  xid_boot text DEFAULT ''::text NOT NULL,
+  xid_position bigint DEFAULT 0 NOT NULL,
   CONSTRAINT vm_guests_pkey PRIMARY KEY (vm_id),
   CONSTRAINT vm_guests_vm_id_fkey FOREIGN KEY (vm_id) REFERENCES vms(id) ON DELETE CASCADE
 );
+
+-- Faults of GPUs, kept for 400 days.
+CREATE TABLE gpu_faults (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  gpu_id uuid NOT NULL,
+  vm_id uuid,
+  xid integer NOT NULL,
+  source text NOT NULL,
+  at timestamp with time zone NOT NULL,
+  CONSTRAINT gpu_faults_pkey PRIMARY KEY (id),
+  CONSTRAINT gpu_faults_gpu_id_xid_at_key UNIQUE (gpu_id, xid, at),
+  CONSTRAINT gpu_faults_gpu_id_fkey FOREIGN KEY (gpu_id) REFERENCES gpus(id) ON DELETE CASCADE,
+  CONSTRAINT gpu_faults_xid_check CHECK (xid >= 0),
+  CONSTRAINT gpu_faults_source_check CHECK (source = ANY (ARRAY['host'::text, 'guest'::text]))
+);
+CREATE INDEX gpu_faults_by_time ON gpu_faults USING btree (at);
+CREATE INDEX gpu_faults_of_gpu ON gpu_faults USING btree (gpu_id, id);
+CREATE INDEX gpu_faults_of_vm ON gpu_faults USING btree (vm_id) WHERE vm_id IS NOT NULL;
+
+-- XID errors of GPUs of the simulated engine.
+CREATE TABLE simulated_xids (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  location text NOT NULL,
+  host text NOT NULL,
+  pci_address text NOT NULL,
+  vm_id uuid NOT NULL,
+  gpu_index integer NOT NULL,
+  xid integer NOT NULL,
+  source text NOT NULL,
+  at timestamp with time zone NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  CONSTRAINT simulated_xids_pkey PRIMARY KEY (id),
+  CONSTRAINT simulated_xids_source_check CHECK (source = ANY (ARRAY['host'::text, 'guest'::text]))
+);
+CREATE INDEX simulated_xids_of_vm ON simulated_xids USING btree (vm_id);
+CREATE INDEX simulated_xids_of_host ON simulated_xids USING btree (location, host);
 
 CREATE TABLE family_operations (
   id uuid NOT NULL,
