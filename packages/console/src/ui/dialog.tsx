@@ -132,6 +132,8 @@ interface ConfirmProps {
   error: Error | null
   onSubmit: () => void
   isWide?: boolean
+  /** The text of the button that closes the dialog. */
+  dismiss?: string
   /** The user must type this name; only for actions that lose data. */
   nameToType?: string
   commands?: Commands | undefined
