@@ -206,3 +206,28 @@ test('a rule for all ports is written in two ways and read as 1-65535', async ()
   })
   expect(await ended(await ok('DELETE', path), rules)).toMatchObject({ state: 'SUCCEEDED' })
 })
+
+test('a shared volume has the values of one without its own addresses', async () => {
+  const disks = 'storage/disks'
+  const body = { name: freshName('volume'), size: '1TiB', location, type: 'shared-volume' }
+  const { result: volume } = await ended(await ok('POST', `${project}/${disks}`, body), disks)
+  expect(volume).toMatchObject({ type: 'shared-volume', size: '1024GiB', dns_name: '', vips: [] })
+  await ended(await ok('DELETE', `${project}/${disks}/${volume.id}`), disks)
+})
+
+test('a rule that is not active yet is inactive', async () => {
+  const rules = 'networking/vpc-firewall-rules'
+  await createVm()
+  const [network] = (await ok('GET', `${project}/networking/vpc-networks`)).items
+  const engine = service.simulator()
+  await engine.addFault({ method: 'applyFirewall', kind: 'fail', times: 10_000 })
+  const created = await ok('POST', `${project}/${rules}`, {
+    ...{ name: freshName('rule'), vpc_network_id: network.id, action: 'ACTION_ALLOW', direction: 'INGRESS' },
+    ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], source_ports: ['*'] },
+    ...{ destinations: [{ cidr: network.cidr, resource_id: '' }], destination_ports: ['22'] },
+  })
+  const path = `${project}/${rules}/${created.operation.metadata.id}`
+  expect(await ok('GET', path)).toMatchObject({ state: 'inactive' })
+  await engine.clearFaults()
+  expect((await ended(created, rules)).result).toMatchObject({ state: 'active' })
+})
