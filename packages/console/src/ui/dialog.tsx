@@ -127,7 +127,6 @@ interface ConfirmProps {
   /** Explains what will be deleted and what will be kept. */
   children: ReactNode
   action: string
-  dismiss?: string
   isBusy: boolean
   error: Error | null
   onSubmit: () => void
