@@ -11,6 +11,7 @@ import { curlCommand } from '../lib/shell.ts'
 import { groupState, stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { ButtonLink } from '../ui/button.tsx'
+import { ageColumn } from '../ui/columns/time-column.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Labels } from '../ui/labels.tsx'
 import { Loaded } from '../ui/loaded.tsx'
@@ -18,7 +19,6 @@ import { NoBreak } from '../ui/no-break.tsx'
 import { Empty, Page } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
-import { ageColumn } from '../ui/time-column.tsx'
 
 /** The groups of the project: VMs that are created, started and stopped together. */
 export function Groups() {

@@ -11,13 +11,13 @@ import { shortId } from '../lib/format.ts'
 import { stateWord } from '../lib/states.ts'
 import { useSearchState } from '../lib/use-search-state.ts'
 import { Button } from '../ui/button.tsx'
+import { timestampColumn } from '../ui/columns/time-column.tsx'
 import { Select } from '../ui/field.tsx'
 import { Loaded } from '../ui/loaded.tsx'
 import { Page } from '../ui/page.tsx'
 import { StateBadge } from '../ui/state.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { Elapsed } from '../ui/time.tsx'
-import { timestampColumn } from '../ui/time-column.tsx'
 
 const states: OperationState[] = ['IN_PROGRESS', 'SUCCEEDED', 'FAILED']
 

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { read } from '../api/read.ts'
 import { useQuery } from '../api/use-query.ts'
 import { EntryForm, isTooShort, NewPassword, useSignIn } from '../features/entry-form.tsx'
-import { useSignInFields } from '../features/sign-in-fields.tsx'
+import { useSignInFields } from '../features/sign-in/sign-in-fields.tsx'
 import { TextField } from '../ui/field.tsx'
 
 const ssoNotes: Record<string, string> = {

@@ -1,8 +1,8 @@
 import { Tabs } from '@base-ui/react/tabs'
 import { useRef } from 'react'
 import type { Commands } from '../lib/shell.ts'
+import { useScrollEdges } from './columns/scroll-edges.ts'
 import { CopyButton } from './copy.tsx'
-import { useScrollEdges } from './scroll-edges.ts'
 
 const tab =
   'h-7 shrink-0 px-2 text-sm text-ink-muted rounded-[4px] hover:text-ink data-active:text-ink data-active:bg-surface data-active:font-medium'

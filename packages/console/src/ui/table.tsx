@@ -2,8 +2,8 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and headers are not controls here
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type CSSProperties, memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { useFolding } from './folded-columns.ts'
-import { useScrollEdges } from './scroll-edges.ts'
+import { useFolding } from './columns/folded-columns.ts'
+import { useScrollEdges } from './columns/scroll-edges.ts'
 
 export interface Column<Row> {
   key: string

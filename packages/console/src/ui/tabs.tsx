@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
-import { useScrollEdges } from './scroll-edges.ts'
+import { useScrollEdges } from './columns/scroll-edges.ts'
 
 interface TabLink {
   label: string

@@ -1,4 +1,4 @@
-import type { GpuFaultPolicy, HealthReason } from '@slipway/sdk'
+import type { HealthReason, Vm } from '@slipway/sdk'
 import { command, oneOf } from '../../core/command.ts'
 import { type WaitFlags, waitOptions } from '../../core/progress.ts'
 import { idOf, refArgument } from '../../core/resource.ts'
@@ -17,7 +17,7 @@ const columns: Column<HealthReason>[] = [
 
 const members: (keyof HealthReason)[] = ['gpu_index', 'code', 'source', 'action', 'at', 'message']
 
-export const vmHealth = command<{ ref: string; onFault?: GpuFaultPolicy } & WaitFlags>({
+export const vmHealth = command<{ ref: string; onFault?: Vm['on_gpu_fault'] } & WaitFlags>({
   name: 'health',
   summary: 'show the faults of the GPUs of a VM, or choose what happens at a fault',
   details:

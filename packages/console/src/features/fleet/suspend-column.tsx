@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import type { useAction } from '../../api/actions.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import type { Column } from '../../ui/table.tsx'
 

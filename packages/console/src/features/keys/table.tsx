@@ -3,11 +3,11 @@ import { useProject } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { useNow } from '../../lib/clock.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { RowButton } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Ago, Until } from '../../ui/time.tsx'
-import { ageColumn } from '../../ui/time-column.tsx'
 
 const never = <span className="text-ink-muted">never</span>
 

@@ -7,15 +7,15 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { curlCommand } from '../../lib/shell.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { timestampColumn } from '../../ui/time-column.tsx'
 
 export function Images() {
   const images = useQuery({ ...read('adminImageList', {}), refetchInterval: settingsPollMs })

@@ -11,14 +11,14 @@ import { FleetPage } from '../../features/page-tabs.tsx'
 import { operationText } from '../../features/steps.tsx'
 import { shortId, stepText } from '../../lib/format.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { timestampColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminOperationList'>['items'][number]
 

@@ -13,6 +13,7 @@ import { curlCommand } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
+import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, FilterInput, Select, TextField } from '../../ui/field.tsx'
@@ -21,7 +22,6 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { Empty } from '../../ui/page.tsx'
 import { Mark, StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { ageColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminOrganizationList'>['items'][number]
 

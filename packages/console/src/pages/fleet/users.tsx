@@ -9,6 +9,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -16,7 +17,6 @@ import { Loaded } from '../../ui/loaded.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Table } from '../../ui/table.tsx'
-import { timestampColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminUserList'>['items'][number]
 

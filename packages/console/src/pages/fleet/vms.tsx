@@ -14,14 +14,14 @@ import { FleetPage } from '../../features/page-tabs.tsx'
 import { count } from '../../lib/format.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { Button } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { FilterInput, Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { ageColumn } from '../../ui/time-column.tsx'
 
 type Row = RouteResponse<'adminVmList'>['items'][number]
 

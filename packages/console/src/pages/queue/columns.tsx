@@ -1,10 +1,10 @@
 import type { CapacityRequest } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
 import { plural } from '../../lib/format.ts'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { Timestamp, Until } from '../../ui/time.tsx'
-import { timestampColumn } from '../../ui/time-column.tsx'
 
 /** The VM or group that a request waits for. */
 export interface Wanted {

@@ -8,15 +8,15 @@ import { useQuery } from '../../api/use-query.ts'
 import { AddSshKey } from '../../features/add-ssh-key.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { curlCommand } from '../../lib/shell.ts'
-import { actionColumn } from '../../ui/action-column.tsx'
 import { Button, RowButton } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { ageColumn } from '../../ui/columns/time-column.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Empty, Page } from '../../ui/page.tsx'
 import { Table } from '../../ui/table.tsx'
-import { ageColumn } from '../../ui/time-column.tsx'
 
 /** The SSH keys for the project's VMs. */
 export function SshKeys() {

@@ -5,12 +5,12 @@ import { isLocalBridge, type LocalNetworks, withReservation } from './agent/loca
 import { isCode, isDuplicate, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { type Definition, definitionOf } from './definition.ts'
-import type { Disks } from './disks.ts'
 import { targeted } from './fleet/members.ts'
 import { requireNotGone } from './gone.ts'
-import { imageOf } from './images.ts'
 import { changeInstance, deleteInstance, generationMark, type Instance, instanceName } from './instances.ts'
 import { ensureNetwork, hasNetwork } from './networks.ts'
+import type { Disks } from './storage/disks.ts'
+import { imageOf } from './storage/images.ts'
 
 /** Returns the VM's instance, created by this call or before it. */
 export async function ensureInstance(

@@ -5,7 +5,7 @@ import { isReservation } from './agent/vxlan-numbers.ts'
 import type { IncusContext } from './context.ts'
 import { type Change, type Goal, gate, type Instance, marks, nextStart, volumeName } from './instances.ts'
 import { isOvn } from './networks.ts'
-import type { DiskPools } from './pools.ts'
+import type { DiskPools } from './storage/pools.ts'
 
 type Device = Record<string, string>
 

@@ -24,12 +24,10 @@ import {
 import { InOrder } from '../in-order.ts'
 import { isLocalBridge, LocalNetworks } from './agent/local-networks.ts'
 import { BackgroundWork } from './background.ts'
-import { Captures } from './captures.ts'
 import { openConsole } from './console.ts'
 import type { IncusContext } from './context.ts'
 import { ensureInstance } from './creation.ts'
 import { definitionOf, diskDevice, redefinition, subnetMark } from './definition.ts'
-import { Disks } from './disks.ts'
 import { IncusEvents } from './events.ts'
 import { Firewalls, type ProtectedVm } from './firewall.ts'
 import { cordonMember } from './fleet/cordon.ts'
@@ -68,6 +66,8 @@ import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
 import { ensureProject } from './project.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
+import { Captures } from './storage/captures.ts'
+import { Disks } from './storage/disks.ts'
 
 const serialTailBytes = 64 * 1024
 // A container answers within a second, a VM may take minutes.

@@ -7,12 +7,12 @@ import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { FleetPage } from '../../../features/page-tabs.tsx'
 import { shortId } from '../../../lib/format.ts'
 import { useSearchState } from '../../../lib/use-search-state.ts'
+import { ageColumn } from '../../../ui/columns/time-column.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Age, Until } from '../../../ui/time.tsx'
-import { ageColumn } from '../../../ui/time-column.tsx'
 import { type Lane, lanesOf } from './lanes.ts'
 
 type Request = ListItem<'adminCapacityRequestList'>

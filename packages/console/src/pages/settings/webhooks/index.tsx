@@ -9,11 +9,11 @@ import { WebhookState, webhookPollMs } from '../../../features/webhooks/state.ts
 import { eventSelectorText } from '../../../lib/event-kinds.ts'
 import { curlCommand } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
+import { timestampColumn } from '../../../ui/columns/time-column.tsx'
 import { Icon } from '../../../ui/icon.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Empty, Page } from '../../../ui/page.tsx'
 import { Table } from '../../../ui/table.tsx'
-import { timestampColumn } from '../../../ui/time-column.tsx'
 import { CreateDialog } from './create-dialog.tsx'
 
 export function Webhooks() {

@@ -6,7 +6,7 @@ import { filtersInternal } from '../fleet/inventory.ts'
 import { listMembers, type Member, type ServerInfo } from '../fleet/members.ts'
 import { gpusOf, readResources } from '../fleet/resources.ts'
 import { agentCommand, blockOf, isOvn } from '../networks.ts'
-import { diskPools } from '../pools.ts'
+import { diskPools } from '../storage/pools.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
 
 const oldestVersion = [6, 0] as const

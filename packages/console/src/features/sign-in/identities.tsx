@@ -1,9 +1,9 @@
-import { useAction } from '../api/actions.ts'
-import { client } from '../api/client.ts'
-import { read } from '../api/read.ts'
-import { useQuery } from '../api/use-query.ts'
-import { Button } from '../ui/button.tsx'
-import { Section } from '../ui/page.tsx'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { read } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { Button } from '../../ui/button.tsx'
+import { Section } from '../../ui/page.tsx'
 
 /** The account's single sign-on identities; empty if no provider is configured. */
 export function Identities() {

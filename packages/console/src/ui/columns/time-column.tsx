@@ -1,5 +1,5 @@
-import type { Column } from './table.tsx'
-import { Age, Timestamp } from './time.tsx'
+import type { Column } from '../table.tsx'
+import { Age, Timestamp } from '../time.tsx'
 
 /** Returns a column for a timestamp member. */
 export const timestampColumn = <Member extends string>(

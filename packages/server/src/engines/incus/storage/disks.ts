@@ -6,15 +6,13 @@ import {
   EngineError,
   noSuchDisk,
   type VmSpec,
-} from '../engine.ts'
-import type { BackgroundWork } from './background.ts'
-import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
-import { isCode, unavailable } from './client.ts'
-import type { IncusContext } from './context.ts'
-import { saysInUse } from './error-texts.ts'
-import { markGone, requireNotGone } from './gone.ts'
-import { generationMark, generationOf, marks, volumeName } from './instances.ts'
-import { type DiskPools, diskPools, findVolume, isPoolLocal, poolOf, volumesPath } from './pools.ts'
+} from '../../engine.ts'
+import type { BackgroundWork } from '../background.ts'
+import { isCode, unavailable } from '../client.ts'
+import type { IncusContext } from '../context.ts'
+import { saysInUse } from '../error-texts.ts'
+import { markGone, requireNotGone } from '../gone.ts'
+import { generationMark, generationOf, marks, volumeName } from '../instances.ts'
 import {
   findProfile,
   listProfiles,
@@ -22,7 +20,9 @@ import {
   putProfile,
   removeProfile,
   requireNotNewer,
-} from './profiles.ts'
+} from '../profiles.ts'
+import { type Captures, copyName, copyRequest, isMember } from './captures.ts'
+import { type DiskPools, diskPools, findVolume, isPoolLocal, poolOf, volumesPath } from './pools.ts'
 
 interface Volume {
   name: string

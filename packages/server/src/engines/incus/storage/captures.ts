@@ -6,11 +6,11 @@ import {
   EngineError,
   noSuchDisk,
   type VmRef,
-} from '../engine.ts'
-import type { BackgroundWork } from './background.ts'
-import { isCode, isDuplicate, unavailable } from './client.ts'
-import type { IncusContext } from './context.ts'
-import { markGone, requireNotGone } from './gone.ts'
+} from '../../engine.ts'
+import type { BackgroundWork } from '../background.ts'
+import { isCode, isDuplicate, unavailable } from '../client.ts'
+import type { IncusContext } from '../context.ts'
+import { markGone, requireNotGone } from '../gone.ts'
 import {
   findInstance,
   generationOf,
@@ -19,8 +19,7 @@ import {
   marks,
   requireInstance,
   volumeName,
-} from './instances.ts'
-import { findVolume, volumesPath } from './pools.ts'
+} from '../instances.ts'
 import {
   findProfile,
   listProfiles,
@@ -28,7 +27,8 @@ import {
   putProfile,
   removeProfile,
   requireNotNewer,
-} from './profiles.ts'
+} from '../profiles.ts'
+import { findVolume, volumesPath } from './pools.ts'
 
 type Result = NonNullable<CaptureStatus['result']>
 

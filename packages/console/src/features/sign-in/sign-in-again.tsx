@@ -1,11 +1,11 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useState } from 'react'
-import { queryClient } from '../api/client.ts'
-import { useMe } from '../api/me.ts'
-import { session } from '../api/session.ts'
-import { Button } from '../ui/button.tsx'
-import { ErrorNote } from '../ui/error.tsx'
+import { queryClient } from '../../api/client.ts'
+import { useMe } from '../../api/me.ts'
+import { session } from '../../api/session.ts'
+import { Button } from '../../ui/button.tsx'
+import { ErrorNote } from '../../ui/error.tsx'
 import { useSignInFields } from './sign-in-fields.tsx'
 
 /** Covers the page when the session has ended. The page below keeps its state but is not visible. */

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { Column } from './table.tsx'
+import type { Column } from '../table.tsx'
 
 /** Returns the last column of a table, which has the buttons of each row. */
 export const actionColumn = <Row,>(width: string, buttons: (row: Row) => ReactNode): Column<Row> => ({

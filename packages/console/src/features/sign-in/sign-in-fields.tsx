@@ -1,6 +1,6 @@
 import { isApiError } from '@slipway/sdk'
 import { useState } from 'react'
-import { TextField } from '../ui/field.tsx'
+import { TextField } from '../../ui/field.tsx'
 
 /** Returns the fields of a sign-in form. The field for the authentication code appears when the service requires one. */
 export function useSignInFields(error: Error | null, knownEmail = '') {

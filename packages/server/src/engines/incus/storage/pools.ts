@@ -1,7 +1,7 @@
-import type { IncusConfig } from '../../config/index.ts'
-import type { DiskSpec } from '../engine.ts'
-import type { IncusContext } from './context.ts'
-import { environmentOf } from './fleet/members.ts'
+import type { IncusConfig } from '../../../config/index.ts'
+import type { DiskSpec } from '../../engine.ts'
+import type { IncusContext } from '../context.ts'
+import { environmentOf } from '../fleet/members.ts'
 
 /** The pool of each placed disk; the key is the id of the disk. */
 export type DiskPools = Map<string, string>
