@@ -78,6 +78,7 @@ function typePrinter(components, openSets) {
     if (choices) return choices.map((choice) => of(choice, indent)).join(' | ')
     switch (schema.type) {
       case 'array':
+        if (schema.prefixItems) return `[${schema.prefixItems.map((item) => of(item, indent)).join(', ')}]`
         return arrayOf(of(schema.items, indent))
       case 'object':
         return schema.properties ? objectOf(schema, indent) : mapOf(schema, indent)

@@ -101,7 +101,8 @@ describe.skipIf(isBrowserMissing)('metrics in the console', () => {
     await service.sql(`UPDATE disks SET created_at = created_at - interval '2 days' WHERE project_id = $1`, [
       project_id,
     ])
-    await open('')
+    // No event says that the disk is old now.
+    await page.reload()
     const suggestions = main().getByRole('region', { name: 'Suggestions' })
     await suggestions.getByText('forgotten (500 GiB) is not attached to a VM.').waitFor()
     await suggestions.getByText(/^Unused resources cost \d+\.\d\d USD per month\.$/).waitFor()

@@ -79,6 +79,7 @@ const Point = Type.Unsafe<[number, number | null]>({
   type: 'array',
   minItems: 2,
   maxItems: 2,
+  prefixItems: [{ type: 'number' }, { anyOf: [{ type: 'number' }, { type: 'null' }] }],
   items: { anyOf: [{ type: 'number' }, { type: 'null' }] },
 })
 

@@ -191,7 +191,7 @@ test('no operator route shows the scripts of a VM', async () => {
     },
   })
   for (const id of operatorReads) {
-    const params = { organization_id, project_id, host_id: host.id, reservation_id }
+    const params = { organization_id, project_id, host_id: host.id, gpu_id: host.gpus[0]!.id, reservation_id }
     const query = { adminQuotaList: { project_id }, adminSearch: { q: 'findable' } }[id as string] ?? {}
     const { status, body } = await service.call(id, { token: operator, params, query } as never)
     expect(status, id).toBe(200)

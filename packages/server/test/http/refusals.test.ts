@@ -67,7 +67,7 @@ describe('a refusal', () => {
     ])
     expect(await update({ action: 'PAUSE' })).toEqual([
       400,
-      expect.stringMatching(/^action must be one of START, STOP, RESET\.?$/),
+      expect.stringMatching(/^action must be one of START, STOP, RESET, REPLACE\.?$/),
     ])
     const grant = await service.request('POST', '/v0.1/auth/token', { body: '{"grant_type": "pasword"}' })
     expect(grant).toMatchObject(refused('/grant_type', /password, refresh_token; did you mean password\?/))
