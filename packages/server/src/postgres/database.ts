@@ -74,9 +74,6 @@ export class Database implements Queryable {
       // Connections end after their pool; their errors do not matter then.
       if (!this.pool.ending) options.onError?.(error)
     })
-    // A connection that breaks in a transaction fails the running statement, and also emits an error event, which would
-    // end the process without a listener.
-    this.pool.on('connect', (client) => client.on('error', () => {}))
     const watch = new ResponseWatch(responseMs)
     this.pool.on('connect', (client) => watch.add(client))
     this.pool.on('remove', (client) => watch.remove(client))

@@ -45,10 +45,9 @@ export async function migrate(
   known: Migration[] = migrations(),
 ): Promise<void> {
   const servers = serversOf(url)
-  const client = await servers.connect(() => {
-    const tried = new PrimaryClient({ ...connectionOptions, servers, options: sessionKeepAlive })
-    return tried.on('error', () => {})
-  })
+  const client = await servers.connect(
+    () => new PrimaryClient({ ...connectionOptions, servers, options: sessionKeepAlive }),
+  )
   const watch = new ResponseWatch(responseMs)
   watch.add(client)
   try {

@@ -59,6 +59,9 @@ export class PrimaryClient extends pg.Client {
 
   constructor({ servers, ...options }: PrimaryOptions) {
     super({ ...options, connectionString: servers.url })
+    // A connection that breaks fails the running statement, and also emits an error event, which would end the process
+    // without a listener. It can break before the pool knows that it is connected.
+    this.on('error', () => {})
     this.#servers = servers
     this.#url = servers.url
   }

@@ -26,7 +26,10 @@ const costs = async () => (await fleet.service.ok('vmList')).items.map(({ cost_u
 test('while one member is slow no member runs or costs anything, and then all run from the same moment', async () => {
   const { id, operation_id, names } = await fleet.slowGroup(3)
   await fleet.respond(names.slice(0, 2))
-  await eventually(async () => (await waiting(id)).length === 2)
+  await eventually(async () => {
+    await fleet.hasten()
+    return (await waiting(id)).length === 2
+  })
   await fleet.service.clock.advance('299 seconds')
   await fleet.hasten()
   expect(await fleet.get(id)).toMatchObject({ state: 'UPDATING', running_instance_count: 0 })
@@ -46,7 +49,10 @@ test('while one member is slow no member runs or costs anything, and then all ru
 test('members that wait for more than 300 seconds are billed from then on', async () => {
   const { id, operation_id, names } = await fleet.slowGroup(3)
   await fleet.respond(names.slice(0, 2))
-  await eventually(async () => (await waiting(id)).length === 2)
+  await eventually(async () => {
+    await fleet.hasten()
+    return (await waiting(id)).length === 2
+  })
   await fleet.service.clock.advance('301 seconds')
   await eventually(async () => {
     await fleet.hasten()

@@ -1,3 +1,4 @@
+import { createServer } from 'node:net'
 import { createDatabase, query } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { freePort } from '@slipway/testing/port.ts'
@@ -89,4 +90,28 @@ test('a single server is used even if it is read-only', async () => {
   const database = new Database({ url: one, poolSize: 1 })
   onTestFinished(() => database.close())
   expect((await database.query(current)).rows).toEqual([{ name: nameOf(one) }])
+})
+
+test('a connection that breaks as soon as it is open fails its statement, and nothing else', async () => {
+  const message = (type: string, ...parts: (string | Buffer)[]) => {
+    const body = Buffer.concat(parts.map((part) => Buffer.from(part)))
+    const length = Buffer.alloc(4)
+    length.writeInt32BE(body.length + 4)
+    return Buffer.concat([Buffer.from(type), length, body])
+  }
+  // PostgreSQL accepts the connection and ends it in the same piece of data.
+  const greeting = [message('R', Buffer.alloc(4)), message('Z', 'I')]
+  const ended = message('E', 'SFATAL\0', 'C57P01\0', 'Mterminating connection\0', '\0')
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(Buffer.concat([...greeting, ended])))
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = `postgresql://slipway@127.0.0.1:${port}/slipway`
+  const database = new Database({ url, poolSize: 1, onError: () => {} })
+  onTestFinished(() => database.close())
+  const error = await database.query(current).catch((thrown) => thrown)
+  expect(isDatabaseUnavailable(error)).toBe(true)
 })
