@@ -48,6 +48,8 @@ export class Runner implements SlotOwner {
       () => this.#wake(),
     )
     this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
+    // Operations may be due already, and the next look at due work may be two seconds away.
+    this.#wake()
   }
 
   /** Stops claiming, and hands back operations that do not finish in time. */

@@ -103,10 +103,15 @@ const move = statement<{ id: string }, { ids: string[]; to: string; from: string
   `UPDATE vms v SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-// With the raised generation, the engine rejects calls that earlier operations may still make.
+// With the raised generation, the engine rejects calls that earlier operations may still make. A VM that is being deleted is
+// not billed. This statement writes the end of its meter, so that keep_vm_meter has nothing left to write and the row gets
+// one new version instead of two.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
-  `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1
+  `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1, metered_since = NULL,
+     spent_usd_ms = v.spent_usd_ms + CASE WHEN v.metered_since IS NULL THEN 0 ELSE metered_cost(
+       CASE WHEN v.reservation_id IS NULL THEN v.type ELSE 'reserved-' || v.type END, 1,
+       tstzrange(v.metered_since, greatest(slipway_now(), v.metered_since + interval '1 millisecond'))) END
    WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
 )
 
