@@ -77,9 +77,6 @@ export async function changeVmState(
 export const moveToDeleting = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<number[]> => {
   const ids = vms.map(({ id }) => id)
   const generations = await moveVmsToDeleting(tx, ids, [...vmStates])
-  for (const vm of vms)
-    if (isWaitingMember(vm)) await closeUsage(tx, vm.id)
-    else await meter(tx, vm, 'STATE_DELETING')
   return ids.map((id) => generations.get(id)!)
 })
 

@@ -14,11 +14,16 @@ const openIntervals = statement<never, { metered: string }>(
                                                 "productName" text, quantity bigint, "reservationId" uuid)`,
 )
 
-// An interval lasts at least a millisecond, even if the time went back since it was opened, so that no usage is lost.
+/**
+ * SQL of the end of an interval, if the statement joins the current time as `t`. It lasts at least a millisecond, even if the
+ * time went back since its beginning, so that no usage is lost.
+ */
+export const endOfMeter = (beginning: string) => `greatest(t.now, ${beginning} + interval '1 millisecond')`
+
 const closeIntervals = statement<never, { resourceIds: string[] }>(
   'usage_close',
   `UPDATE usage_intervals i
-   SET period = tstzrange(lower(i.period), greatest(t.now, lower(i.period) + interval '1 millisecond'))
+   SET period = tstzrange(lower(i.period), ${endOfMeter('lower(i.period)')})
    FROM unnest(:resourceIds::uuid[]) AS w (id) CROSS JOIN moment t
    WHERE i.resource_id = w.id AND upper_inf(i.period)`,
 )

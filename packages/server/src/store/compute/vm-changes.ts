@@ -9,6 +9,7 @@ import {
 import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
+import { endOfMeter } from '../billing/usage.ts'
 import { annotationOf } from './annotations.ts'
 import type { VmRow } from './vms.ts'
 
@@ -104,15 +105,20 @@ const move = statement<{ id: string }, { ids: string[]; to: string; from: string
 )
 
 // With the raised generation, the engine rejects calls that earlier operations may still make. A VM that is being deleted is
-// not billed. This statement writes the end of its meter, so that keep_vm_meter has nothing left to write and the row gets
-// one new version instead of two.
+// not billed. Its meter ends at the same moment, in the same statement, so that keep_vm_meter finds nothing to change and the
+// row gets one new version instead of two.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
-  `UPDATE vms v SET ${movesTo("'STATE_DELETING'")}, generation = generation + 1, metered_since = NULL,
-     spent_usd_ms = v.spent_usd_ms + CASE WHEN v.metered_since IS NULL THEN 0 ELSE metered_cost(
-       CASE WHEN v.reservation_id IS NULL THEN v.type ELSE 'reserved-' || v.type END, 1,
-       tstzrange(v.metered_since, greatest(slipway_now(), v.metered_since + interval '1 millisecond'))) END
-   WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id, generation`,
+  `WITH moved AS (
+     UPDATE vms v SET ${movesTo("'STATE_DELETING'", 't.now')}, generation = generation + 1, metered_since = NULL,
+       spent_usd_ms = v.spent_usd_ms + CASE WHEN v.metered_since IS NULL THEN 0 ELSE metered_cost(
+         CASE WHEN v.reservation_id IS NULL THEN v.type ELSE 'reserved-' || v.type END, 1,
+         tstzrange(v.metered_since, ${endOfMeter('v.metered_since')})) END
+     FROM moment t WHERE v.id = ANY (:ids::uuid[]) AND v.state = ANY (:from) RETURNING v.id, v.generation
+   ), closed AS (
+     UPDATE usage_intervals i SET period = tstzrange(lower(i.period), ${endOfMeter('lower(i.period)')})
+     FROM unnest(:ids::uuid[]) AS w (id) CROSS JOIN moment t WHERE i.resource_id = w.id AND upper_inf(i.period))
+   SELECT id, generation FROM moved`,
 )
 
 const raise = statement<{ generation: number }, { id: string }>(
@@ -247,7 +253,7 @@ export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[
   return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
 
-/** Moves VMs to STATE_DELETING, raises their generations and returns them. */
+/** Moves VMs to STATE_DELETING, ends their meters, raises their generations and returns them. */
 export async function moveVmsToDeleting(
   tx: Tx,
   ids: string[],
