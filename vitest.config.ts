@@ -23,7 +23,7 @@ export const base = {
 }
 
 const { globalSetup, sequence, ...ofEachProject } = base
-const consoleSuites = 'packages/console/test/console.test.ts'
+const consoleSuites = 'packages/console/test/console*.test.ts'
 
 /**
  * npm test. The browser suites are a project of their own, so that no other file gets their worker: Playwright has Node

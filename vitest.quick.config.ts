@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { base } from './vitest.config.ts'
 
-const withBrowser = ['packages/console/test/console.test.ts', 'packages/sdk/test/runtimes.test.ts']
+const withBrowser = ['packages/console/test/console*.test.ts', 'packages/sdk/test/runtimes.test.ts']
 const withGuests = ['packages/server/test/engines/{qemu-conformance,qemu-bad-luck,incus/conformance}.test.ts']
 const withManyProcesses = [
   'packages/cli/test/{pages,terminal,mcp}.test.ts',

@@ -2,6 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The slowest test files, slowest first. */
 const longest = [
+  'console/test/console-pages.test.ts',
   'console/test/console.test.ts',
   'server/test/operations/model.test.ts',
   'server/test/operations/laws.test.ts',
