@@ -186,7 +186,9 @@ export class TcpConnection extends Duplex {
     if (advancedBy < 0 || ((this.#sendNext - segment.acknowledgement) | 0) < 0) return
     const window = segment.window << this.#peerShift
     const isRepeated = advancedBy === 0 && segment.payload.length === 0 && window === this.#peerWindow
-    const isRecovering = ((this.#recoverUntil - segment.acknowledgement) | 0) > 0
+    // A guest repeats its acknowledgement for each segment that it received twice. Treating this as a loss would send
+    // everything twice from then on.
+    const isRecovering = ((this.#recoverUntil - segment.acknowledgement) | 0) >= 0
     this.#peerWindow = window
     if (isRepeated && !isRecovering && ++this.#duplicates === duplicatesBeforeRetry) this.#resendAll()
     if (advancedBy === 0) return
