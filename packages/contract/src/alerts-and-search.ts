@@ -184,8 +184,9 @@ export const alertAndSearchRoutes = defineRoutes({
     method: 'GET',
     path: '/v0.1/admin/search',
     tag: 'Operators',
-    summary: 'Search hosts, tenants, users and VMs',
-    description: 'Returns the 20 best matches. VMs are found by name, full id or public address.',
+    summary: 'Search hosts, tenants, users and resources of tenants',
+    description:
+      'Returns the 20 best matches. VMs, custom images, snapshots and reserved addresses are found by name or full id; VMs and reserved addresses also by public address.',
     access: 'operator',
     query: SearchQuery,
     response: SearchResults,

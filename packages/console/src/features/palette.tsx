@@ -189,7 +189,8 @@ function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFl
   if (resource_type === 'user') return '/fleet/users'
   if (isOfFleet && resource_type === 'vm') return `/fleet/vms?q=${resource_id}`
   if (isOfFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
-  if (isOfFleet) return ''
+  // The fleet has no page for other resources of tenants: their project tells the operator whose they are.
+  if (isOfFleet) return `/fleet/quotas?project=${project_id}`
   const base = `/projects/${project_id || resource_id}`
   if (resource_type === 'vm') return `${base}/vms/${resource_id}`
   if (resource_type === 'disk') return `${base}/disks?disk=${resource_id}`

@@ -108,6 +108,38 @@ test('a search finds groups, templates, snapshots, images and reserved addresses
   expect(await find(address.address)).toMatchObject([{ resource_type: 'address', resource_id: address.id }])
 })
 
+test('operators find snapshots, images and reserved addresses of all tenants by name, id and address', async () => {
+  const resources = resourcesOf(service)
+  const disk_id = await resources.newDisk({ name: 'quay-data' })
+  const created = async (begun: { operation: { operation_id: string; metadata: { id: string } } }) => {
+    await service.ended(begun.operation.operation_id)
+    return begun.operation.metadata.id
+  }
+  const snapshot = await created(
+    await service.ok('snapshotCreate', { body: { name: 'quay-snapshot', disk_id } }),
+  )
+  const image = await created(
+    await service.ok('customImageCreate', { body: { name: 'quay-image', disk_id } }),
+  )
+  const reserved = await service.ok('addressCreate', {
+    body: { name: 'quay-address', location: 'us-east1-a' },
+  })
+  expect(names(await findAll('quay')).toSorted()).toEqual([
+    'address quay-address',
+    'custom_image quay-image:latest',
+    'snapshot quay-snapshot',
+  ])
+  for (const [id, name] of [
+    [snapshot, 'snapshot quay-snapshot'],
+    [image, 'custom_image quay-image:latest'],
+    [reserved.id, 'address quay-address'],
+    [reserved.address, 'address quay-address'],
+  ] as const)
+    expect(names(await findAll(id))).toEqual([name])
+  const { project_id } = service.credentials
+  expect(await findAll('quay-address')).toMatchObject([{ project_id, location: 'us-east1-a' }])
+})
+
 test('a search shows nothing of other tenants and no deleted resources', async () => {
   expect(await find('others')).toEqual([])
   expect(await find(strangersVm)).toEqual([])

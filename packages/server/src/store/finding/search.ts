@@ -47,6 +47,8 @@ const things = (table: string) =>
 const columnsOf = (state: string, location: string, address: string) =>
   `t.id AS resource_id, t.name, ${state} AS state, ${location} AS location, ${address} AS address, ${place(owner)}`
 const byNameOrId = [rankOf('lower(t.name)'), rankOfId('t.id')]
+const captureColumns = columnsOf('t.state', 't.location', `''`)
+const addressColumns = columnsOf(`''`, 't.location', 'host(t.address)')
 const vmAddress = `coalesce(host(t.public_address), host(t.private_address))`
 
 /**
@@ -77,13 +79,13 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
     }),
     part({
       type: 'snapshot',
-      columns: columnsOf('t.state', 't.location', `''`),
+      columns: captureColumns,
       ranks: byNameOrId,
       from: `${things('captures')} AND t.kind = 'snapshot'`,
     }),
     part({
       type: 'custom_image',
-      columns: columnsOf('t.state', 't.location', `''`),
+      columns: captureColumns,
       ranks: byNameOrId,
       from: `${things('captures')} AND t.kind = 'image'`,
     }),
@@ -123,7 +125,7 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
     }),
     part({
       type: 'address',
-      columns: columnsOf(`''`, 't.location', 'host(t.address)'),
+      columns: addressColumns,
       ranks: [...byNameOrId, rankOfAddress('t.address')],
       from: `${things('public_addresses')} AND t.name IS NOT NULL`,
     }),
@@ -141,17 +143,31 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
 const noProject = `NULL::uuid AS project_id, NULL AS project_name`
 const noOwner = `NULL::uuid AS organization_id, NULL AS organization_name`
 const joinOwner = 'JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id'
-const anyVm = `vms t ${joinOwner} WHERE t.deleted_at IS NULL`
-// There are many VMs: their names are read from the unique index, and only the best matches are looked up.
-const vmsByName = `
+// There can be many rows: their names are read from a unique index, and only the best matches are looked up.
+const byName = (table: string, condition: string) => `
   (SELECT project_id, name, rank
-   FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM vms WHERE deleted_at IS NULL) named
+   FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM ${table} t WHERE ${condition}) named
    WHERE rank IS NOT NULL ORDER BY rank, length(name), name LIMIT ${most}) n
-  JOIN vms t ON t.project_id = n.project_id AND t.name = n.name AND t.deleted_at IS NULL ${joinOwner}`
-const vmColumns = columnsOf('t.state', 't.location', vmAddress)
+  JOIN ${table} t ON t.project_id = n.project_id AND t.name = n.name AND ${condition} ${joinOwner}`
 const exactly = ['0']
 
-/** Finds hosts, tenants, users and VMs, best match first. `id` and `address` are set if `q` is an id or an address. */
+/** Resources of one type of all tenants, by name and by full id. */
+const ofAllTenants = (found: { type: SearchableType; columns: string; table: string; condition: string }) => [
+  part({ ...found, ranks: ['n.rank'], from: byName(found.table, found.condition) }),
+  part({
+    ...found,
+    ranks: exactly,
+    from: `${found.table} t ${joinOwner} WHERE ${found.condition} AND t.id = :id::uuid`,
+  }),
+]
+const isNotDeleted = 't.deleted_at IS NULL'
+const isReserved = 't.name IS NOT NULL'
+const vmColumns = columnsOf('t.state', 't.location', vmAddress)
+
+/**
+ * Finds hosts, tenants, users, VMs, copies of disks and reserved addresses, best match first. `id` and `address` are set if
+ * `q` is an id or an address.
+ */
 export const searchEverywhere = statement<FoundRow, { q: string; id: string | null; address: string | null }>(
   'search_everywhere',
   best([
@@ -182,13 +198,28 @@ export const searchEverywhere = statement<FoundRow, { q: string; id: string | nu
       ranks: [rankOf('t.email'), rankOfId('t.id')],
       from: 'users t WHERE true',
     }),
-    part({ type: 'vm', columns: vmColumns, ranks: ['n.rank'], from: vmsByName }),
-    part({ type: 'vm', columns: vmColumns, ranks: exactly, from: `${anyVm} AND t.id = :id::uuid` }),
+    ...ofAllTenants({ type: 'vm', columns: vmColumns, table: 'vms', condition: isNotDeleted }),
     part({
       type: 'vm',
       columns: vmColumns,
       ranks: exactly,
-      from: `${anyVm} AND t.id = (SELECT vm_id FROM public_addresses WHERE address = :address::inet)`,
+      from: `vms t ${joinOwner} WHERE ${isNotDeleted}
+               AND t.id = (SELECT vm_id FROM public_addresses WHERE address = :address::inet)`,
+    }),
+    ...ofAllTenants({
+      ...{ type: 'snapshot', columns: captureColumns, table: 'captures', condition: `t.kind = 'snapshot'` },
+    }),
+    ...ofAllTenants({
+      ...{ type: 'custom_image', columns: captureColumns, table: 'captures', condition: `t.kind = 'image'` },
+    }),
+    ...ofAllTenants({
+      ...{ type: 'address', columns: addressColumns, table: 'public_addresses', condition: isReserved },
+    }),
+    part({
+      type: 'address',
+      columns: addressColumns,
+      ranks: exactly,
+      from: `public_addresses t ${joinOwner} WHERE ${isReserved} AND t.address = :address::inet`,
     }),
   ]),
 ).all
