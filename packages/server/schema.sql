@@ -81,6 +81,7 @@ CREATE TABLE organizations (
   stops_vms boolean DEFAULT false NOT NULL,
   require_totp boolean DEFAULT false NOT NULL,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  alert_emails text[] DEFAULT '{}'::text[] NOT NULL,
   CONSTRAINT organizations_pkey PRIMARY KEY (id),
   CONSTRAINT organizations_payment_state_check CHECK (payment_state = ANY (ARRAY['never'::text, 'active'::text, 'declined'::text, 'removed'::text]))
 );
@@ -101,6 +102,7 @@ CREATE TABLE users (
   is_operator boolean DEFAULT false NOT NULL,
   suspended_at timestamp with time zone,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  last_sign_in_at timestamp with time zone,
   CONSTRAINT users_pkey PRIMARY KEY (id),
   CONSTRAINT users_email_check CHECK (email = lower(email))
 );
@@ -2097,3 +2099,25 @@ CREATE TABLE family_operations (
 );
 CREATE INDEX family_operations_newest ON family_operations USING btree (project_id, id DESC);
 CREATE INDEX family_operations_by_age ON family_operations USING btree (created_at);
+
+-- Requests of organizations for higher quotas, which operators approve or reject.
+CREATE TABLE quota_requests (
+  id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  name text NOT NULL,
+  max bigint NOT NULL,
+  reason text NOT NULL,
+  state text DEFAULT 'open'::text NOT NULL,
+  requested_by text NOT NULL,
+  note text DEFAULT ''::text NOT NULL,
+  created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
+  decided_at timestamp with time zone,
+  CONSTRAINT quota_requests_pkey PRIMARY KEY (id),
+  CONSTRAINT quota_requests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  CONSTRAINT quota_requests_max_check CHECK (max > 0),
+  CONSTRAINT quota_requests_state_check CHECK (state = ANY (ARRAY['open'::text, 'approved'::text, 'rejected'::text])),
+  CONSTRAINT quota_requests_check CHECK ((state = 'open'::text) = (decided_at IS NULL))
+);
+CREATE INDEX quota_requests_by_organization ON quota_requests USING btree (organization_id, id DESC);
+CREATE UNIQUE INDEX quota_requests_open ON quota_requests USING btree (organization_id, name) WHERE decided_at IS NULL;
+CREATE INDEX quota_requests_by_age ON quota_requests USING btree (decided_at) WHERE decided_at IS NOT NULL;

@@ -110,6 +110,10 @@ describe('with the login of an owner', () => {
       ['member', 'change', 'grace@example.com', '--role', 'admin', '-o', 'columns=email,role,state'],
       ['member', 'list', '-o', 'columns=email,role,state'],
       ['member', 'delete', 'grace@example.com', '--yes'],
+      ['org', 'alert-recipients', 'oncall@example.com'],
+      ['org', 'alert-recipients', '--none'],
+      ['org', 'quota-request', 'create', 'a100_gpus=4096', '--reason', 'A training run in December'],
+      ['org', 'quota-request', 'list', '-o', 'columns=name,max,state,reason'],
     )
   })
 

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { defineRoutes } from './route.ts'
-import { record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
+import { body, Email, record, Timestamp, UuidOrEmpty, wholeList } from './schema.ts'
 
 /** Kinds of alerts, the most important first. */
 export const alertKinds = [
@@ -17,6 +17,7 @@ export const alertKinds = [
   'maintenance',
   'draining',
   'reservation_late',
+  'quota_request',
   'stuck',
   'payment',
   'budget',
@@ -122,6 +123,15 @@ const AlertList = wholeList('AlertList', Alert)
 const alertDescription =
   'Sorted by time, newest first; at most 500. An alert disappears when its cause is resolved. A failed creation of a VM is an alert for 24 hours, or until a VM of this name exists.'
 
+const mostAlertRecipients = 10
+export const AlertRecipients = record('AlertRecipients', {
+  emails: Type.Array(Type.String({ examples: ['oncall@example.com'] })),
+})
+export type AlertRecipients = Static<typeof AlertRecipients>
+
+const recipientDescription =
+  'Owners and admins get e-mails about budgets, payments and quota requests. These addresses get the same e-mails, for example a mailing list. Nothing is sent if the service has no mail server.'
+
 const SearchQuery = Type.Object({
   q: Type.String({
     minLength: 1,
@@ -150,6 +160,27 @@ export const alertAndSearchRoutes = defineRoutes({
     description: alertDescription,
     access: 'viewer',
     response: AlertList,
+  },
+  alertRecipientsGet: {
+    method: 'GET',
+    path: '/v0.1/organizations/{organization_id}/alert-recipients',
+    tag: 'Organizations',
+    summary: 'Read the additional recipients of alerts',
+    description: recipientDescription,
+    access: 'admin',
+    response: AlertRecipients,
+  },
+  alertRecipientsSet: {
+    method: 'PUT',
+    path: '/v0.1/organizations/{organization_id}/alert-recipients',
+    tag: 'Organizations',
+    summary: 'Set the additional recipients of alerts',
+    description: `Replaces all of them; an empty list removes them. ${recipientDescription}`,
+    access: 'admin',
+    body: body('AlertRecipientsSet', {
+      emails: Type.Array(Email, { maxItems: mostAlertRecipients }),
+    }),
+    response: AlertRecipients,
   },
   adminAlertList: {
     method: 'GET',

@@ -5,6 +5,7 @@ import { adminFleetRoutes } from './admin/fleet.ts'
 import { adminOperationRoutes } from './admin/operations.ts'
 import { adminTenantRoutes } from './admin/tenants.ts'
 import { alertAndSearchRoutes } from './alerts-and-search.ts'
+import { adminQuotaRequestRoutes, quotaRequestRoutes } from './capacity/quota-requests.ts'
 import { adminCapacityRequestRoutes, capacityRequestRoutes } from './capacity/requests.ts'
 import { adminReservationRoutes, reservationRoutes } from './capacity/reservations.ts'
 import { customImageRoutes } from './captures/custom-images.ts'
@@ -31,6 +32,7 @@ export const routes = {
   ...identityRoutes,
   ...signInRoutes,
   ...organizationRoutes,
+  ...quotaRequestRoutes,
   ...catalogueRoutes,
   ...vmRoutes,
   ...metricRoutes,
@@ -53,6 +55,7 @@ export const routes = {
   ...adminReservationRoutes,
   ...adminCatalogueRoutes,
   ...adminTenantRoutes,
+  ...adminQuotaRequestRoutes,
   ...adminOperationRoutes,
   ...adminAccountRoutes,
 }

@@ -42,6 +42,7 @@ export type {
   Price,
   Project,
   Quota,
+  QuotaRequest,
   Reservation,
   ReservationCreate,
   RouteBody,

@@ -51,6 +51,7 @@ export const adminOperationRoutes = defineRoutes({
         Type.Boolean({ description: 'If `true`, only operations that need an operator.' }),
       ),
       state: Type.Optional(Type.Enum([...operationStates])),
+      resource_id: Type.Optional(Type.String({ ...Uuid, description: 'Only operations of this resource.' })),
     }),
     response: pagedList('AdminOperationList', AdminOperation),
   },

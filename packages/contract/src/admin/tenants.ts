@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox'
+import Type, { type Static, type TSchema } from 'typebox'
 import { Quota } from '../catalogue.ts'
 import { Organization, OrganizationQuota, Project } from '../organizations.ts'
 import { defineRoutes } from '../route.ts'
@@ -43,7 +43,24 @@ export const AdminUser = record('AdminUser', {
   suspended: Type.Boolean(),
   state: Type.Enum(['active', 'invited']),
   created_at: Timestamp,
+  last_sign_in_at: Type.String({
+    ...Timestamp,
+    description:
+      'When the user last signed in. Empty if the user never has, or has not since the service records it.',
+  }),
 })
+export type AdminUser = Static<typeof AdminUser>
+
+export const AdminUserDetails = record('AdminUserDetails', {
+  ...AdminUser.properties,
+  has_totp: Type.Boolean({ description: 'Whether the user has a second factor.' }),
+  has_password: Type.Boolean({ description: 'False for an account that uses single sign-on.' }),
+  sessions: Type.Integer({ description: 'The number of current sessions.' }),
+  memberships: Type.Array(
+    Type.Object({ organization_id: Uuid, organization_name: Type.String(), role: Type.Enum([...roles]) }),
+  ),
+})
+export type AdminUserDetails = Static<typeof AdminUserDetails>
 
 export const AdminUserCreated = record('AdminUserCreated', {
   ...AdminUser.properties,
@@ -177,6 +194,14 @@ export const adminTenantRoutes = defineRoutes({
     response: AdminUserCreated,
     errors: ['already_exists', 'quota_exceeded'],
     noStore: true,
+  },
+  adminUserGet: {
+    method: 'GET',
+    path: '/v0.1/admin/users/{user_id}',
+    tag: 'Operators',
+    summary: 'Read a user and the organizations of the user',
+    access: 'operator',
+    response: AdminUserDetails,
   },
   adminUserUpdate: {
     method: 'PATCH',

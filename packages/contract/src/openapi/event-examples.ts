@@ -39,6 +39,12 @@ const reservation = of('reservation', id('f01'), 'organization', {
   price: '',
 })
 const activeReservation = { state: 'active', delivered_quantity: 16 }
+const quotaRequest = of('quota_request', id('f02'), 'organization', {
+  name: 'a100_gpus',
+  max: 32,
+  reason: 'A training run with 16 GPUs in December',
+  note: '',
+})
 const webhook = of('webhook', id('d03'), 'project', viewOf('webhookCreate'))
 const organization = of('organization', id('a02'), 'organization')
 const member = of('user', id('a03'), 'organization', { email: 'ada@example.com', role: 'member' })
@@ -249,6 +255,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
     id('a02'),
     'service',
   )('An operator was shown something of the organization.', { route: 'adminVmList' }),
+  'organization.alert_recipients_set': organization('The additional recipients of alerts were set.', {
+    emails: ['oncall@example.com'],
+  }),
   'organization.billing_link_created': organization('A link to the billing page was created.', {
     project_id: id('a01'),
   }),
@@ -284,6 +293,14 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'project.created': project('A project was created.', viewOf('projectCreate')),
   'project.deleted': project('A project was deleted.', viewOf('projectCreate')),
   'project.updated': project('A project’s name or labels changed.', viewOf('projectCreate')),
+  'quota_request.approved': quotaRequest('An operator approved a request for a higher quota.', {
+    note: 'New hosts arrive this week',
+  }),
+  'quota_request.created': quotaRequest('A higher quota was requested from the operators.'),
+  'quota_request.rejected': quotaRequest('An operator rejected a request for a higher quota.', {
+    note: 'No more GPUs of this model are planned',
+  }),
+  'quota_request.withdrawn': quotaRequest('An open request for a higher quota was withdrawn.'),
   'quotas.updated': project('An operator set quotas.', { items: [{ name: 'a100_gpus', max: 32 }] }),
   'reservation.created': reservation('An operator sold a reservation to the organization.'),
   'reservation.delivered': reservation('All GPUs of a reservation are delivered.', activeReservation),

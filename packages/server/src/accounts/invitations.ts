@@ -80,9 +80,9 @@ async function emitEnded(tx: Tx, by: Requester, invitations: InvitationRow[]): P
   }
 }
 
-export function requireEmail(given: string): string {
+export function requireEmail(given: string, field = 'email'): string {
   const email = normaliseEmail(given)
-  if (email === null) throw invalidField('email', 'is not an e-mail address')
+  if (email === null) throw invalidField(field, 'is not an e-mail address')
   return email
 }
 

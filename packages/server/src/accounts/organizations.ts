@@ -9,8 +9,10 @@ import {
   insertOrganization,
   lockOrganization,
   type OrganizationRow,
+  setAlertEmails,
   suspendOrganization,
 } from '../store/identity/organizations.ts'
+import { requireEmail } from './invitations.ts'
 
 export async function createOrganization(
   tx: Tx,
@@ -42,6 +44,24 @@ export async function updateOrganization(
   await emitOrganization(tx, by, 'organization.updated', row, { require_totp: row.require_totp })
   tx.signal('access')
   return row
+}
+
+/** Addresses that get the e-mails of owners and admins as well. */
+export async function setAlertRecipients(
+  tx: Tx,
+  by: OrganizationRequester,
+  given: string[],
+): Promise<string[]> {
+  const emails = [...new Set(given.map((email, i) => requireEmail(email, `emails/${i}`)))]
+  await setAlertEmails(tx, by.organizationId, emails)
+  await emit(tx, {
+    ...by,
+    type: 'organization.alert_recipients_set',
+    resourceType: 'organization',
+    resourceId: by.organizationId,
+    data: { emails },
+  })
+  return emails
 }
 
 export async function setOrganizationSuspended(

@@ -14,6 +14,7 @@ import {
   spendRefreshToken,
   touchTokenFamily,
 } from '../store/identity/tokens.ts'
+import { recordSignIn } from '../store/identity/users.ts'
 import type { Visitor } from './visitor.ts'
 
 const accessSeconds = 3600
@@ -52,6 +53,7 @@ export async function startSession(
     oidcProvider: oidcProvider ?? null,
     oidcSealed: oidcSealed ?? null,
   })
+  await recordSignIn(tx, userId)
   if (client.address) await putKnownAddress(tx, userId, clientOf(client.address))
   return createPair(tx, familyId)
 }

@@ -5,11 +5,21 @@ import { queueMail } from './queue.ts'
 
 const batch = 5_000
 
-/** The event types that owners and admins get mail about. */
+const noteOf = ({ note }: Record<string, unknown>) => (note ? ` Note of the operator: ${note}` : '')
+
+/** The event types that owners, admins and the additional recipients get mail about. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
     subject: `Slipway: ${data.threshold_percent}% of a budget spent`,
     text: `The project ${data.name} of ${organization_name} has spent ${data.spent_usd} of ${data.monthly_usd} US dollars this month (${data.threshold_percent}%).${data.hard_stop ? ' At 100%, nothing that costs money can be created.' : ''}`,
+  }),
+  'quota_request.approved': ({ data, organization_name }) => ({
+    subject: 'Slipway: a quota request was approved',
+    text: `The request of ${organization_name} for the quota ${data.name} was approved. The new limit is ${data.max}.${noteOf(data)}`,
+  }),
+  'quota_request.rejected': ({ data, organization_name }) => ({
+    subject: 'Slipway: a quota request was rejected',
+    text: `The request of ${organization_name} to raise the quota ${data.name} to ${data.max} was rejected.${noteOf(data)}`,
   }),
   'organization.payment_declined': ({ organization_name }) => ({
     subject: 'Slipway: a payment was declined',
@@ -21,6 +31,10 @@ const texts: Record<string, (notice: NoticeRow) => { subject: string; text: stri
   }),
 }
 
+/** Says why an address gets mail, because an additional recipient may not know the organization. */
+const reasonOf = ({ organization_name }: NoticeRow) =>
+  `You get this e-mail because you are an owner or admin of ${organization_name} on Slipway, or because one of them listed this address for alerts.`
+
 /**
  * Follows the events with a cursor and queues mail about some of them. The cursor moves in the same transaction, so each
  * event is handled once, even with several processes.
@@ -31,9 +45,11 @@ export async function queueNotices(services: Services): Promise<void> {
     if (!cursor) return
     const after = cursor.position ?? (await findEventBounds(tx)).last
     const { rows, end } = await listNotices(tx, after, batch, Object.keys(texts))
-    for (const notice of rows)
+    for (const notice of rows) {
+      const { subject, text } = texts[notice.type]!(notice)
       for (const to of notice.recipients)
-        await queueMail(services, tx, { to, ...texts[notice.type]!(notice) })
+        await queueMail(services, tx, { to, subject, text: `${text}\n\n${reasonOf(notice)}` })
+    }
     if (cursor.position !== end) await moveMailCursor(tx, end)
   })
 }

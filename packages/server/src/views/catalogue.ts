@@ -6,6 +6,7 @@ import {
   organizationQuotaNames,
   type Price,
   type Quota,
+  type QuotaRequest,
   quotaNames,
   type VmType,
   vmTypeNames,
@@ -17,6 +18,7 @@ import type { QuotaRow } from '../store/compute/quotas.ts'
 import type { HostRow } from '../store/fleet/fleet.ts'
 import type { ImageRow } from '../store/fleet/images.ts'
 import type { LocationRow } from '../store/fleet/locations.ts'
+import type { QuotaRequestRow } from '../store/identity/quota-requests.ts'
 
 export const locationView = ({ name, region, zone, description }: LocationRow) => ({
   name,
@@ -68,6 +70,21 @@ export const quotaViews = (rows: QuotaRow[]): Quota[] =>
 
 export const organizationQuotaViews = (rows: OrganizationQuotaRow[]): OrganizationQuota[] =>
   rows.toSorted((a, b) => organizationQuotaNames.indexOf(a.name) - organizationQuotaNames.indexOf(b.name))
+
+export const quotaRequestView = (row: QuotaRequestRow): QuotaRequest => ({
+  id: row.id,
+  organization_id: row.organization_id,
+  organization_name: row.organization_name,
+  name: row.name,
+  max: row.max,
+  current_max: row.current_max,
+  reason: row.reason,
+  state: row.state,
+  requested_by: row.requested_by,
+  note: row.note,
+  created_at: time(row.created_at),
+  decided_at: time(row.decided_at),
+})
 
 export const hostView = (row: HostRow): Host => ({
   id: row.id,

@@ -1,4 +1,13 @@
-import type { AccessKey, Identity, Member, Organization, Project, Session, SshKey } from '@slipway/contract'
+import type {
+  AccessKey,
+  AdminUserDetails,
+  Identity,
+  Member,
+  Organization,
+  Project,
+  Session,
+  SshKey,
+} from '@slipway/contract'
 import { usdNumber } from '../domain/charges.ts'
 import { usdOfMs } from '../domain/money.ts'
 import { time } from '../postgres/time.ts'
@@ -9,7 +18,7 @@ import type { MemberRow } from '../store/identity/members.ts'
 import type { AccountRow, OrganizationRow } from '../store/identity/organizations.ts'
 import type { ProjectRow } from '../store/identity/projects.ts'
 import type { SessionRow } from '../store/identity/sessions.ts'
-import type { PersonRow } from '../store/identity/users.ts'
+import type { PersonRow, UserAccountRow } from '../store/identity/users.ts'
 
 export const accessKeyView = (row: AccessKeyRow): AccessKey => ({
   id: row.id,
@@ -50,6 +59,15 @@ export const userView = (row: PersonRow) => ({
   suspended: row.suspended_at !== null,
   state: row.is_invited ? ('invited' as const) : ('active' as const),
   created_at: time(row.created_at),
+  last_sign_in_at: time(row.last_sign_in_at ?? null),
+})
+
+export const userDetailsView = (row: UserAccountRow): AdminUserDetails => ({
+  ...userView(row),
+  has_totp: row.totp_confirmed_at !== null,
+  has_password: row.password_hash !== null,
+  sessions: row.sessions,
+  memberships: row.memberships,
 })
 
 export const sessionView = (row: SessionRow, currentId: string): Session => ({

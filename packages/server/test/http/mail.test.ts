@@ -143,6 +143,31 @@ test('only owners and admins get mail about budgets and payments, once', async (
   expect(received.some(({ to }) => to.includes(viewer.email))).toBe(false)
 })
 
+test('additional recipients get the same mail, and mail about the decision on a quota request', async () => {
+  const token = await ownerToken(service)
+  const email = someEmail('oncall')
+  const recipients = await service.ok('alertRecipientsSet', {
+    token,
+    body: { emails: [email.toUpperCase(), email] },
+  })
+  expect(recipients).toEqual({ emails: [email] })
+  expect(await service.ok('alertRecipientsGet', { token })).toEqual(recipients)
+  const body = { name: 'vms' as const, max: 100_000, reason: 'growth' }
+  const { id: quota_request_id } = await service.ok('quotaRequestCreate', { token, body })
+  await service.ok('adminQuotaRequestUpdate', {
+    token: service.credentials.operator_key,
+    params: { quota_request_id },
+    body: { state: 'rejected', note: 'Ask again in January' },
+  })
+  const mail = await mailTo(email)
+  expect(mail.text).toContain('to raise the quota vms to 100000 was rejected')
+  expect(mail.text).toContain('Ask again in January')
+  expect(mail.text).toContain('listed this address for alerts')
+  const refused = await service.call('alertRecipientsSet', { token, body: { emails: ['not an address'] } })
+  expect(refused.status).toBe(400)
+  expect(await service.ok('alertRecipientsSet', { token, body: { emails: [] } })).toEqual({ emails: [] })
+})
+
 test('a mail that is refused permanently is given up, and its invitation still works', async () => {
   refusal = 550
   const token = await ownerToken(service)

@@ -57,6 +57,7 @@ export const grownTables: Record<string, number> = {
   webhook_secrets: 20_000,
   webhook_deliveries: 40_000_000,
   reservations: 20_000,
+  quota_requests: 100_000,
   capacity_requests: 1_000_000,
   capacity_places: 10_000,
   capacity_turns: 10_000,
@@ -222,6 +223,10 @@ const rows = `
   INSERT INTO budgets (project_id, monthly_usd) SELECT id, 100 FROM projects;
   INSERT INTO budget_alerts (project_id, month, threshold_percent)
     SELECT id, date_trunc('month', now()) - m * interval '1 month', 80 FROM projects, generate_series(1, 10) m;
+  INSERT INTO quota_requests (id, organization_id, name, max, reason, state, requested_by, decided_at)
+    SELECT id_of('quota-request', o * 100 + n), id_of('org', o), 'vms', 100, 'growth', CASE n WHEN 1 THEN 'open' ELSE 'approved' END,
+           'user', CASE WHEN n > 1 THEN now() - n * interval '1 day' END
+    FROM generate_series(1, 100) o, generate_series(1, 20) n;
   INSERT INTO billing_sessions (token_hash, organization_id, user_id, token_family_id, expires_at)
     SELECT sha256(n::text::bytea), id_of('org', n % 100 + 1), id_of('user', n), id_of('family', n), now() FROM generate_series(1, 500) n;
   INSERT INTO payment_methods (organization_id, provider, reference, brand, last4, expires_month, expires_year)

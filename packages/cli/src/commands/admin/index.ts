@@ -13,6 +13,7 @@ import { adminPrice } from './price/index.ts'
 import { adminProject } from './project.ts'
 import { adminQueue } from './queue.ts'
 import { adminQuota } from './quota/index.ts'
+import { adminQuotaRequest } from './quota-request.ts'
 import { adminReservation } from './reservation.ts'
 import { adminUser } from './user/index.ts'
 import { adminVm } from './vm/index.ts'
@@ -33,6 +34,7 @@ export const admin: GroupSpec = {
     adminKey,
     adminVm,
     adminQuota,
+    adminQuotaRequest,
     adminImage,
     adminLocation,
     adminPrice,

@@ -1,8 +1,10 @@
 import type { GroupSpec } from '../../core/command.ts'
 import { listCommand, showCommand } from '../../core/generic-commands.ts'
+import { orgAlertRecipients } from './alert-recipients.ts'
 import { orgEvents } from './events.ts'
 import { orgInvoices } from './invoices.ts'
 import { orgKey } from './key/index.ts'
+import { orgQuotaRequest } from './quota-request/index.ts'
 import { orgQuotas } from './quotas.ts'
 import { organizations } from './resource.ts'
 
@@ -16,5 +18,7 @@ export const org: GroupSpec = {
     orgInvoices,
     orgKey,
     orgQuotas,
+    orgQuotaRequest,
+    orgAlertRecipients,
   ],
 }

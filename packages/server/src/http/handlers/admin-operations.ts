@@ -25,7 +25,11 @@ const namedView = async (db: Queryable, row: OperationRow) =>
 export const adminOperationHandlers = {
   adminOperationList(context) {
     const { tx, query } = context
-    const filter = { isStuck: query.stuck ?? null, state: query.state ?? null }
+    const filter = {
+      isStuck: query.stuck ?? null,
+      state: query.state ?? null,
+      resourceId: query.resource_id ?? null,
+    }
     return pageById(
       context,
       async (beforeId, limit) =>

@@ -1,10 +1,13 @@
 import { isIPv4 } from 'node:net'
+import { setAlertRecipients } from '../../accounts/organizations.ts'
+import { requireFound } from '../../domain/failure.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { listProjectIds } from '../../store/billing/usage-days.ts'
 import { listAlerts, listOperatorAlerts } from '../../store/finding/alerts.ts'
 import { listProjectSummaries } from '../../store/finding/project-summaries.ts'
 import { searchEverywhere, searchOrganization } from '../../store/finding/search.ts'
 import { listSuggestions } from '../../store/finding/suggestions.ts'
+import { findOrganization } from '../../store/identity/organizations.ts'
 import { alertView } from '../../views/alerts.ts'
 import { searchResultView } from '../../views/search.ts'
 import { suggestionView } from '../../views/suggestions.ts'
@@ -26,6 +29,12 @@ export const alertAndSearchHandlers = {
     const projectIds = await listProjectIds(tx, organizationId)
     return { items: (await listAlerts(tx, organizationId, projectIds, mostAlerts)).map(alertView) }
   },
+
+  alertRecipientsGet: async ({ tx, organizationId }) => ({
+    emails: requireFound('organization', await findOrganization(tx, organizationId)).alert_emails,
+  }),
+
+  alertRecipientsSet: async ({ tx, by, body }) => ({ emails: await setAlertRecipients(tx, by, body.emails) }),
 
   adminAlertList: async ({ tx }) => ({ items: (await listOperatorAlerts(tx, mostAlerts)).map(alertView) }),
 

@@ -5,6 +5,7 @@ import { adminOperationHandlers } from './admin-operations.ts'
 import { adminVmHandlers } from './admin-vms.ts'
 import { alertAndSearchHandlers } from './alerts-and-search.ts'
 import { billingHandlers } from './billing.ts'
+import { quotaRequestHandlers } from './capacity/quota-requests.ts'
 import { capacityRequestHandlers } from './capacity/requests.ts'
 import { reservationHandlers } from './capacity/reservations.ts'
 import { customImageHandlers } from './captures/custom-images.ts'
@@ -41,6 +42,7 @@ export const handlers: Handlers = {
   ...accessKeyHandlers,
   ...memberHandlers,
   ...organizationHandlers,
+  ...quotaRequestHandlers,
   ...projectHandlers,
   ...userHandlers,
   ...billingHandlers,

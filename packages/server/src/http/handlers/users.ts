@@ -1,12 +1,12 @@
 import { offerReset, resetUrl } from '../../accounts/reset.ts'
 import { removeSecondFactorOf } from '../../accounts/second-factor.ts'
 import { inviteUser, removeOperatorMark, setUserSuspended } from '../../accounts/users.ts'
-import { Failure } from '../../domain/failure.ts'
+import { Failure, requireFound } from '../../domain/failure.ts'
 import { queueMail } from '../../mail/queue.ts'
 import { time } from '../../postgres/time.ts'
 import type { Inviter } from '../../store/identity/invitations.ts'
-import { listUsers } from '../../store/identity/users.ts'
-import { userView } from '../../views/identity.ts'
+import { findUserAccount, listUsers } from '../../store/identity/users.ts'
+import { userDetailsView, userView } from '../../views/identity.ts'
 import { type Context, emptyResponse, type Handlers, inviterOf } from '../context.ts'
 import { pageById } from '../pages.ts'
 
@@ -19,6 +19,9 @@ export const userHandlers = {
     const { user, code } = await inviteUser(tx, by, inviter, body)
     return { ...userView(user), invite_url: await sendInvitation(context, inviter, user.email, code) }
   },
+
+  adminUserGet: async ({ tx, params }) =>
+    userDetailsView(requireFound('user', await findUserAccount(tx, params.user_id))),
 
   async adminUserUpdate({ tx, by, params, body: { suspended, is_operator } }) {
     if (suspended === undefined && is_operator === undefined)

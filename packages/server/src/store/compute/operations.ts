@@ -111,13 +111,14 @@ export const findAnyOperation = statement<OperationRow, { id: string }>(
 
 export const listAllOperations = filteredStatement<
   OperationRow,
-  PageParams & { isStuck: boolean | null; state: OperationState | null }
+  PageParams & { isStuck: boolean | null; state: OperationState | null; resourceId: string | null }
 >(
   'operation_admin_list',
   (given) => `SELECT * FROM operations WHERE ${isBefore('id')} ${given} ORDER BY id DESC LIMIT :limit`,
   {
     isStuck: { true: 'is_stuck', false: 'NOT is_stuck' },
     state: isInState('SELECT operation_id FROM operation_queue'),
+    resourceId: 'resource_id = :resourceId',
   },
 ).all
 

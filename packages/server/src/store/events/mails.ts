@@ -45,7 +45,7 @@ export interface NoticeRow {
   type: string
   data: Record<string, unknown>
   organization_name: string
-  /** Owners and admins who can sign in. */
+  /** Owners and admins who can sign in, and the additional recipients of alerts. */
   recipients: string[]
 }
 
@@ -65,9 +65,10 @@ interface Batch {
 const notices = statement<NoticeRow, Batch>(
   'mail_notices',
   `SELECT e.type, e.data, o.name AS organization_name,
-          ARRAY(SELECT DISTINCT u.email FROM memberships m JOIN users u ON u.id = m.user_id
+          ARRAY(SELECT u.email FROM memberships m JOIN users u ON u.id = m.user_id
                 WHERE m.organization_id = o.id AND m.role IN ('owner', 'admin')
-                  AND u.suspended_at IS NULL AND u.email <> '') AS recipients
+                  AND u.suspended_at IS NULL AND u.email <> ''
+                UNION SELECT unnest(o.alert_emails)) AS recipients
    FROM (SELECT * FROM events WHERE position > :after ORDER BY position LIMIT :most) e LEFT JOIN projects p ON p.id = e.project_id
    JOIN organizations o ON o.id = coalesce(e.organization_id, p.organization_id)
    WHERE e.position <= :end AND e.type = ANY (:types::text[])

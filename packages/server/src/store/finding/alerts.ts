@@ -158,6 +158,12 @@ const reservationsLate = `
   FROM reservations r JOIN organizations o ON o.id = r.organization_id
   WHERE r.is_short AND r.ended_at IS NULL`
 
+// The quota of the request is part of the message, so that operators can decide from the alert.
+const quotaRequests = `
+  SELECT 'quota_request', 'quota_request', r.id, o.name, NULL, o.id, r.created_at,
+         jsonb_build_object('quota', r.name, 'max', r.max, 'reason', r.reason)
+  FROM quota_requests r JOIN organizations o ON o.id = r.organization_id WHERE r.decided_at IS NULL`
+
 const union = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) a ORDER BY since DESC NULLS LAST, resource_id LIMIT :most`
 
@@ -197,5 +203,6 @@ export const listOperatorAlerts = statement<AlertRow, { most: number }>(
     gpusMissing,
     gpusUnclean,
     reservationsLate,
+    quotaRequests,
   ]),
 ).allBy('most')

@@ -9,6 +9,7 @@ export interface OrganizationRow {
   payment_state: PaymentState
   suspended_at: Date | null
   require_totp: boolean
+  alert_emails: string[]
   created_at: Date
 }
 
@@ -76,6 +77,11 @@ const change = statement<OrganizationRow, { id: string } & OrganizationChange>(
   `UPDATE organizations SET name = coalesce(:name, name), require_totp = coalesce(:requiresTotp, require_totp)
    WHERE id = :id RETURNING *`,
 )
+
+export const setAlertEmails = statement<never, { id: string; emails: string[] }, Tx>(
+  'organization_set_alert_emails',
+  'UPDATE organizations SET alert_emails = :emails WHERE id = :id',
+).runBy('id', 'emails')
 
 /** Suspending again keeps the time of the first suspension. */
 export const suspendOrganization = statement<

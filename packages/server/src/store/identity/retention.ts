@@ -29,6 +29,7 @@ const credentials: Prune[] = [
     `revoked_at < slipway_now() - interval '90 days'
        AND NOT EXISTS (SELECT FROM invitations i WHERE i.maker_key_id = t.id)`,
   ),
+  prune('quota_requests', `decided_at < slipway_now() - interval '90 days'`),
   prune('console_tickets', 'expires_at < slipway_now()'),
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]

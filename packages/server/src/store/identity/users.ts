@@ -1,3 +1,4 @@
+import type { Role } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
@@ -12,6 +13,7 @@ export interface UserRow {
   totp_sealed: Buffer | null
   totp_confirmed_at: Date | null
   created_at: Date
+  last_sign_in_at: Date | null
 }
 
 /** An account, or an invitation to become one. */
@@ -22,6 +24,13 @@ export interface PersonRow {
   suspended_at: Date | null
   is_invited?: boolean
   created_at: Date
+  last_sign_in_at?: Date | null
+}
+
+/** An account as operators see it. */
+export interface UserAccountRow extends UserRow {
+  sessions: number
+  memberships: { organization_id: string; organization_name: string; role: Role }[]
 }
 
 /** Finds the password account with this address; accounts of single sign-on are found by their subject. */
@@ -76,13 +85,29 @@ export const suspendUser = statement<UserRow, { id: string; isSuspended: boolean
    WHERE id = :id RETURNING *`,
 ).oneBy('id', 'isSuspended')
 
+export const recordSignIn = statement<never, { id: string }, Tx>(
+  'user_record_sign_in',
+  'UPDATE users SET last_sign_in_at = sign_in_now() WHERE id = :id',
+).runBy('id')
+
+export const findUserAccount = statement<UserAccountRow, { id: string }>(
+  'user_account',
+  `SELECT u.*,
+          (SELECT count(*) FROM token_families f
+           WHERE f.user_id = u.id AND f.revoked_at IS NULL AND f.expires_at > sign_in_now()) AS sessions,
+          ARRAY(SELECT json_build_object('organization_id', o.id, 'organization_name', o.name, 'role', m.role)
+                FROM memberships m JOIN organizations o ON o.id = m.organization_id
+                WHERE m.user_id = u.id ORDER BY o.name, o.id) AS memberships
+   FROM users u WHERE u.id = :id`,
+).oneBy('id')
+
 export const listUsers = statement<PersonRow, PageParams>(
   'user_list',
   `SELECT * FROM (
-     (SELECT id, email, is_operator, suspended_at, false AS is_invited, created_at FROM users
+     (SELECT id, email, is_operator, suspended_at, false AS is_invited, created_at, last_sign_in_at FROM users
       WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)
      UNION ALL
-     (SELECT id, email, is_operator, NULL::timestamptz, true, created_at FROM invitations
+     (SELECT id, email, is_operator, NULL::timestamptz, true, created_at, NULL::timestamptz FROM invitations
       WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)) p
    ORDER BY id DESC LIMIT :limit`,
 ).allBy('beforeId', 'limit')

@@ -78,6 +78,21 @@ export async function recordMembers(
   await ok('organizationKeyList', { token })
   await ok('organizationKeyDelete', { token, params: { key_id: orgKey.id } })
 
+  await ok('alertRecipientsSet', { token, body: { emails: ['oncall@example.com'] } })
+  await ok('alertRecipientsGet', { token })
+  const operatorToken = service.credentials.operator_key
+  const more = { name: 'a100_gpus' as const, max: 64, reason: 'A training run with 64 GPUs in December' }
+  const withdrawn = await ok('quotaRequestCreate', { token, body: more })
+  await ok('quotaRequestDelete', { token, params: { quota_request_id: withdrawn.id } })
+  const request = await service.ok('quotaRequestCreate', { token, params: defaults.params, body: more })
+  await ok('quotaRequestList', { token })
+  await ok('adminQuotaRequestList', { token: operatorToken, query: { state: 'open' } })
+  await ok('adminQuotaRequestUpdate', {
+    token: operatorToken,
+    params: { quota_request_id: request.id },
+    body: { state: 'rejected', note: 'New hosts arrive in January' },
+  })
+
   const grace = { email: 'grace@example.com', role: 'member' as Role }
   const invited = await ok('memberCreate', { token, body: grace })
   const { invite_url } = await ok('memberInvite', { token, params: { user_id: invited.user_id } })
@@ -113,6 +128,7 @@ export async function recordAccount(recorder: Recorder) {
   await ok('authRevoke', { token: null, body: { refresh_token: first.refresh_token } })
   const { access_token: token } = await signIn(password)
   const user_id = (await service.ok('rootGet', { token })).caller.id
+  await ok('adminUserGet', { token: operatorToken, params: { user_id } })
   const change = { current_password: password, new_password: newPassword }
   await ok('authPassword', { token, body: change })
   await ok('authForgot', { token: null, body: { email } })

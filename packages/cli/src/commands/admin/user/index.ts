@@ -1,5 +1,5 @@
 import type { GroupSpec } from '../../../core/command.ts'
-import { listCommand } from '../../../core/generic-commands.ts'
+import { listCommand, showCommand } from '../../../core/generic-commands.ts'
 import { adminUserCreate } from './create.ts'
 import { adminUserRemoveTotp, adminUserReset, adminUserUnmark } from './powers.ts'
 import { users } from './resource.ts'
@@ -10,6 +10,7 @@ export const adminUser: GroupSpec = {
   summary: 'users',
   commands: [
     listCommand(users, { group: 'admin' }),
+    showCommand(users, (cli, user_id) => cli.operator.adminUserGet({ user_id }), { group: 'admin' }),
     adminUserCreate,
     adminUserSuspend,
     adminUserRestore,

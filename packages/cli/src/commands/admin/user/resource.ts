@@ -1,5 +1,6 @@
 import type { RouteResponse } from '@slipway/sdk'
 import { ageColumn, idColumn, type Resource } from '../../../core/resource.ts'
+import { ageOf } from '../../../output/text.ts'
 
 type AdminUser = RouteResponse<'adminUserUpdate'>
 
@@ -11,6 +12,7 @@ export const users: Resource<AdminUser> = {
     { name: 'email', value: (user) => user.email },
     { name: 'state', value: (user) => (user.suspended ? 'suspended' : user.state), isState: true },
     { name: 'operator', value: (user) => (user.is_operator ? 'yes' : '') },
+    { name: 'signed_in', value: (user) => ageOf(user.last_sign_in_at), align: 'right', spare: 2 },
     ageColumn,
     idColumn,
   ],
