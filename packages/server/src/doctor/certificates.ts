@@ -1,11 +1,14 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { connect } from 'node:tls'
 import type { Config } from '../config/index.ts'
 import { type Finding, missing, ok, warning } from '../engines/incus/operate/finding.ts'
 
 const dayMs = 86_400_000
 const soonDays = 14
+const connectMs = 5_000
+const step = 'TLS'
 
 /** Checks what clients see: the certificate, or that a proxy has one. */
 export async function certificateFindings(server: Config['server']): Promise<Finding[]> {
@@ -15,7 +18,7 @@ export async function certificateFindings(server: Config['server']): Promise<Fin
   if (!isLoopback && trustedProxies.length === 0)
     return [
       missing(
-        'TLS',
+        step,
         `the service listens on ${host} without TLS: passwords and keys can be read on the network`,
         'set tls_cert_file and tls_key_file, or put a proxy in front (docs/operate/internet.md)',
       ),
@@ -23,34 +26,87 @@ export async function certificateFindings(server: Config['server']): Promise<Fin
   if (publicUrl === '')
     return [
       warning(
-        'TLS',
+        step,
         'no public_url: links in e-mails and responses have the listen address',
         'set [server] public_url to the URL that clients use',
       ),
     ]
-  return [ok('TLS', publicUrl.startsWith('https:') ? `a proxy serves ${publicUrl}` : `off, for ${publicUrl}`)]
+  return [await publicFinding(publicUrl)]
 }
 
 function certificateFinding(certFile: string, keyFile: string, publicUrl: string): Finding {
-  const step = 'TLS'
   const advice = 'renew the certificate; both files are read again when they change'
   try {
     const certificate = new X509Certificate(readFileSync(certFile))
     if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile))))
       return missing(step, `${keyFile} is not the key of ${certFile}`, 'use the two files of one certificate')
-    const leftDays = Math.floor((Date.parse(certificate.validTo) - Date.now()) / dayMs)
-    if (leftDays < 0) return missing(step, `${certFile} expired on ${certificate.validTo}`, advice)
-    const hostname = publicUrl === '' ? '' : new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')
-    const isCovered = isIP(hostname) ? certificate.checkIP(hostname) : certificate.checkHost(hostname)
-    if (hostname !== '' && !isCovered)
-      return missing(
-        step,
-        `${certFile} is not for ${hostname}`,
-        'use a certificate for the name in public_url',
-      )
-    if (leftDays < soonDays) return warning(step, `${certFile} expires in ${leftDays} days`, advice)
-    return ok(step, `${certFile}, valid until ${certificate.validTo}`)
+    return (
+      problemOf(certificate, certFile, publicUrl, advice) ??
+      ok(step, `${certFile}, valid until ${certificate.validTo}`)
+    )
   } catch (error) {
     return missing(step, (error as Error).message, 'check tls_cert_file and tls_key_file')
   }
+}
+
+/** A client of this machine may have another way to the proxy than clients on the internet, or none. */
+async function publicFinding(publicUrl: string): Promise<Finding> {
+  if (!publicUrl.startsWith('https:')) return ok(step, `off, for ${publicUrl}`)
+  try {
+    const { certificate, distrust } = await shownCertificate(new URL(publicUrl))
+    const advice = 'renew the certificate of the proxy'
+    const problem = problemOf(certificate, `the certificate of ${publicUrl}`, publicUrl, advice)
+    if (problem) return problem
+    if (distrust !== '')
+      return warning(
+        step,
+        `the certificate of ${publicUrl} is not trusted here: ${distrust}`,
+        'if clients trust its authority, set NODE_EXTRA_CA_CERTS to the file with its certificate',
+      )
+    return ok(step, `a proxy serves ${publicUrl}, with a certificate valid until ${certificate.validTo}`)
+  } catch (error) {
+    return warning(
+      step,
+      `${publicUrl} cannot be reached from this machine: ${(error as Error).message}`,
+      'start the proxy, and check the DNS record of the name and the firewall',
+    )
+  }
+}
+
+/** Returns the certificate that clients get, and why it is not trusted: '' if it is. */
+function shownCertificate({
+  hostname,
+  port,
+}: URL): Promise<{ certificate: X509Certificate; distrust: string }> {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return new Promise((resolve, reject) => {
+    const name = isIP(host) ? {} : { servername: host }
+    const options = { host, port: Number(port) || 443, ...name, rejectUnauthorized: false }
+    const socket = connect(options, () => {
+      const certificate = socket.getPeerX509Certificate()
+      // Node gives an error or its code, although its type says only the former.
+      const distrust = socket.authorized ? '' : String(socket.authorizationError)
+      socket.destroy()
+      if (certificate) resolve({ certificate, distrust })
+      else reject(new Error('it has no certificate'))
+    })
+    socket.setTimeout(connectMs, () => socket.destroy(new Error('it does not respond')))
+    socket.once('error', reject)
+  })
+}
+
+/** Returns what is wrong with a certificate for clients of this URL, if anything. */
+function problemOf(
+  certificate: X509Certificate,
+  what: string,
+  publicUrl: string,
+  advice: string,
+): Finding | undefined {
+  const leftDays = Math.floor((Date.parse(certificate.validTo) - Date.now()) / dayMs)
+  if (leftDays < 0) return missing(step, `${what} expired on ${certificate.validTo}`, advice)
+  const hostname = publicUrl === '' ? '' : new URL(publicUrl).hostname.replace(/^\[|\]$/g, '')
+  const isCovered = isIP(hostname) ? certificate.checkIP(hostname) : certificate.checkHost(hostname)
+  if (hostname !== '' && !isCovered)
+    return missing(step, `${what} is not for ${hostname}`, 'use a certificate for the name in public_url')
+  return leftDays < soonDays ? warning(step, `${what} expires in ${leftDays} days`, advice) : undefined
 }

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createServer } from 'node:tls'
 import { createDatabase, query } from '@slipway/testing/database.ts'
-import { Launcher } from '@slipway/testing/launcher.ts'
+import { Launcher, serverProgram } from '@slipway/testing/launcher.ts'
 import { freePort } from '@slipway/testing/port.ts'
 import { simulatedLocation } from '@slipway/testing/real-server.ts'
 import { afterAll, expect, test } from 'vitest'
@@ -35,9 +36,10 @@ async function examine(dataDir: string, config: string, env: NodeJS.ProcessEnv =
   return { output, finding }
 }
 
-function writeCertificate(days: number): { cert: string; key: string } {
-  const [cert, key] = [join(launcher.dir, `cert-${days}.pem`), join(launcher.dir, `key-${days}.pem`)]
-  const subject = ['-subj', '/CN=gpu.example.com', '-addext', 'subjectAltName=DNS:gpu.example.com']
+function writeCertificate(days: number, name = 'gpu.example.com'): { cert: string; key: string } {
+  const file = join(launcher.dir, `${name}-${days}`)
+  const [cert, key] = [`${file}.crt`, `${file}.key`]
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
   const form = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
   execFileSync('openssl', ['req', ...form, ...subject, '-days', String(days), '-keyout', key, '-out', cert], {
     stdio: 'ignore',
@@ -122,6 +124,42 @@ client_secret_env = ""
   expect(away.output).not.toContain('secret-word')
   await database.drop()
 }, 120_000)
+
+test.skipIf(process.getuid?.() !== 0)(
+  'a full disk, a low limit of file descriptors and a clock without NTP are reported with advice',
+  async () => {
+    const [programs, disk] = ['programs', 'disk'].map((name) => join(launcher.dir, name)) as [string, string]
+    for (const dir of [programs, disk]) mkdirSync(dir)
+    writeFileSync(join(programs, 'timedatectl'), '#!/bin/sh\necho no\n', { mode: 0o755 })
+    const script = `mount -t tmpfs -o size=64m tmpfs ${disk} && ulimit -n 1024 && exec "$@"`
+    const flags = ['doctor', '--data-dir', disk, '--config', configFile(location)]
+    const command = ['sh', '-c', script, 'sh', process.execPath, serverProgram, ...flags]
+    const env = { PATH: `${programs}:${process.env.PATH}` }
+    const { code, output } = await launcher.run('unshare', ['--mount', ...command], { env }).ended()
+    expect(code).toBe(1)
+    expect(output).toMatch(/^missing +disk +0\.1 GiB of 0\.1 GiB are free for .*\n +→ .*free space/m)
+    expect(output).toMatch(/^warning +file descriptors +limit 1024: .*\n +→ LimitNOFILE=65536/m)
+    expect(output).toMatch(/^warning +clock +not synchronized by NTP\n +→ install chrony/m)
+  },
+)
+
+test('the certificate of a proxy is checked at the public URL', async () => {
+  const port = await freePort()
+  const config = `[server]\npublic_url = "https://localhost:${port}"\n`
+  const found = async () => (await examine(launcher.newDataDir(), config)).finding('TLS')
+  const behindProxy = async (days: number, name?: string) => {
+    const { cert, key } = writeCertificate(days, name)
+    const proxy = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
+    await new Promise<void>((resolve) => proxy.listen(port, 'localhost', resolve))
+    return found().finally(() => proxy.close())
+  }
+  expect(await found()).toMatch(/^warning: .* cannot be reached from this machine: .*ECONNREFUSED/)
+  expect(await behindProxy(90)).toMatch(/^missing: the certificate of .* is not for localhost$/)
+  expect(await behindProxy(5, 'localhost')).toMatch(/^warning: .* expires in [45] days$/)
+  expect(await behindProxy(90, 'localhost')).toMatch(
+    /^warning: .* is not trusted here: DEPTH_ZERO_SELF_SIGNED_CERT$/,
+  )
+})
 
 test('a configuration with an error is reported in one line', async () => {
   const { code, errors } = await doctor('[server]\nprot = 1\n', launcher.newDataDir())
