@@ -6,26 +6,16 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { serverProgram } from '@slipway/testing/launcher.ts'
-import { type IncusConfig, loadConfig } from '../../src/config/index.ts'
+import type { IncusConfig } from '../../src/config/index.ts'
 import { createIncusEngine, type IncusOptions } from '../../src/engines/incus/index.ts'
 import { testImage } from './images/container-image.ts'
+import { incusConfig } from './incus/config.ts'
 
 const exec = promisify(execFile)
 const daemon = '/usr/libexec/incus/incusd'
 
 /** Why no daemon can be started here, to be read beside what was skipped; '' where one can. */
 export const whyNoIncus = findObstacle()
-
-/** True if this kernel can limit what a guest sends, as Incus does it. */
-const canLimitNetwork = (() => {
-  const police = 'police rate 1gbit burst 1024k mtu 64kb drop'
-  const commands = [
-    'ip link add v0 type veth peer name v1',
-    'tc qdisc add dev v0 handle ffff:0 ingress',
-    `tc filter add dev v0 parent ffff:0 protocol all u32 match u32 0 0 ${police}`,
-  ]
-  return spawnSync('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).status === 0
-})()
 
 function findObstacle(): string {
   if (process.getuid?.() !== 0) return '(needs root)'
@@ -379,18 +369,6 @@ cluster: {server_name: ${first!.name}, enabled: true}
   async routePublic(block: string, member: IncusMember): Promise<void> {
     await exec('ip', ['-n', this.client, 'route', 'replace', block, 'via', member.address])
   }
-}
-
-export function incusConfig(incus: Record<string, unknown>): IncusConfig {
-  const common = { allow_unfiltered_internal: true, network_limits: canLimitNetwork }
-  const given = { instance_type: 'container', ...common, ...incus }
-  const lines = Object.entries(given).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
-  if (given.instance_type === 'container') lines.push('gpus = [{ model = "A100 80GB PCIe", count = 8 }]')
-  const toml = `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\n`
-  const config = loadConfig(['--config', 'slipway.toml'], {}, () => toml)
-  const [location] = config.locations
-  if (location?.engine !== 'incus') throw new Error('the location uses another engine')
-  return location.incus
 }
 
 async function end(child: ChildProcess | undefined): Promise<void> {

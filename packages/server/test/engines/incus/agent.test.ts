@@ -11,7 +11,7 @@ import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
 import { createIncusEngine } from '../../../src/engines/incus/index.ts'
 import { ConformanceBench } from '../../support/conformance-bench.ts'
 import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
-import { incusConfig } from '../../support/incus-bench.ts'
+import { incusConfig } from '../../support/incus/config.ts'
 
 const image = { name: 'guest:latest', source: { alias: 'guest:latest' } }
 const rule: CompiledRule = {

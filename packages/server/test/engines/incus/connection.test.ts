@@ -9,8 +9,8 @@ import { IncusClient } from '../../../src/engines/incus/client.ts'
 import { openConnections } from '../../../src/engines/incus/connections.ts'
 import { createIncusEngine } from '../../../src/engines/incus/index.ts'
 import { examine } from '../../../src/engines/incus/operate/doctor.ts'
+import { incusConfig } from '../../support/incus/config.ts'
 import { IncusStandIn } from '../../support/incus/stand-in.ts'
-import { incusConfig } from '../../support/incus-bench.ts'
 
 const signal = AbortSignal.timeout(600_000)
 const fixture = (name: string) => join(import.meta.dirname, '../../support/fixtures/tls', name)

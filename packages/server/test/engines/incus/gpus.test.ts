@@ -6,7 +6,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { offerImages } from '../../../src/setup/apply-config.ts'
 import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
-import { incusConfig } from '../../support/incus-bench.ts'
+import { incusConfig } from '../../support/incus/config.ts'
 
 const location = 'gpu-a'
 let dir: string

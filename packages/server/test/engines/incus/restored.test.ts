@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { guestNetworkKey, guestNetworkOf } from '../../../src/engines/incus/agent/guest-network.ts'
 import { offerImages } from '../../../src/setup/apply-config.ts'
 import { ClusterWithAgents } from '../../support/incus/agent-stand-in.ts'
-import { incusConfig } from '../../support/incus-bench.ts'
+import { incusConfig } from '../../support/incus/config.ts'
 
 const location = 'gpu-a'
 const fingerprint = '5e'.repeat(32)

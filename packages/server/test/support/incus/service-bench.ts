@@ -8,7 +8,8 @@ import { promisify } from 'node:util'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { offerImages } from '../../../src/setup/apply-config.ts'
-import { IncusBench, type IncusMember, incusConfig } from '../incus-bench.ts'
+import { IncusBench, type IncusMember } from '../incus-bench.ts'
+import { incusConfig } from './config.ts'
 
 const exec = promisify(execFile)
 export const location = 'gpu-a'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
 import type { IncusEngine } from '../../../src/engines/incus/engine.ts'
 import { createIncusEngine } from '../../../src/engines/incus/index.ts'
-import { incusConfig } from '../incus-bench.ts'
+import { incusConfig } from './config.ts'
 import { IncusStandIn } from './stand-in.ts'
 
 export const signal = AbortSignal.timeout(600_000)
