@@ -32,7 +32,7 @@ import { IncusEvents } from './events.ts'
 import { Firewalls, type ProtectedVm } from './firewall.ts'
 import { cordonMember } from './fleet/cordon.ts'
 import { inventory } from './fleet/inventory.ts'
-import { listMembers, type MemberList } from './fleet/members.ts'
+import { environmentOf, listMembers, type MemberList } from './fleet/members.ts'
 import { nodesBesideGpus } from './fleet/resources.ts'
 import { Survey } from './fleet/survey.ts'
 import { markGone } from './gone.ts'
@@ -76,7 +76,7 @@ const cleanupMs = 3600_000
 const [firstRewriteMs, nextRewriteMs] = [10_000, 30_000]
 /** A cluster that lost its leader cannot be read for about a minute, while its guests continue to run. */
 const clusterUnreadMs = 180_000
-const membersMs = 7_000
+const clusterReadMs = 7_000
 
 /**
  * VMs of an Incus server or cluster. The only compare-and-swap of Incus is a conditional change of an instance's
@@ -127,19 +127,28 @@ export class IncusEngine implements Engine {
     _isDetailed?: (host: string) => boolean,
     mayBeBrief = false,
   ): AsyncIterable<HostReport> {
-    const members = await this.#members(signal)
+    const cluster = await this.#readable(signal, async (limit) => {
+      const list = await this.#members(limit)
+      const members = await this.#survey.doubtOffline(list.members, limit)
+      const { server_version: version } = await environmentOf(this.#ctx, limit)
+      return { ...list, members, version, uplink: await this.#survey.uplink(limit) }
+    })
     const stored = { disks: this.#disks, captures: this.#captures }
-    yield* inventory(this.#ctx, this.#statuses, stored, this.#survey, members, mayBeBrief, signal)
+    yield* inventory(this.#ctx, this.#statuses, stored, this.#survey, cluster, mayBeBrief, signal)
     await this.#cleanUp(signal).catch(() => {})
   }
 
   async #members(signal: AbortSignal): Promise<MemberList> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(membersMs)])
+    await this.#prepare(signal)
+    const list = await listMembers(this.#ctx, signal)
+    this.#isCluster = list.isCluster
+    return list
+  }
+
+  /** Reads what is known of the whole cluster. A cluster that does not answer is unreadable, and its hosts are not silent. */
+  async #readable<T>(signal: AbortSignal, read: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
-      await this.#prepare(limit)
-      const list = await listMembers(this.#ctx, limit)
-      this.#isCluster = list.isCluster
-      return list
+      return await read(AbortSignal.any([signal, AbortSignal.timeout(clusterReadMs)]))
     } catch (error) {
       if (signal.aborted || !this.#isCluster) throw error
       const { message } = error as Error
@@ -309,7 +318,8 @@ export class IncusEngine implements Engine {
   }
 
   async *sample(signal: AbortSignal): AsyncIterable<VmSample> {
-    yield* sampleInstances(this.#ctx, await this.#members(signal), signal)
+    const members = await this.#readable(signal, (limit) => this.#members(limit))
+    yield* sampleInstances(this.#ctx, members, signal)
   }
 
   async openConsole(vm: VmRef, signal: AbortSignal): Promise<EngineConsole> {

@@ -100,6 +100,9 @@ test('a member that Incus calls offline for want of a leader, but that answers i
   ])
 })
 
+/** The hosts of a location whose cluster is unreadable keep their states. */
+const unreadable = { name: 'EngineError', toleranceMs: expect.any(Number) }
+
 test('an offline member whose probe takes too long is away only after a second probe', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Offline')])
   incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
@@ -108,8 +111,25 @@ test('an offline member whose probe takes too long is away only after a second p
   const opened = await open()
   const away = async () =>
     (await inventory(opened)).map(({ name, isUnreachable }) => (isUnreachable ? `${name} away` : name))
-  expect(await away()).toEqual(['m1'])
+  await expect(away()).rejects.toMatchObject(unreadable)
   expect(await away()).toEqual(['m2 away', 'm1'])
+})
+
+test('a cluster in which most members seem offline at once is unreadable, and no member is away', async () => {
+  const offline = [member('m2', 'Offline'), member('m3', 'Offline')]
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), ...offline])
+  incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
+    query.get('target') === 'm1' ? resourcesOf('a100-80gb-8x-two-nodes') : undefined,
+  )
+  await expect(inventory(await open())).rejects.toMatchObject({
+    ...{ ...unreadable, message: expect.stringContaining('the cluster cannot be read: Incus shows') },
+  })
+})
+
+test('a cluster that lists its members but does not answer about networks is unreadable', async () => {
+  incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
+  incus.recorded.set('/1.0/networks', new Error('database is locked'))
+  await expect(inventory(await open())).rejects.toMatchObject(unreadable)
 })
 
 test('while nothing changes, an inventory reads the members alone, and an event causes a full one', async () => {

@@ -13,7 +13,7 @@ export interface ReceivedRequest {
   body: unknown
 }
 
-/** The response for a path. A function may take time, and undefined is 404. */
+/** The response for a path. A function may take time; undefined is 404, and an error is 500. */
 export type Recorded = unknown | ((asked: ReceivedRequest) => unknown)
 
 /** Background operations of Incus have their own path. */
@@ -96,13 +96,14 @@ export class IncusStandIn {
     this.asked.push(asked)
     const found = this.recorded.get(`${asked.method} ${pathname}`) ?? this.recorded.get(pathname)
     const metadata = typeof found === 'function' ? await found(asked) : found
-    const isMissing = metadata === undefined
-    response.writeHead(isMissing ? 404 : 200, { 'content-type': 'application/json', etag: 'recorded' })
+    const error = metadata === undefined ? 'not found' : metadata instanceof Error ? metadata.message : null
+    const code = metadata === undefined ? 404 : 500
+    response.writeHead(error === null ? 200 : code, { 'content-type': 'application/json', etag: 'recorded' })
     response.end(
       JSON.stringify(
-        isMissing
-          ? { type: 'error', error_code: 404, error: 'not found', metadata: null }
-          : { type: isBegun(metadata) ? 'async' : 'sync', status_code: 200, metadata, ...begunAt(metadata) },
+        error === null
+          ? { type: isBegun(metadata) ? 'async' : 'sync', status_code: 200, metadata, ...begunAt(metadata) }
+          : { type: 'error', error_code: code, error, metadata: null },
       ),
     )
   }

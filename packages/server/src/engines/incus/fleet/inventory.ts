@@ -10,7 +10,7 @@ import type { Statuses } from '../status.ts'
 import type { Captures } from '../storage/captures.ts'
 import type { Disks } from '../storage/disks.ts'
 import { isCordoned } from './cordon.ts'
-import { environmentOf, type Member, type MemberList } from './members.ts'
+import type { Member, MemberList } from './members.ts'
 import { problemsOf } from './problems.ts'
 import { type CardReport, gpusOf, type Resources } from './resources.ts'
 import type { Survey } from './survey.ts'
@@ -19,6 +19,13 @@ import type { Survey } from './survey.ts'
 interface Stored {
   disks: Disks
   captures: Captures
+}
+
+export interface Cluster extends MemberList {
+  /** The version of Incus. */
+  version: string
+  /** The uplink of OVN networks, if there is one. */
+  uplink: string | undefined
 }
 
 const maxConcurrentMembers = 16
@@ -38,15 +45,12 @@ export async function* inventory(
   statuses: Statuses,
   stored: Stored,
   survey: Survey,
-  { members: listed, isCluster }: MemberList,
+  { members, isCluster, version, uplink }: Cluster,
   mayBeBrief: boolean,
   signal: AbortSignal,
 ): AsyncIterable<HostReport> {
-  const environment = await environmentOf(ctx, signal)
-  const members = await survey.doubtOffline(listed, signal)
   for (const { name, status } of members) if (!isAnswering(status)) yield awayReport(name, status)
   const isBrief = mayBeBrief && survey.isCurrent(members)
-  const uplink = await survey.uplink(signal)
   const objects = isBrief
     ? null
     : await survey.read(members, () => readObjects(ctx, stored, signal)).catch(() => null)
@@ -79,7 +83,7 @@ export async function* inventory(
       cpuCores: resources.cpu.total,
       memoryGb: Math.floor(resources.memory.total / 1024 ** 3),
       ...declaredShare(ctx),
-      capabilities: capabilitiesOf(ctx, member, environment.server_version, networking),
+      capabilities: capabilitiesOf(ctx, member, version, networking),
     }
     if (problems.length > 0) Object.assign(hardware.capabilities, { problems })
     const gpus = cards(ctx, resources).map((card) => gpuReport(card, marked))

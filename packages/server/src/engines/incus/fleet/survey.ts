@@ -1,3 +1,4 @@
+import { EngineError } from '../../engine.ts'
 import { IncusError } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { findUplink } from '../networks.ts'
@@ -8,6 +9,8 @@ import { type Resources, readResources } from './resources.ts'
 const fullReadMs = 60_000
 /** Hardware changes only with a reboot, after which the member has another status for a while. */
 const resourcesMs = 600_000
+/** With the other reads of an inventory, this is less than the time that an inventory has for one batch of hosts. */
+const resourcesReadMs = 6_000
 /** A member that did not answer is not asked again for this time, so that it does not delay the reports of other members. */
 const silentMs = 10_000
 /** Incus may show a member as offline only because the leader that counts its heartbeats was lost. */
@@ -21,7 +24,7 @@ export class Survey {
   readonly #resources = new Map<string, { resources: Resources | null; untilMs: number }>()
   /** The problems that the last full read found on each member, which an operator has to fix. */
   readonly problems = new Map<string, string[]>()
-  readonly #offline = new Map<string, { sinceMs: number; isUnknown: boolean }>()
+  readonly #offline = new Map<string, { sinceMs: number; wasLate: boolean }>()
   #hasNews = true
   #readAtMs = Number.NEGATIVE_INFINITY
   #members = ''
@@ -70,47 +73,58 @@ export class Survey {
     const key = member ?? ''
     const known = this.#resources.get(key)
     if (known && performance.now() < known.untilMs) return known.resources
-    const resources = await readResources(this.#ctx, member, signal).catch(() => null)
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(resourcesReadMs)])
+    const resources = await readResources(this.#ctx, member, limit).catch(() => null)
     const untilMs = performance.now() + (resources ? resourcesMs : silentMs)
     this.#resources.set(key, { resources, untilMs })
     return resources
   }
 
   /**
-   * Probes members that Incus has shown as offline only for a short time. Returns the members with their real status. Omits a
-   * member whose first probe takes too long: the cluster may be busy with the election of a leader.
+   * Probes members that Incus has shown as offline only for a short time, and returns all members with their real status. While
+   * a cluster elects a leader, Incus can show healthy members as offline, and requests to them can take too long. So this fails
+   * if most members do not answer, and the first time that a probe of a member takes too long.
    */
   async doubtOffline(members: Member[], signal: AbortSignal): Promise<Member[]> {
-    const doubted = await Promise.all(members.map((member) => this.#doubt(member, signal)))
-    return doubted.filter((member) => member !== null)
+    const answers = await Promise.all(members.map((member) => this.#answerOf(member, signal)))
+    const doubted = answers.filter((answer) => answer === 'no' || answer === 'late')
+    if (answers.includes('first late') || doubted.length * 2 > members.length)
+      throw new EngineError(
+        'unavailable',
+        'Incus shows members as offline, and requests to them take too long',
+      )
+    return members.map((member, index) => {
+      if (answers[index] === 'yes') return { ...member, status: 'Online' }
+      // An offline member may come back with other hardware.
+      if (member.status === 'Offline') this.#resources.delete(member.name)
+      return member
+    })
   }
 
-  async #doubt(member: Member, signal: AbortSignal): Promise<Member | null> {
-    const { name, status } = member
+  /** A member is not doubted if it is not offline, or was offline for long. */
+  async #answerOf(
+    { name, status }: Member,
+    signal: AbortSignal,
+  ): Promise<'yes' | 'no' | 'late' | 'first late' | 'not doubted'> {
     if (status !== 'Offline') {
       this.#offline.delete(name)
-      return member
+      return 'not doubted'
     }
-    const offline = this.#offline.get(name) ?? { sinceMs: performance.now(), isUnknown: false }
+    const offline = this.#offline.get(name) ?? { sinceMs: performance.now(), wasLate: false }
     this.#offline.set(name, offline)
     const isInDoubt = performance.now() - offline.sinceMs < doubtMs
-    const answer = isInDoubt ? await this.#probe(name, signal) : 'no'
-    if (answer === 'yes') return { ...member, status: 'Online' }
-    if (answer === 'unknown' && !offline.isUnknown) {
-      offline.isUnknown = true
-      return null
-    }
-    // The member may come back with other hardware.
-    this.#resources.delete(name)
-    return member
+    const answer = isInDoubt ? await this.#probe(name, signal) : 'not doubted'
+    if (answer !== 'late' || offline.wasLate) return answer
+    offline.wasLate = true
+    return 'first late'
   }
 
   /** Returns `no` if another member responds that it cannot reach this one. */
-  #probe(member: string, signal: AbortSignal): Promise<'yes' | 'no' | 'unknown'> {
+  #probe(member: string, signal: AbortSignal): Promise<'yes' | 'no' | 'late'> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(doubtedReadMs)])
     return readResources(this.#ctx, member, limit).then(
       () => 'yes',
-      (error) => ([error, error.cause].some((one) => one instanceof IncusError) ? 'no' : 'unknown'),
+      (error) => ([error, error.cause].some((one) => one instanceof IncusError) ? 'no' : 'late'),
     )
   }
 }
