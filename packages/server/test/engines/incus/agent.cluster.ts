@@ -5,6 +5,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../../src/domain/firewall.ts'
 import type { VmSpec, WantedState } from '../../../src/engines/engine.ts'
+import { type AgentReport, agentKey } from '../../../src/engines/incus/agent/guest-network.ts'
 import { publicRouteTable } from '../../../src/engines/incus/agent/host-network.ts'
 import { ClusterBench, inTheEnd, patienceMs } from '../../support/incus/cluster-bench.ts'
 
@@ -140,3 +141,44 @@ test('a VM waits for the agent of its member, whose packet filter outlives it', 
   await eventually(() => greets(late), patienceMs)
   for (const spec of [old, late]) await inTheEnd(() => engine.removeVm(spec, at(2)))
 })
+
+test(
+  'a member that is cordoned while its agent reports keeps both the cordon and the report',
+  within,
+  async () => {
+    const { engine, at, signal } = cluster
+    const read = async () => {
+      const member = await cluster.members[0]!.cli('query', '/1.0/cluster/members/m2')
+      const { config } = JSON.parse(member) as { config: Record<string, string> }
+      const { applied } = JSON.parse(config[agentKey]!) as AgentReport
+      return { scheduler: config['scheduler.instance'], guests: Object.keys(applied).sort() }
+    }
+    const specs = Array.from({ length: 5 }, () => cluster.specOn('m2'))
+    // The agent writes its report for each of these steps, and the step ends when the report is there.
+    const change = async (spec: VmSpec) => {
+      await inTheEnd(() => engine.ensureVm(spec, on(1, ssh()), at(1)))
+      for (const generation of [2, 3]) await inTheEnd(() => engine.applyFirewall(spec, [], at(generation)))
+    }
+    let isOver = false
+    const cordons = (async () => {
+      for (let count = 0; ; count += 2) {
+        for (const isCordoned of [true, false]) {
+          await engine.cordonHost('m2', isCordoned, signal)
+          expect((await read()).scheduler).toBe(isCordoned ? 'manual' : undefined)
+        }
+        if (isOver) return count
+      }
+    })()
+    await Promise.all(specs.map(change)).finally(() => {
+      isOver = true
+    })
+    expect(await cordons).toBeGreaterThan(0)
+    const ids = specs.map(({ id }) => id).sort()
+    expect(await read()).toEqual({ scheduler: undefined, guests: ids })
+    await engine.cordonHost('m2', true, signal)
+    for (const spec of specs) await inTheEnd(() => engine.removeVm(spec, at(9)))
+    await eventually(async () => (await read()).guests.length === 0, patienceMs)
+    expect((await read()).scheduler).toBe('manual')
+    await engine.cordonHost('m2', false, signal)
+  },
+)

@@ -1,7 +1,7 @@
 import type { Host } from '@slipway/contract'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { location, ServiceBench } from '../../support/incus/service-bench.ts'
 import type { IncusMember } from '../../support/incus-bench.ts'
 
@@ -86,17 +86,28 @@ test.each(cases)(
         [others],
       )
       expect(downs).toEqual([])
+    } catch (error) {
+      const isRelevant = (line: string) => /"level":[45]0/.test(line)
+      console.info(stand.service.logLines.filter(isRelevant).slice(-30).join(''))
+      throw error
     } finally {
       console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
       await faults[fault]!.repair(broken)
     }
-    // GPUs of deleted VMs are free after the next report of their host.
-    const isReady = ({ state, gpus }: Host) => state === 'up' && gpus.every((gpu) => gpu.state === 'free')
-    await eventually(async () => (await stand.hosts()).every(isReady), patienceMs)
-    await setSchedulable(broken.name, true)
-    await stand.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
   },
 )
+
+// The next case must not depend on the result of this one.
+afterEach(async () => {
+  await eventually(async () => (await stand.hosts()).every(({ state }) => state === 'up'), patienceMs)
+  const { items } = await stand.service.ok('vmList')
+  await all('leftovers', () => items.map(({ id }) => resources.removeVm(id)))
+  // GPUs of deleted VMs are free after the next report of their host.
+  const isReady = ({ gpus }: Host) => gpus.every((gpu) => gpu.state === 'free')
+  await eventually(async () => (await stand.hosts()).every(isReady), patienceMs)
+  for (const { name } of await stand.hosts()) await setSchedulable(name, true)
+  await stand.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
+}, 600_000)
 
 const wanted = () => ({
   ...{ type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' },

@@ -24,13 +24,18 @@ templates:
 const templateOf = (kind: string) =>
   `{% autoescape off %}{{ config_get("cloud-init.${kind}", "") }}{% endautoescape %}`
 
+const files = {
+  ...guestFiles,
+  'etc/inittab': `${guestFiles['etc/inittab']}::respawn:/bin/busybox getty -L 0 console vt100\n`,
+}
+
 /** A container image of busybox and dropbear, built once from Debian packages. Returns the tarball. */
 export const testImage = (): Promise<string> =>
-  kept('guest.tar', [guestFiles, metadata, templateOf('')], async (work, made) => {
+  kept('guest.tar', [files, metadata, templateOf('')], async (work, made) => {
     const packages = new DebianPackages(work, hostArchitecture().debianName)
     await packages.refreshListsIfMissing('dropbear-bin')
     await packages.unpack(guestPackages, join(work, 'unpacked'))
-    await makeGuestRoot(join(work, 'unpacked'), join(work, 'image/rootfs'), guestFiles)
+    await makeGuestRoot(join(work, 'unpacked'), join(work, 'image/rootfs'), files)
     await mkdir(join(work, 'image/templates'))
     for (const kind of ['user-data', 'vendor-data'])
       await writeFile(join(work, `image/templates/${kind}.tpl`), templateOf(kind))

@@ -18,7 +18,7 @@ echo "$data" | sed -n 's|.*slipway-${kind}"[^}]*"content":"\\([^"]*\\)".*|\\1|p'
 [ -s /run/${kind} ] && sh /run/${kind} >/dev/console 2>&1 </dev/null
 `
 
-/** Does in a shell script what a cloud image does with cloud-init: host name, address, key and scripts. */
+/** Does in a shell script what a cloud image does with cloud-init: host name, address, keys, machine id and scripts. */
 export const guestFiles: Record<string, string> = {
   'etc/inittab': `::sysinit:/etc/slipway/boot
 ::respawn:/bin/busybox nc -ll -p 22 -e /usr/sbin/dropbear -i -s -r /etc/dropbear/host_ed25519
@@ -32,6 +32,9 @@ name=$(cat /etc/slipway/vendor-data | sed -n 's/.*"hostname":"\\([^"]*\\)".*/\\1
 hostname "$name"
 ip link set lo up
 udhcpc -i eth0 -q -f -n -t 20 -T 1 -s /etc/slipway/dhcp >/dev/null 2>&1
+new_machine=$(echo "$data" | sed -n 's/.*"slipway-new-machine","sh","-c","\\(.*machine-id-setup\\)".*/\\1/p' | sed 's/\\\\"/"/g')
+[ -z "$new_machine" ] || sh -c "$new_machine"
+systemd-machine-id-setup
 umask 077
 mkdir -p /root/.ssh /etc/dropbear
 echo "$data" | sed -n 's/.*"ssh_authorized_keys":\\["\\([^"]*\\)".*/\\1/p' >/root/.ssh/authorized_keys
@@ -39,6 +42,9 @@ given=$(echo "$data" | sed -n 's/.*"ed25519_private":"\\([^"]*\\)".*/\\1/p' | se
 [ -z "$given" ] || { echo "$given" >/run/host-key; dropbearconvert openssh dropbear /run/host-key /etc/dropbear/host_ed25519; } >/dev/null 2>&1
 [ -s /etc/dropbear/host_ed25519 ] || dropbearkey -t ed25519 -f /etc/dropbear/host_ed25519 >/dev/null 2>&1
 echo "slipway: the guest is up ($name)" >/dev/console
+`,
+  'usr/bin/systemd-machine-id-setup': `#!/bin/sh
+[ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id
 `,
   'etc/slipway/dhcp': `#!/bin/sh
 [ "$1" = bound ] || exit 0

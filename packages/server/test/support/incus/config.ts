@@ -12,18 +12,29 @@ const canLimitNetwork = (() => {
   return spawnSync('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).status === 0
 })()
 
-/** A location in the format of slipway.toml. */
-export function incusLocation(incus: Record<string, unknown>): string {
+/** Returns a configuration file with one location, of containers unless the settings say otherwise. */
+export function incusToml(
+  incus: Record<string, unknown>,
+  location: Record<string, unknown> = { name: 'local-a' },
+): string {
   const common = { allow_unfiltered_internal: true, network_limits: canLimitNetwork }
   const given = { instance_type: 'container', ...common, ...incus }
-  const lines = Object.entries(given).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
-  if (given.instance_type === 'container') lines.push('gpus = [{ model = "A100 80GB PCIe", count = 8 }]')
-  return `[[location]]\nname = "local-a"\nengine = "incus"\n[location.incus]\n${lines.join('\n')}\n`
+  const gpus = 'gpus = [{ model = "A100 80GB PCIe", count = 8 }]'
+  return [
+    '[[location]]',
+    ...linesOf({ engine: 'incus', ...location }),
+    '[location.incus]',
+    ...linesOf(given),
+    ...(given.instance_type === 'container' ? [gpus] : []),
+    '',
+  ].join('\n')
 }
 
+const linesOf = (values: Record<string, unknown>) =>
+  Object.entries(values).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
+
 export function incusConfig(incus: Record<string, unknown>): IncusConfig {
-  const toml = incusLocation(incus)
-  const config = loadConfig(['--config', 'slipway.toml'], {}, () => toml)
+  const config = loadConfig(['--config', 'slipway.toml'], {}, () => incusToml(incus))
   const [location] = config.locations
   if (location?.engine !== 'incus') throw new Error('the location uses another engine')
   return location.incus

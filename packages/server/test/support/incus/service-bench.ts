@@ -1,67 +1,16 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { offerImages } from '../../../src/setup/apply-config.ts'
 import { IncusBench, type IncusMember } from '../incus-bench.ts'
 import { incusConfig } from './config.ts'
+import { Relay } from './relay.ts'
 
 const exec = promisify(execFile)
 export const location = 'gpu-a'
-
-/** Listens on a unix socket and connects to a TCP address, in the network namespace of the client. */
-const relayProgram = `
-const net = require('node:net')
-const [path, host, port] = process.argv.slice(1)
-net.createServer((near) => {
-  const far = net.connect(Number(port), host)
-  near.pipe(far).pipe(near)
-  for (const end of [near, far]) end.on('error', () => { near.destroy(); far.destroy() })
-}).listen(path)
-`
-
-/** A port of this machine that leads to the HTTPS port of a member, and can be slow. */
-class Relay {
-  readonly #server: Server
-  readonly #child: ChildProcess
-  delayMs = 0
-
-  constructor(bench: IncusBench, member: IncusMember) {
-    const path = `${member.dir}.relay`
-    const program = [process.execPath, '-e', relayProgram, path, member.address, '8443']
-    this.#child = spawn('nsenter', [`--net=/run/netns/${bench.client}`, ...program], { stdio: 'ignore' })
-    this.#server = createServer((near) => {
-      const far = connect(path)
-      near.pipe(far)
-      far.on('data', async (data) => {
-        if (this.delayMs > 0) await sleep(this.delayMs)
-        near.write(data)
-      })
-      far.on('end', () => near.end())
-      for (const end of [near, far])
-        end.on('error', () => {
-          near.destroy()
-          far.destroy()
-        })
-    })
-  }
-
-  async open(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
-    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  close(): void {
-    this.#server.close()
-    this.#child.kill('SIGKILL')
-  }
-}
 
 /** Three members with agents, and a service that reaches each of them over HTTPS. */
 export class ServiceBench {
@@ -77,10 +26,13 @@ export class ServiceBench {
 
   static async open(): Promise<ServiceBench> {
     const bench = await IncusBench.cluster(3)
-    const relays = new Map(bench.members.map((member) => [member, new Relay(bench, member)]))
+    const relays = new Map(
+      bench.members.map((member) => [member, new Relay(bench, `${member.dir}.relay`, member.address, 8443)]),
+    )
     try {
       await bench.startAgents()
-      const urls = await Promise.all([...relays.values()].map((relay) => relay.open()))
+      const ports = await Promise.all([...relays.values()].map((relay) => relay.open()))
+      const urls = ports.map((port) => `https://${port}`)
       const files = await trust(bench)
       const given = { instance_type: 'container', allow_unfiltered_internal: true, urls, ...files }
       const incus = { ...incusConfig(given), gpus: [{ model: 'A100 80GB PCIe', count: 16 }] }
