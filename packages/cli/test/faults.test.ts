@@ -113,6 +113,14 @@ test.each([
   },
 )
 
+test('a conflict with an operation in progress says how to wait for it', async () => {
+  const details = { operation_id: '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10' }
+  const busy = answer(409, { code: 'conflict', message: 'The VM is busy.', request_id: 'r-1', details })
+  const { run } = await against(busy)
+  expect((await run('vm', 'list')).stderr).toContain(`slipway operation wait ${details.operation_id}`)
+  expect(JSON.parse((await run('vm', 'list', '-o', 'json')).stderr)).toMatchObject({ details })
+})
+
 test('a key is sent only to the service it belongs to', async () => {
   const ofKey = root({ caller: { kind: 'access_key', project_id: project } })
   const { server, run: direct } = await against(ofKey, empty, ofKey, empty)

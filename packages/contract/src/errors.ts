@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { record } from './schema.ts'
+import { record, Uuid } from './schema.ts'
 
 /** Every error code that a response can contain, with its HTTP status. */
 export const errorStatus = {
@@ -45,7 +45,8 @@ export const errorMeaning: Record<ErrorCode, string> = {
   method_not_allowed: 'The path does not support this method; `Allow` lists the supported methods.',
   protected: 'Deletion protection is on. Turn it off first.',
   already_exists: 'The name is already in use.',
-  conflict: 'Another operation on the resource is in progress, or the resource is in the wrong state.',
+  conflict:
+    'Another operation on the resource is in progress, or the resource is in the wrong state. If the request can succeed when an operation has ended, `details.operation_id` names that operation.',
   out_of_stock: 'No host has room for this VM now, or no public address is free.',
   request_too_large: 'The body is larger than the limit.',
   unsupported_media_type: 'The body is not `application/json`.',
@@ -73,6 +74,13 @@ export const ApiErrorBody = record(
           {
             description:
               'With `unavailable`: it is unknown whether the request took effect. Send the request again with the same `Idempotency-Key`.',
+          },
+        ),
+        Type.Object(
+          { operation_id: Uuid },
+          {
+            description:
+              'With `conflict`: the operation in progress because of which the request is refused. Wait until it has ended, then send the request again. A conflict without this member does not end by itself.',
           },
         ),
       ]),

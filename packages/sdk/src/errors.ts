@@ -14,6 +14,7 @@ export interface ApiErrorParts {
   requestId?: string
   details?: { field: string; message: string }[]
   isOutcomeUnknown?: boolean
+  blockingOperationId?: string | undefined
   availableLocations?: string[]
   fits?: number | undefined
   queue?: ApiErrorBody['queue']
@@ -49,6 +50,8 @@ export class ApiError extends Error {
    * with its idempotency key by themselves; if it still fails, call again with the same `idempotencyKey`.
    */
   readonly isOutcomeUnknown: boolean
+  /** With `conflict`: the operation in progress that must end before the call can succeed. */
+  readonly blockingOperationId: string | undefined
   /** With `out_of_stock`: the locations where the VM would fit. */
   readonly availableLocations: string[]
   /** With `out_of_stock` of an instance group: how many members would fit. */
@@ -70,6 +73,7 @@ export class ApiError extends Error {
     this.requestId = parts.requestId ?? ''
     this.details = parts.details ?? []
     this.isOutcomeUnknown = parts.isOutcomeUnknown ?? false
+    this.blockingOperationId = parts.blockingOperationId
     this.availableLocations = parts.availableLocations ?? []
     this.fits = parts.fits
     this.queue = parts.queue
@@ -98,14 +102,20 @@ export async function errorOfResponse(response: Response): Promise<ApiError> {
     status,
     requestId,
     retryAfterMs,
-    ...(Array.isArray(body.details)
-      ? { details: body.details }
-      : { isOutcomeUnknown: body.details !== undefined }),
+    ...readDetails(body.details),
     needsTotp: body.error_description === 'totp_required',
     ...(body.available_locations && { availableLocations: body.available_locations }),
     fits: body.fits,
     queue: body.queue,
   })
+}
+
+function readDetails(details: ApiErrorBody['details']): Partial<ApiErrorParts> {
+  if (details === undefined) return {}
+  if (Array.isArray(details)) return { details }
+  return 'operation_id' in details
+    ? { blockingOperationId: details.operation_id }
+    : { isOutcomeUnknown: details.outcome === 'unknown' }
 }
 
 export function failedOperation(operation: Operation): ApiError {

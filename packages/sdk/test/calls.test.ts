@@ -107,7 +107,14 @@ test("a caller's own idempotency key is kept", async () => {
 
 test('a conflict is final, unless the same request is still in progress', async () => {
   const final = await speakWith([failure(409, 'conflict'), answer(200, {})])
-  expect((await failureOf(final.client.vmDelete({ project_id, vm_id }))).code).toBe('conflict')
+  expect(await failureOf(final.client.vmDelete({ project_id, vm_id }))).toMatchObject({
+    ...{ code: 'conflict', blockingOperationId: undefined, isOutcomeUnknown: false },
+  })
+  const busy = { code: 'conflict', message: 'The VM is busy.', request_id: 'r-1' }
+  const blocked = await speakWith([answer(409, { ...busy, details: { operation_id: 'o-1' } })])
+  expect(await failureOf(blocked.client.vmDelete({ project_id, vm_id }))).toMatchObject({
+    ...{ code: 'conflict', blockingOperationId: 'o-1', isOutcomeUnknown: false, details: [] },
+  })
   const underWay = await speakWith([
     failure(409, 'conflict', { 'retry-after': '0' }),
     answer(200, { operation: {} }),

@@ -45,6 +45,12 @@ export function hintsOf(error: unknown): string[] {
       return error.availableLocations.length > 0
         ? [`It would fit in: ${error.availableLocations.join(', ')}`]
         : ['See `slipway offers` for what is available.']
+    case 'conflict':
+      return error.blockingOperationId
+        ? [
+            `Wait for that operation with \`slipway operation wait ${error.blockingOperationId}\`, then try again.`,
+          ]
+        : []
     case 'protected':
       return ['Lift the protection with `slipway vm unprotect` or `slipway disk unprotect`.']
     case 'connection_failed':
@@ -71,6 +77,7 @@ export function errorRecord(thrown: unknown): Record<string, unknown> {
       request_id: error.requestId,
       ...(error.details.length > 0 && { details: error.details }),
       ...(error.isOutcomeUnknown && { details: { outcome: 'unknown' } }),
+      ...(error.blockingOperationId && { details: { operation_id: error.blockingOperationId } }),
       ...(error.availableLocations.length > 0 && { available_locations: error.availableLocations }),
       ...(error.operation && { operation_id: error.operation.operation_id }),
     }

@@ -133,6 +133,11 @@ export const addressRoutes = defineRoutes({
       'The VM gets a dynamic address instead. The response contains an operation of the VM with the name `UPDATE`.',
     isDestructive: true,
     access: 'member',
+    query: Type.Object({
+      vm_id: Type.Optional(
+        Type.String({ ...Uuid, description: 'The request is refused if another VM has the address.' }),
+      ),
+    }),
     response: OperationStarted,
     errors: ['conflict', 'out_of_stock'],
   },

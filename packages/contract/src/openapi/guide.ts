@@ -23,7 +23,7 @@ Ids are UUIDs. Timestamps are ISO 8601 in UTC with milliseconds, or the empty st
 
 ## Errors
 
-Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send the request again with the same \`Idempotency-Key\`. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants, the response is 404, as if the resources did not exist.
+Every error response has the same fields: \`code\` for programs, \`message\` for people, \`request_id\` for support requests, and \`details\` with errors of single fields. A 503 with \`details: {outcome: "unknown"}\` means that the connection to the database was lost during the commit and the request may have taken effect: send the request again with the same \`Idempotency-Key\`. A 409 with \`details: {operation_id}\` means that another operation is in progress: wait until that operation has ended, then send the request again. Every response has the header \`X-Request-Id\`; if you send this header, the response has your value. Checks run in the order 401, 404, 403, 402, 400, 409. For resources of other tenants, the response is 404, as if the resources did not exist.
 
 ## Limits
 

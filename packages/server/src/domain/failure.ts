@@ -10,10 +10,15 @@ export interface UnknownEffect {
   outcome: 'unknown'
 }
 
+/** Names the operation that must end before the request can succeed. */
+export interface BlockingOperation {
+  operation_id: string
+}
+
 /** The only kind of error that is expected. `message` is for the caller and says what to do; `cause` is only logged. */
 export class Failure extends Error {
   readonly code: FailureCode
-  readonly details: FieldProblem[] | UnknownEffect | undefined
+  readonly details: FieldProblem[] | UnknownEffect | BlockingOperation | undefined
   /** Members that this code adds to the response, such as `available_locations`. */
   readonly extra: Record<string, unknown>
   readonly retryAfterSeconds: number | undefined
@@ -22,7 +27,7 @@ export class Failure extends Error {
     code: FailureCode,
     message: string,
     more: {
-      details?: FieldProblem[] | UnknownEffect
+      details?: FieldProblem[] | UnknownEffect | BlockingOperation | undefined
       extra?: Record<string, unknown>
       retryAfterSeconds?: number
       cause?: unknown

@@ -6,7 +6,12 @@ import { type AdmittedOperation, writeOperation, writeOperationAtCommit } from '
 import { cancelled, type Definition, next, type Outcome, type Work, wait } from '../runner/operation.ts'
 import { endOperations } from '../store/compute/operation-changes.ts'
 import type { BegunOperation, OperationRow } from '../store/compute/operation-row.ts'
-import { cancelOperation, hasOtherUnfinished, lockUnfinishedOperations } from '../store/compute/operations.ts'
+import {
+  cancelOperation,
+  findUnfinishedOperation,
+  hasOtherUnfinished,
+  lockUnfinishedOperations,
+} from '../store/compute/operations.ts'
 import { findExceededQuota } from '../store/compute/organization-quotas.ts'
 import { type QuotaAmounts, type QuotaShortage, readQuotas, takeQuota } from '../store/compute/quotas.ts'
 import { emit, type Requester } from '../store/events/events.ts'
@@ -75,7 +80,14 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
     throw new Failure(
       'conflict',
       `${what} is busy: operation ${busy.id} (${busy.name}) is in progress. Wait until it has finished.`,
+      { details: { operation_id: busy.id } },
     )
+}
+
+/** Returns a 409 that names the unfinished operation of the resource, if there is one: the caller can wait for it. */
+export async function blockedBy(tx: Tx, resourceId: string, message: string): Promise<Failure> {
+  const operation = await findUnfinishedOperation(tx, resourceId)
+  return new Failure('conflict', message, { details: operation && { operation_id: operation.id } })
 }
 
 /**

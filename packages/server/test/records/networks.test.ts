@@ -77,7 +77,16 @@ test('an assigned address replaces the dynamic one, and unassigning gives the VM
   expect(again).toMatchObject({ status: 409, body: { code: 'conflict' } })
   const refused = await service.call('addressDelete', { params: { address_id: id } })
   expect(refused).toMatchObject({ status: 409, body: { code: 'conflict' } })
-  const { operation } = await resources.unassign(id)
+  const other = await resources.newVm()
+  const ofOther = await service.call('addressUnassign', {
+    params: { address_id: id },
+    query: { vm_id: other },
+  })
+  expect(ofOther).toMatchObject({ status: 409, body: { message: expect.stringContaining('does not have') } })
+  const { operation } = await service.ok('addressUnassign', {
+    params: { address_id: id },
+    query: { vm_id: vm.toUpperCase() },
+  })
   expect(operation.metadata).toMatchObject({ operation_name: 'UPDATE', type: 'vm', id: vm })
   expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   const after = await publicOf(vm)
@@ -150,7 +159,9 @@ test('of two assignments at the same time, one wins', async () => {
   )
   const won = tried.filter(({ status }) => status === 200)
   expect(won).toHaveLength(1)
-  for (const { status, body } of tried) if (status !== 200) expect(body).toMatchObject({ code: 'conflict' })
+  const { operation_id } = won[0]!.body.operation
+  for (const { status, body } of tried)
+    if (status !== 200) expect(body).toMatchObject({ code: 'conflict', details: { operation_id } })
   await service.simulator().clearFaults()
   const holder = await resources.succeeded(won[0]!.body)
   expect(await read(id)).toMatchObject({ vm_id: holder })

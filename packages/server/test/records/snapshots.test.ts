@@ -1,6 +1,8 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 
@@ -89,20 +91,57 @@ test('a disk that is being copied, and its VM, stay as they are', async () => {
   const vm_id = await newVm({ disks: [{ disk_id }] })
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
   const begun = await service.ok('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  const { operation_id, metadata } = begun.operation
   const refusals = await Promise.all([
     service.call('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }),
     service.call('vmUpdate', { params: { vm_id }, body: { action: 'RESET' } }),
     service.call('vmDetachDisks', { params: { vm_id }, body: { detach_disks: [disk_id] } }),
     service.call('diskUpdate', { params: { disk_id }, body: { size: '32GiB' } }),
+    service.call('diskDelete', { params: { disk_id } }),
     service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id } }),
+    service.call('diskCreate', { body: { name: some('copy'), snapshot_id: metadata.id } }),
+    service.call('customImageCreate', { body: { name: some('image'), snapshot_id: metadata.id } }),
   ])
   for (const { status, body } of refusals) {
     expect(status).toBe(409)
-    expect(body).toMatchObject({ code: 'conflict' })
+    expect(body).toMatchObject({ code: 'conflict', details: { operation_id } })
   }
   await engine().clearFaults()
   await finished(begun)
   await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
+})
+
+test('a copy of a disk that is attached at the same moment is refused with the operation to wait for', async () => {
+  const disk_id = await newDisk()
+  const vm_id = await newVm()
+  await engine().addFault({ method: 'attachDisk', kind: 'fail', times: 1000 })
+  const blocker = new pg.Client({ connectionString: service.databaseUrl })
+  await blocker.connect()
+  await blocker.query('BEGIN')
+  await blocker.query('SELECT FROM disks WHERE id = $1 FOR UPDATE', [disk_id])
+  const waiting = (count: number) =>
+    eventually(async () => {
+      const found = await service.sql(
+        `SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%disks%FOR UPDATE%'`,
+      )
+      return found.length === count
+    })
+  const attach = service.ok('vmAttachDisks', {
+    params: { vm_id },
+    body: { attach_disks: [{ disk_id, attachment_type: 'data', mode: 'read-write' }] },
+  })
+  await waiting(1)
+  const copy = service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id } })
+  await waiting(2)
+  await blocker.query('COMMIT')
+  await blocker.end()
+  const begun = await attach
+  const { operation_id } = begun.operation
+  expect(await copy).toMatchObject({ status: 409, body: { details: { operation_id } } })
+  await engine().clearFaults()
+  await finished(begun)
+  await newSnapshot(disk_id)
 })
 
 test('what cannot be copied or restored is refused', async () => {
@@ -135,6 +174,7 @@ test('a change of a snapshot is done at once; a protected one is not deleted', a
   const other = await newSnapshot(await newDisk())
   const taken = await service.call('snapshotUpdate', { params: { snapshot_id: other }, body: { name } })
   expect(taken).toMatchObject({ status: 409, body: { code: 'already_exists' } })
+  expect(taken.body).not.toHaveProperty('details')
   expect(await service.call('snapshotDelete', { params })).toMatchObject({
     status: 409,
     body: { code: 'protected' },
@@ -148,10 +188,13 @@ test('a snapshot from which a disk is being created is not deleted, and one with
   const snapshot_id = await newSnapshot(disk_id)
   await engine().addFault({ method: 'ensureDisk', kind: 'fail', times: 1000 })
   const restore = await service.ok('diskCreate', { body: { name: some('copy'), snapshot_id } })
-  expect(await service.call('snapshotDelete', { params: { snapshot_id } })).toMatchObject({
-    status: 409,
-    body: { code: 'conflict' },
-  })
+  const { operation_id, metadata } = restore.operation
+  for (const refusal of [
+    await service.call('snapshotDelete', { params: { snapshot_id } }),
+    await service.call('snapshotCreate', { body: { name: some('snapshot'), disk_id: metadata.id } }),
+    await service.call('vmCreate', { body: vmBody({ location, disks: [{ disk_id: metadata.id }] }) }),
+  ])
+    expect(refusal).toMatchObject({ status: 409, body: { code: 'conflict', details: { operation_id } } })
   await engine().clearFaults()
   await finished(restore)
   const { organization_id } = service.credentials

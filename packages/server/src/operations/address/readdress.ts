@@ -20,7 +20,7 @@ import {
   promiseNewAddress,
   withdrawPromise,
 } from '../../store/network/public-addresses.ts'
-import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
+import { beginOperation, blockedBy, type ProjectRequester, requireIdle } from '../admission.ts'
 import { requireLocation } from '../catalogue.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 import { pickPublicAddress } from '../vm/addresses.ts'
@@ -58,14 +58,17 @@ export async function admitAddressAssign(
   return begin(tx, by, vm, { address_id: address.id, request: { vm_id: vm.id }, releasedBy: release?.id })
 }
 
-/** Promises a dynamic address to the VM that has the reserved one. */
+/** Promises a dynamic address to the VM that has the reserved one, if that is the VM that the caller means. */
 export async function admitAddressUnassign(
   tx: Tx,
   by: ProjectRequester,
   addressId: string,
+  vmId?: string,
 ): Promise<BegunOperation> {
   const { address, holder } = await lockAll(tx, by, addressId)
   if (address.vm_id === null) throw new Failure('conflict', `No VM has the address ${address.name}.`)
+  if (vmId !== undefined && vmId.toLowerCase() !== address.vm_id)
+    throw new Failure('conflict', `The VM ${vmId} does not have the address ${address.name}.`)
   return admitRelease(tx, by, address, holder)
 }
 
@@ -79,8 +82,9 @@ async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: st
   const address = requireFound('address', await lockAddress(tx, projectId, addressId))
   if (address.vm_id !== before.vm_id) throw new TryAgain('the address has changed its VM')
   if (address.next_vm_id !== null && address.next_vm_id !== vmId)
-    throw new Failure(
-      'conflict',
+    throw await blockedBy(
+      tx,
+      address.next_vm_id,
       `The address ${address.name} is being assigned. Wait until the assignment has ended.`,
     )
   return { address, vm, holder: isSame ? vm : other }

@@ -10,8 +10,10 @@ import {
   deleteCaptureRow,
   findCapture,
   findCaptureInProgress,
+  findCopyInProgress,
 } from '../../store/captures/captures.ts'
 import { emit } from '../../store/events/events.ts'
+import { blockedBy } from '../admission.ts'
 import { writeOrRefuse } from '../conflicts.ts'
 import { callOf, engineAt } from '../engine-work.ts'
 
@@ -33,27 +35,13 @@ export const kinds: Record<CaptureKind, KindFacts> = {
   snapshot: { resourceType: 'snapshot', noun: 'snapshot', quota: 'snapshots', product: 'snapshot' },
 }
 
-/**
- * Runs a write. Refuses it if another image or snapshot of the project has this name, or if the source is already being
- * copied.
- */
+/** Runs a write. Refuses it if another image or snapshot of the project has this name. */
 export const writeWithUniqueName = <T>(
   kind: CaptureKind,
   name: string,
   write: () => Promise<T>,
-): Promise<T> => {
-  const inUse = new Failure(
-    'conflict',
-    'The source is already being copied. Wait until the copy is complete.',
-  )
-  return writeOrRefuse(
-    {
-      captures_project_id_kind_name_key: nameTaken(kinds[kind].noun, name),
-      captures_one_of_source: inUse,
-    },
-    write,
-  )
-}
+): Promise<T> =>
+  writeOrRefuse({ captures_project_id_kind_name_key: nameTaken(kinds[kind].noun, name) }, write)
 
 /** Returns the image or snapshot of an operation. Only a deletion removes it, so it exists during every other operation. */
 export async function captureOf(work: Work, db: Queryable = work.services.database): Promise<CaptureRow> {
@@ -119,9 +107,18 @@ export const emitCapture = (
 /** Throws a 409 while one of these VMs, disks or snapshots is being copied. The caller has locked their rows. */
 export async function requireUncaptured(tx: Tx, ids: string[], what: string): Promise<void> {
   const capture = ids.length > 0 ? await findCaptureInProgress(tx, ids) : undefined
-  if (capture)
-    throw new Failure(
-      'conflict',
-      `${what} is being copied: the ${kinds[capture.kind].noun} ${capture.name} is being created. Wait until the creation has ended.`,
-    )
+  if (capture) throw await beingCopied(tx, capture, what)
 }
+
+/** Throws a 409 while another image or snapshot is being created from the source. The caller has locked the source. */
+export async function requireUncopied(tx: Tx, sourceId: string): Promise<void> {
+  const capture = await findCopyInProgress(tx, sourceId)
+  if (capture) throw await beingCopied(tx, capture, 'The source')
+}
+
+const beingCopied = (tx: Tx, { id, kind, name }: Pick<CaptureRow, 'id' | 'kind' | 'name'>, what: string) =>
+  blockedBy(
+    tx,
+    id,
+    `${what} is being copied: the ${kinds[kind].noun} ${name} is being created. Wait until the creation has ended.`,
+  )

@@ -27,6 +27,7 @@ import {
   kinds,
   meterCapture,
   removeCapture,
+  requireUncopied,
   writeWithUniqueName,
 } from './capture.ts'
 import { admitCaptureDelete } from './delete.ts'
@@ -89,6 +90,7 @@ async function admit(
     description: body.description ?? '',
     isProtected: body.deletion_protection ?? false,
   }
+  await requireUncopied(tx, source.sourceId)
   await writeWithUniqueName(kind, name, () =>
     insertCapture(tx, { id, projectId: by.projectId, kind, name, tags, ...notes, ...source }),
   )

@@ -1,4 +1,3 @@
-import { Failure } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work } from '../../runner/operation.ts'
 import {
@@ -8,7 +7,13 @@ import {
   moveCaptureToDeleting,
 } from '../../store/captures/captures.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
-import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
+import {
+  beginOperation,
+  blockedBy,
+  cancelForDeletion,
+  type ProjectRequester,
+  waitForCancelled,
+} from '../admission.ts'
 import { captureOf, emitCapture, forgetCapture, kinds, removeCapture, requireUncaptured } from './capture.ts'
 
 /** Throws a 409 while a VM, disk or image is being created from it. The caller has locked the row. */
@@ -16,8 +21,9 @@ export async function requireUnused(tx: Tx, { id, kind, name }: CaptureRow): Pro
   const what = `The ${kinds[kind].noun} ${name}`
   const user = await findUserInCreation(tx, id)
   if (user)
-    throw new Failure(
-      'conflict',
+    throw await blockedBy(
+      tx,
+      user.id,
       `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until the creation has ended.`,
     )
   await requireUncaptured(tx, [id], what)

@@ -1,11 +1,12 @@
 import { Failure, invalidField } from '../../domain/failure.ts'
 import type { CaptureSpec } from '../../engines/engine.ts'
-import type { Tx } from '../../postgres/database.ts'
+import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { type CaptureRow, lockCapture, type NewCapture } from '../../store/captures/captures.ts'
-import { findDisk, lockDisks } from '../../store/compute/disks.ts'
+import { type DiskRow, findDisk, lockDisks } from '../../store/compute/disks.ts'
 import { lockVm, type VmRow } from '../../store/compute/vms.ts'
 import { findLocation } from '../../store/fleet/locations.ts'
-import { requireIdle } from '../admission.ts'
+import { blockedBy, requireIdle } from '../admission.ts'
+import { attachedElsewhere } from '../disk/attachments.ts'
 import { diskSpec } from '../disk/disk.ts'
 import { refOf } from '../vm/vm.ts'
 import { captureRef } from './capture.ts'
@@ -54,15 +55,16 @@ export async function lockSourceDisk(tx: Tx, projectId: string, id: string): Pro
   if (!seen) throw notInProject('disk', id)
   if (seen.type === 'shared-volume')
     throw invalidField('disk_id', `the disk ${seen.name} is a shared volume, which cannot be copied`)
-  const writerId = writerOf(seen)
+  const writerId = writerOf(seen)?.vm_id
   const vm = writerId ? await lockVm(tx, { projectId, id: writerId }) : undefined
   const [disk] = await lockDisks(tx, projectId, [id])
   if (!disk) throw notInProject('disk', id)
-  if (writerOf(disk) !== writerId || (writerId && !vm))
-    throw new Failure('conflict', `The disk ${disk.name} is being attached or detached. Try again.`)
+  const writer = writerOf(disk)
+  if (writer?.vm_id !== writerId) throw new TryAgain('the disk was attached or detached')
+  if (writer && !vm) throw attachedElsewhere(disk, writer)
+  await requireIdle(tx, id, `The disk ${disk.name}`)
   if (disk.state !== 'available')
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
-  await requireIdle(tx, id, `The disk ${disk.name}`)
   if (vm) await requireSteady(tx, vm)
   return {
     ...{ sourceKind: 'disk', sourceId: id, vmId: vm?.id ?? null, size: disk.size, sizeGib: disk.size_gib },
@@ -73,13 +75,13 @@ export async function lockSourceDisk(tx: Tx, projectId: string, id: string): Pro
   }
 }
 
-const writerOf = ({ attached_to }: { attached_to: { vm_id: string; mode: string }[] }) =>
-  attached_to.find(({ mode }) => mode === 'read-write')?.vm_id
+const writerOf = ({ attached_to }: Pick<DiskRow, 'attached_to'>) =>
+  attached_to.find(({ mode }) => mode === 'read-write')
 
 export async function lockSourceSnapshot(tx: Tx, projectId: string, id: string): Promise<CaptureSource> {
   const snapshot = await lockCapture(tx, projectId, 'snapshot', id)
   if (!snapshot) throw notInProject('snapshot', id)
-  requireAvailable('snapshot', snapshot)
+  await requireAvailable(tx, 'snapshot', snapshot)
   return {
     ...{ sourceKind: 'snapshot', sourceId: id, vmId: null, size: snapshot.size },
     sizeGib: snapshot.size_gib,
@@ -91,9 +93,9 @@ export async function lockSourceSnapshot(tx: Tx, projectId: string, id: string):
 }
 
 /** Throws a 409 for one that is being created or deleted. */
-export function requireAvailable(noun: string, { name, state }: CaptureRow): void {
+export async function requireAvailable(tx: Tx, noun: string, { id, name, state }: CaptureRow): Promise<void> {
   if (state !== 'available')
-    throw new Failure('conflict', `The ${noun} ${name} is ${state}; it must be available.`)
+    throw await blockedBy(tx, id, `The ${noun} ${name} is ${state}; it must be available.`)
 }
 
 /** What an engine has to know in order to use the copy. */

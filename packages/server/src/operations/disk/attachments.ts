@@ -63,6 +63,7 @@ function checkKind(field: string, disk: DiskRow, vm: { location: string; type: V
 /** Throws a 409 if a disk is in use or, with a `hostId`, on another host. */
 export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | null = null): Promise<void> {
   for (const { disk, mode } of disks) {
+    await requireIdle(tx, disk.id, `The disk ${disk.name}`)
     if (disk.state !== 'available')
       throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
     const [holder] = disk.attached_to
@@ -71,7 +72,6 @@ export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | 
       throw attachedElsewhere(disk, holder)
     if (hostId && disk.host_id && disk.host_id !== hostId)
       throw new Failure('conflict', `The disk ${disk.name} is not on the same host as the VM.`)
-    await requireIdle(tx, disk.id, `The disk ${disk.name}`)
     await requireUncaptured(tx, [disk.id], `The disk ${disk.name}`)
   }
 }

@@ -107,7 +107,7 @@ async function snapshotOf(
   if (snapshot_id === undefined) return undefined
   const snapshot = await findCapture(tx, projectId, snapshot_id)
   if (snapshot?.kind !== 'snapshot') throw invalidField('snapshot_id', 'must be a snapshot of this project')
-  requireAvailable('snapshot', snapshot)
+  await requireAvailable(tx, 'snapshot', snapshot)
   if (!(await shareCapture(tx, snapshot_id)))
     throw new Failure('conflict', `The snapshot ${snapshot.name} is being deleted.`)
   return snapshot

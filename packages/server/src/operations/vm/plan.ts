@@ -93,7 +93,7 @@ async function customImageOf(tx: Tx, projectId: string, body: VmBody): Promise<C
   if (!tx.mayWait) throw retryAlone('custom images are locked by one request at a time')
   const image = await findImageByRef(tx, projectId, body.custom_image)
   if (!image) throw invalidField('custom_image', 'must be the id or name of a custom image of this project')
-  requireAvailable('custom image', image)
+  await requireAvailable(tx, 'custom image', image)
   if (!(await shareCapture(tx, image.id)))
     throw new Failure('conflict', `The custom image ${image.name} is being deleted.`)
   return image

@@ -122,12 +122,21 @@ export const findCaptureInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 
    LIMIT 1`,
 ).oneBy('ids')
 
+/** Finds the copy that is being created from exactly this VM, disk or snapshot. */
+export const findCopyInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 'name'>, { sourceId: string }>(
+  'capture_copy_in_progress',
+  `SELECT id, kind, name FROM captures WHERE state = 'creating' AND source_id = :sourceId`,
+).oneBy('sourceId')
+
 /** Finds a VM or disk that is being created from the copy. */
-export const findUserInCreation = statement<{ what: 'VM' | 'disk'; name: string }, { id: string }>(
+export const findUserInCreation = statement<
+  { what: 'VM' | 'disk'; id: string; name: string },
+  { id: string }
+>(
   'capture_user',
-  `(SELECT 'VM' AS what, name FROM vms WHERE custom_image_id = :id AND state = 'STATE_CREATING' LIMIT 1)
+  `(SELECT 'VM' AS what, id, name FROM vms WHERE custom_image_id = :id AND state = 'STATE_CREATING' LIMIT 1)
    UNION ALL
-   (SELECT 'disk', name FROM disks WHERE snapshot_id = :id AND state = 'creating' LIMIT 1)
+   (SELECT 'disk', id, name FROM disks WHERE snapshot_id = :id AND state = 'creating' LIMIT 1)
    LIMIT 1`,
 ).oneBy('id')
 

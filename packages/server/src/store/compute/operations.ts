@@ -148,6 +148,13 @@ export const lockUnfinishedOperations = gathered(async (tx: Tx, resourceIds: str
   return resourceIds.map((id) => operations.filter(({ resource_id }) => resource_id === id))
 })
 
+/** Finds the unfinished operation of a resource, without a lock; its deletion comes first. */
+export const findUnfinishedOperation = statement<{ id: string }, { resourceId: string }>(
+  'operation_unfinished_of',
+  `SELECT operation_id AS id FROM operation_queue
+   WHERE resource_id = :resourceId ORDER BY is_deletion DESC LIMIT 1`,
+).oneBy('resourceId')
+
 /** Returns whether another operation on the same resource is unfinished. */
 export const hasOtherUnfinished = async (
   db: Queryable,

@@ -27,6 +27,6 @@ export const addressHandlers = {
   addressAssign: async ({ tx, by, params, body }) =>
     started(await admitAddressAssign(tx, by, params.address_id, body.vm_id)),
 
-  addressUnassign: async ({ tx, by, params }) =>
-    started(await admitAddressUnassign(tx, by, params.address_id)),
+  addressUnassign: async ({ tx, by, params, query }) =>
+    started(await admitAddressUnassign(tx, by, params.address_id, query.vm_id)),
 } satisfies Partial<Handlers>
