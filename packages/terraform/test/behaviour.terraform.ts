@@ -1,21 +1,9 @@
 import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { vm } from './support/blocks.ts'
 import { errorBody, type FaultyProxy, startProxy } from './support/proxy.ts'
 import { buildProvider, missingTerraform, Workspace } from './support/terraform.ts'
-
-const vm = (changes: Record<string, string> = {}) => {
-  const values: Record<string, string> = {
-    name: '"train-7"',
-    type: '"a100.1x"',
-    location: '"us-east1-a"',
-    image: '"ubuntu24.04-nvidia"',
-    ssh_public_key: 'file("id_ed25519.pub")',
-    ...changes,
-  }
-  const lines = Object.entries(values).map(([name, value]) => `  ${name} = ${value}\n`)
-  return `resource "slipway_vm" "it" {\n${lines.join('')}}\n`
-}
 
 describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Terraform'})`, () => {
   let service: TestService
@@ -220,7 +208,7 @@ describe.skipIf(missingTerraform)(`the provider (${missingTerraform || 'real Ter
     workspace.write(vm({ location: '"eu-north1-a"', timeouts: '{ create = "1s" }' }))
     const { code, text } = await workspace.run('apply', '-auto-approve')
     expect(code).toBe(1)
-    expect(text).toContain('did not end within 1 s. The operation continues.')
+    expect(text).toContain('did not end within 1s (timeouts.create). The operation continues.')
     expect(await vmId()).toBe((await service.ok('vmList')).items[0]!.id)
   })
 

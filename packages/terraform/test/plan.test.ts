@@ -60,6 +60,18 @@ test('an image, a network and an unknown image replace the VM', () => {
   expect(plan({ image: unknown }).replace).toEqual(['image'])
 })
 
+test('a reserved address changes in place, and the plan does not know whether the VM then has a dynamic one', () => {
+  const address = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7c01'
+  const prior = { ...state, public_ip: 'none' }
+  const changed = plan({ public_address_id: address }, {}, prior)
+  expect(changed).toMatchObject({ replace: [], problems: [], planned: { public_ip: unknown } })
+  const removed = plan({}, {}, { ...prior, public_address_id: address })
+  expect(removed).toMatchObject({ replace: [], planned: { public_address_id: null, public_ip: unknown } })
+  const both = { ...config, public_address_id: address, public_ip: 'none' }
+  expect(checkConfig(vm, both)).toMatchObject([{ attribute: 'public_ip' }])
+  expect(checkConfig(vm, { ...both, public_ip: unknown })).toEqual([])
+})
+
 test('another type of the family needs allow_stopping, unless the VM is stopped; another family replaces the VM', () => {
   expect(plan({ type: 'a100.2x' }).problems).toMatchObject([{ attribute: 'type' }])
   expect(plan({ type: 'a100.2x', allow_stopping: true })).toMatchObject({ replace: [], problems: [] })
@@ -107,6 +119,18 @@ test('a disk cannot shrink', () => {
   }
   const { problems } = planChange(disk, prior, { ...prior, size: '10GiB' }, {})
   expect(problems).toMatchObject([{ attribute: 'size' }])
+})
+
+test('a custom image has exactly one source, and an address a location or a VM', () => {
+  const image = (sources: Values) => checkConfig(named('custom_image'), { name: 'golden', ...sources })
+  const id = '0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7c01'
+  expect(image({ vm_id: id })).toEqual([])
+  expect(image({ vm_id: unknown, disk_id: unknown })).toEqual([])
+  expect(image({})).toMatchObject([{ detail: 'Set exactly one of vm_id, disk_id and snapshot_id.' }])
+  expect(image({ vm_id: id, snapshot_id: id })).toHaveLength(1)
+  expect(checkConfig(named('address'), { name: 'gateway' })).toMatchObject([
+    { detail: 'Set exactly one of location and vm_id.' },
+  ])
 })
 
 test('unknown values pass the checks of a configuration', () => {

@@ -2,12 +2,12 @@ import type { RouteId } from '@slipway/contract'
 import { isApiError, type Operation } from '@slipway/sdk'
 import { isValues, unknown, type Value, type Values } from '../values/types.ts'
 import { type Problem, ProblemError, problemsOf } from './diagnostics.ts'
-import { durationMs } from './duration.ts'
 import { isEquivalent, paramsOf, readRecord, stateOf } from './records.ts'
 import { hasOperation, type Resource } from './resource.ts'
 import type { Private } from './row.ts'
-import { projectOf, type Session } from './session.ts'
+import { type CallParts, projectOf, type Session } from './session.ts'
 import { outOfStockProblem } from './stock.ts'
+import { Waiter } from './waiting.ts'
 
 export interface Applied {
   state: Values | null
@@ -23,7 +23,8 @@ export async function applyChange(
   planned: Values | null,
   store: Private,
 ): Promise<Applied> {
-  const run = new Run(session, resource, planned ?? prior!, store)
+  const waiter = new Waiter(session, planned ?? prior!, !planned ? 'delete' : prior ? 'update' : 'create')
+  const run = new Run(session, resource, waiter, store)
   if (!planned) return run.delete(prior!)
   return prior ? run.update(prior, planned) : run.create(planned)
 }
@@ -32,13 +33,13 @@ export async function applyChange(
 class Run {
   readonly #session: Session
   readonly #resource: Resource
-  readonly #state: Values
+  readonly #waiter: Waiter
   #store: Private
 
-  constructor(session: Session, resource: Resource, state: Values, store: Private) {
+  constructor(session: Session, resource: Resource, waiter: Waiter, store: Private) {
     this.#session = session
     this.#resource = resource
-    this.#state = state
+    this.#waiter = waiter
     this.#store = { ...store }
   }
 
@@ -51,13 +52,13 @@ class Run {
     let known: Values = { ...planned, ...project }
     try {
       const body = bodyOf(planned, this.#resource.bodyMembers)
-      const answer = await this.#send(routes.create!, { params: project, body })
+      const answer = await this.#waiter.send(routes.create!, { params: project, body })
       const started = hasOperation(routes.create!) ? (answer.operation as unknown as Operation) : undefined
       // Only this response shows a secret; the record of later reads does not.
       const shownOnce = Object.entries(started ? {} : answer).filter(([name]) => known[name] === unknown)
       const id = started?.metadata.id ?? answer.id ?? project.project_id!
       known = { ...known, ...Object.fromEntries(shownOnce), id }
-      const notes = started ? await this.#wait(started, 'create') : []
+      const notes = started ? await this.#waiter.end(started) : []
       const record = await this.#read(known)
       Object.assign(this.#store, row.remember?.(record, planned))
       const rest = { ...known, ...stateOf(session, this.#resource, record, known, this.#store) }
@@ -76,7 +77,7 @@ class Run {
     try {
       await row.change?.({
         ...{ session: this.#session, prior, planned, changed, private: this.#store },
-        call: (route, body) => this.#callAndWait(route, prior, body),
+        call: (route, parts) => this.#callAndWait(route, prior, parts),
       })
       await this.#sendUpdates(prior, planned, (name) => changed.has(name))
       const record = await this.#read(known)
@@ -92,13 +93,13 @@ class Run {
     const params = paramsOf(this.#session, this.#resource, prior)
     try {
       if (!routes.delete) {
-        await this.#send(routes.update!, { params, body: row.resetBody })
+        await this.#waiter.send(routes.update!, { params, body: row.resetBody })
         return this.#done(null, [])
       }
       const query = row.deleteQuery?.(prior)
-      const answer = await this.#send(routes.delete, { params, ...(query && { query }) })
+      const answer = await this.#waiter.send(routes.delete, { params, ...(query && { query }) })
       const isLong = hasOperation(routes.delete)
-      const notes = isLong ? await this.#wait(answer.operation as unknown as Operation, 'delete') : []
+      const notes = isLong ? await this.#waiter.end(answer.operation as unknown as Operation) : []
       if (notes.length === 0) return this.#done(null, [])
       // Terraform accepts a resource that remains only together with an error.
       return this.#done(await this.#whatExists(prior), notes.map(asError))
@@ -112,11 +113,12 @@ class Run {
     return { state, store: this.#store, problems }
   }
 
-  async #callAndWait(route: RouteId, state: Values, body: unknown): Promise<void> {
-    const params = paramsOf(this.#session, this.#resource, state)
-    const answer = await this.#send(route, { params, body })
+  /** Calls a route with the parameters of this resource, and waits for its operation. */
+  async #callAndWait(route: RouteId, state: Values, parts: CallParts): Promise<void> {
+    const params = { ...paramsOf(this.#session, this.#resource, state), ...parts.params }
+    const answer = await this.#waiter.send(route, { ...parts, params })
     if (!hasOperation(route)) return
-    const notes = await this.#wait(answer.operation as unknown as Operation, 'update')
+    const notes = await this.#waiter.end(answer.operation as unknown as Operation)
     if (notes.length > 0) throw new ProblemError(...notes.map(asError))
   }
 
@@ -134,7 +136,7 @@ class Run {
       )
       if (changed.length === 0) continue
       const names = members.filter((name) => isPut || changed.includes(name) || required.includes(name))
-      await this.#callAndWait(routes.update!, prior, bodyOf(planned, names))
+      await this.#callAndWait(routes.update!, prior, { body: bodyOf(planned, names) })
     }
   }
 
@@ -142,25 +144,6 @@ class Run {
     return Object.keys(this.#resource.inputs).filter(
       (name) => !isEquivalent(this.#resource, name, planned[name] ?? null, prior[name] ?? null),
     )
-  }
-
-  async #send(route: RouteId, parts: object): Promise<Values> {
-    return (await this.#session.call(route, parts)) as Values
-  }
-
-  /** Waits for an operation. After an interruption it returns a warning: the operation continues in the service. */
-  async #wait(operation: Operation, verb: 'create' | 'update' | 'delete'): Promise<Problem[]> {
-    const { client, signal } = this.#session
-    const limits = isValues(this.#state.timeouts ?? null) ? (this.#state.timeouts as Values) : {}
-    const target = { project_id: projectOf(this.#session, this.#state.project_id) }
-    try {
-      await client.wait(target, operation, { signal, timeoutMs: durationMs(limits[verb] ?? null) })
-      return []
-    } catch (error) {
-      if (!signal.aborted) throw error
-      const detail = `The ${operation.metadata.operation_name} operation ${operation.operation_id} continues. The next plan shows its result.`
-      return [{ summary: 'Interrupted while waiting', detail, isWarning: true }]
-    }
   }
 
   async #read(state: Values): Promise<Values> {

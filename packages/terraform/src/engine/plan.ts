@@ -57,6 +57,8 @@ export function planChange(
     ...(checked?.replace ?? []),
   ]
   if (changed.length > 0 || store.needsStart) forgetOutputs(resource, planned, changed, store)
+  for (const name of changed.flatMap((cause) => resource.row.affected?.[cause] ?? []))
+    if ((config[name] ?? null) === null) planned[name] = unknown
   const problems = replace.length > 0 ? protectionProblems(resource, prior) : (checked?.problems ?? [])
   return { planned, replace, problems, store }
 }

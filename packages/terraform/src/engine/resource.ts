@@ -42,7 +42,12 @@ const timeouts = {
     ),
   },
   description:
-    'How long to wait for operations. The default is 20 minutes. The operation continues after that.',
+    'How long an apply waits for operations of this resource, and for operations of other resources that block it. The default is 20 minutes. The operation continues after that.',
+}
+
+/** Sentences for attributes that mean the same in every resource and have no description in the contract. */
+const commonNotes: Record<string, string> = {
+  description: 'Free text for people.',
 }
 
 const projectSchema: ContractSchema = {
@@ -157,7 +162,9 @@ function attributesOf(
     all.push(outputAttribute('id', { type: 'string', description: 'The id of the resource.' }))
   return all.map((attribute) => ({
     ...attribute,
-    description: [attribute.description, row.notes?.[attribute.name]].filter(Boolean).join(' '),
+    description:
+      [attribute.description, row.notes?.[attribute.name]].filter(Boolean).join(' ') ||
+      (commonNotes[attribute.name] ?? ''),
     isSensitive: row.sensitive?.includes(attribute.name) ?? false,
   }))
 }

@@ -1,7 +1,7 @@
 import type { RouteId } from '@slipway/contract'
 import type { Attribute, Value, Values } from '../values/types.ts'
 import type { Problem } from './diagnostics.ts'
-import type { Session } from './session.ts'
+import type { CallParts, Session } from './session.ts'
 
 /** What the provider stores beside the state of a resource. */
 export interface Private {
@@ -23,8 +23,8 @@ export interface Change {
   planned: Values
   changed: Set<string>
   private: Private
-  /** Calls a route of this resource and waits for its operation. */
-  call(route: RouteId, body?: unknown): Promise<void>
+  /** Calls a route and waits for its operation. The parameters of this resource are added. */
+  call(route: RouteId, parts: CallParts): Promise<void>
 }
 
 /**
@@ -60,6 +60,8 @@ export interface ResourceRow {
   derived?: string[]
   sensitive?: string[]
   local?: Record<string, LocalAttribute>
+  /** Inputs that can get another value when the input of this name changes: the plan then says "known after apply". */
+  affected?: Record<string, string[]>
   /** Inputs that `change` changes in place, besides those of the update route. */
   inPlace?: string[]
   /** Returns whether a configured value means the same as another actual value, such as 1TiB and 1024GiB. */

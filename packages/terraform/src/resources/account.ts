@@ -3,6 +3,8 @@ import { sameInstant, sameKey } from './equivalents.ts'
 
 const becauseOfUse = 'The value changes all the time, so every plan would show a difference.'
 
+const needsAdmin = 'The access key of the provider must be a key of the organization with the role admin.'
+
 export const accountRows: ResourceRow[] = [
   {
     name: 'ssh_key',
@@ -18,8 +20,7 @@ export const accountRows: ResourceRow[] = [
   {
     name: 'project',
     noun: 'project',
-    description:
-      'A project of an organization. The access key must be a key of the organization with the role admin.',
+    description: `A project of an organization. ${needsAdmin}`,
     routes: 'project',
     example: `resource "slipway_project" "example" {
   name            = "research"
@@ -31,7 +32,7 @@ export const accountRows: ResourceRow[] = [
   {
     name: 'budget',
     noun: 'budget',
-    description: 'The monthly budget of a project. A project has one budget; deleting it removes the limit.',
+    description: `The monthly budget of a project. A project has one budget; deleting it removes the limit. ${needsAdmin}`,
     routes: { create: 'budgetSet', get: 'budgetGet', update: 'budgetSet' },
     example: `resource "slipway_budget" "example" {
   monthly_usd = 500
@@ -44,7 +45,7 @@ export const accountRows: ResourceRow[] = [
   {
     name: 'access_key',
     noun: 'access key',
-    description: 'An access key of a project. The state contains its secret.',
+    description: `An access key of a project. The state contains its secret. ${needsAdmin}`,
     routes: 'accessKey',
     example: `resource "slipway_access_key" "example" {
   name          = "ci"
@@ -56,6 +57,10 @@ output "ci_key" {
   value     = slipway_access_key.example.secret
   sensitive = true
 }`,
+    notes: {
+      expires_at:
+        'When the key stops working, for example `2027-01-01T00:00:00Z`. The default is the time at which the key of the provider expires.',
+    },
     omitted: { last_used_at: becauseOfUse },
     sensitive: ['secret'],
     equivalent: { expires_at: sameInstant },
@@ -63,13 +68,18 @@ output "ci_key" {
   {
     name: 'webhook',
     noun: 'webhook',
-    description:
-      'A URL that receives events of a project. The state contains the secret that verifies its signatures.',
+    description: `A URL that receives events of a project. The state contains the secret that verifies its signatures. ${needsAdmin}`,
     routes: 'webhook',
     example: `resource "slipway_webhook" "example" {
   url         = "https://hooks.example.com/slipway"
   event_types = ["vm.running", "operation.*"]
 }`,
+    notes: {
+      url: 'It receives the events by POST.',
+      event_types:
+        'The types of the events to send, for example `vm.running` or `operation.*`. If the set is empty, all events are sent.',
+      state: 'A webhook that is `paused` receives no events.',
+    },
     omitted: {
       failing_since: 'It changes with deliveries, so plans would find differences.',
       next_attempt_at: 'It changes with deliveries, so plans would find differences.',

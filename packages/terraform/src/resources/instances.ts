@@ -38,6 +38,10 @@ export const instanceRows: ResourceRow[] = [
     ssh_public_key = file("id_ed25519.pub")
   }
 }`,
+    notes: {
+      location: 'The location of all members.',
+      members: 'The members in the order of their numbers.',
+    },
     fixed: ['location'],
     defaults: {
       ...{ labels: {}, description: '', deletion_protection: false },

@@ -1,5 +1,6 @@
 import type { ResourceRow } from '../engine/row.ts'
 import type { Value } from '../values/types.ts'
+import { exactlyOneOf } from './checks.ts'
 import { sameEndpoints } from './equivalents.ts'
 
 const exampleNetwork = `resource "slipway_network" "example" {
@@ -63,8 +64,10 @@ resource "slipway_firewall_rule" "example" {
   name     = "training"
   location = "us-east1-a"
 }`,
+    notes: { address: 'The IPv4 address.' },
     fixed: ['address', 'type'],
     defaults: { labels: {} },
+    checkConfig: exactlyOneOf('address', ['location', 'vm_id']),
   },
 ]
 

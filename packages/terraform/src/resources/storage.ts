@@ -1,5 +1,6 @@
 import { listRecords } from '../engine/records.ts'
 import type { ResourceRow } from '../engine/row.ts'
+import { exactlyOneOf } from './checks.ts'
 import { gibOf, sameSize } from './equivalents.ts'
 
 const annotations = { labels: {}, description: '', deletion_protection: false }
@@ -18,6 +19,7 @@ export const storageRows: ResourceRow[] = [
   size     = "500GiB"
   location = "us-east1-a"
 }`,
+    notes: { attached_to: 'The VMs that have the disk.' },
     fixed: ['serial_number'],
     related: ['attached_to'],
     local: {
@@ -83,5 +85,6 @@ resource "slipway_custom_image" "example" {
     fixed: ['source_id', 'size', 'locations', 'consistency', 'stored_bytes'],
     inPlace: ['allow_crash_consistent'],
     defaults: annotations,
+    checkConfig: exactlyOneOf('custom image', ['vm_id', 'disk_id', 'snapshot_id']),
   },
 ]

@@ -1,6 +1,7 @@
 import { anyLocation, vmType } from '@slipway/sdk'
 import type { Problem } from '../engine/diagnostics.ts'
 import type { Change, ResourceRow } from '../engine/row.ts'
+import { projectOf } from '../engine/session.ts'
 import { isSame } from '../values/codec.ts'
 import { isKnown, unknown, type Value, type Values } from '../values/types.ts'
 import { sameImage, sameKey, sameSize } from './equivalents.ts'
@@ -40,6 +41,10 @@ output "usd_per_hour" {
   notes: {
     type: 'Another type of the same family needs `allow_stopping`; another family replaces the VM.',
     disks: 'The attached data disks, besides those of `new_disks`. A change attaches and detaches disks.',
+    public_address_id:
+      'A change assigns the new address in place; a VM that has it then gets a dynamic one. If the argument is removed, the VM gets a dynamic address. Open connections to the replaced address end. An address that was not assigned with this argument stays as it is.',
+    public_ip: '`dynamic`, the default, gives the VM a public address; `none` gives it none.',
+    on_expiry: 'What happens when the TTL ends. The default is `stop`.',
     ttl_seconds: 'The TTL of a VM can be changed, but not removed.',
   },
   omitted: { cost_usd: 'The cost grows every second, so every plan would show a difference.' },
@@ -68,7 +73,8 @@ output "usd_per_hour" {
       isComputed: true,
     },
   },
-  inPlace: ['type', 'disks', 'reservation_specification'],
+  inPlace: ['type', 'disks', 'reservation_specification', 'public_address_id'],
+  affected: { public_address_id: ['public_ip'] },
   equivalent: {
     location: (wanted) => wanted === anyLocation,
     image: sameImage,
@@ -77,12 +83,13 @@ output "usd_per_hour" {
   },
   refreshed: ['location'],
   derive: (record, known, store) => {
-    const [network] = record.network_interfaces as unknown as { subnet: string; ips: Values[] }[]
-    const address = network?.ips[0]?.public_ipv4 as Values | undefined
+    const network = networkOf(record)
+    const address = network?.ips[0]?.public_ipv4
     const ownDisks = store.newDiskIds ?? newDiskIds(record, known)
     return {
       placed_location: record.location!,
       public_ip: address?.address ? 'dynamic' : 'none',
+      public_address_id: isSet(known.public_address_id) ? reservedAddressOf(record) : null,
       subnet_id: network?.subnet ?? null,
       os_disk_size: disksOf(record).find(({ attachment_type }) => attachment_type === 'os')?.size ?? null,
       disks: dataDisks(record)
@@ -91,9 +98,21 @@ output "usd_per_hour" {
     }
   },
   remember: (record, request) => ({ newDiskIds: newDiskIds(record, request) }),
-  checkConfig,
+  checkConfig: (config) => [...requiredProblems(config), ...addressProblems(config)],
   checkChange,
   change,
+}
+
+interface Network {
+  subnet: string
+  ips: { public_ipv4: { id: string; address: string; type: string } }[]
+}
+const networkOf = (record: Values) => (record.network_interfaces as unknown as Network[])[0]
+
+/** The id of the reserved address that a VM has; null if it has none. */
+function reservedAddressOf(record: Values): string | null {
+  const address = networkOf(record)?.ips[0]?.public_ipv4
+  return address?.type === 'static' ? address.id : null
 }
 
 /** The entry of the configuration for a disk, written as the configuration has it. */
@@ -112,7 +131,17 @@ function newDiskIds(record: Values, request: Values): string[] {
     .map(({ id }) => id)
 }
 
-function checkConfig(config: Values): Problem[] {
+/** An address is known to the provider only if the configuration names it: another resource may have assigned it. */
+const isSet = (value: Value | undefined) => (value ?? null) !== null
+
+function addressProblems({ public_address_id, public_ip }: Values): Problem[] {
+  const isCertain = (value: Value | undefined) => isSet(value) && value !== unknown
+  if (!isCertain(public_address_id) || !isCertain(public_ip)) return []
+  const detail = 'public_ip must be absent if public_address_id is set.'
+  return [{ summary: 'Invalid VM', detail, attribute: 'public_ip' }]
+}
+
+function requiredProblems(config: Values): Problem[] {
   if ((config.instance_template_id ?? null) !== null) return []
   const isMissing = (name: string) => (config[name] ?? null) === null
   const missing = ['type', 'location', ...(isMissing('custom_image') ? ['image'] : [])].filter(isMissing)
@@ -139,19 +168,44 @@ function checkChange(prior: Values, planned: Values, config: Values) {
   return { problems: [{ summary: 'The VM must stop for this change', detail, attribute: 'type' }] }
 }
 
-async function change({ prior, planned, changed, call, private: store }: Change): Promise<void> {
+async function change(all: Change): Promise<void> {
+  const { prior, planned, changed, call, private: store } = all
+  if (changed.has('public_address_id')) await changeAddress(all)
   if (changed.has('disks') && isKnown(planned.disks ?? null)) await changeDisks(prior, planned, call)
   if (changed.has('reservation_specification')) await changeReservation(planned, call)
   if (changed.has('type')) {
     if (prior.state === 'STATE_RUNNING') {
-      await call('vmUpdate', { action: 'STOP' })
+      await call('vmUpdate', { body: { action: 'STOP' } })
       store.needsStart = true
     }
-    await call('vmUpdate', { type: planned.type })
+    await call('vmUpdate', { body: { type: planned.type } })
   }
   if (!store.needsStart) return
-  await call('vmUpdate', { action: 'START' })
+  await call('vmUpdate', { body: { action: 'START' } })
   delete store.needsStart
+}
+
+/**
+ * Assigns the wanted address, or takes the previous one from the VM. In the same apply, another VM can take the previous
+ * address: it must not be taken from that VM.
+ */
+async function changeAddress({ session, prior, planned, call }: Change): Promise<void> {
+  const vm_id = String(prior.id)
+  const read = { params: { project_id: projectOf(session, prior.project_id), vm_id } }
+  const present = async () => reservedAddressOf((await session.call('vmGet', read)) as Values)
+  const before = await present()
+  const wanted = planned.public_address_id ?? null
+  if (wanted !== null) {
+    const params = { address_id: String(wanted) }
+    if (before !== wanted) await call('addressAssign', { params, body: { vm_id } })
+    return
+  }
+  if (before === null || before !== prior.public_address_id) return
+  try {
+    await call('addressUnassign', { params: { address_id: String(before) }, query: { vm_id } })
+  } catch (error) {
+    if ((await present()) === before) throw error
+  }
 }
 
 async function changeDisks(prior: Values, planned: Values, call: Change['call']): Promise<void> {
@@ -164,8 +218,8 @@ async function changeDisks(prior: Values, planned: Values, call: Change['call'])
   const attach = after!
     .filter((disk) => !isIn(before!, disk))
     .map(({ disk_id, mode }) => ({ disk_id, attachment_type: 'data', mode: mode ?? 'read-write' }))
-  if (detach.length > 0) await call('vmDetachDisks', { detach_disks: detach })
-  if (attach.length > 0) await call('vmAttachDisks', { attach_disks: attach })
+  if (detach.length > 0) await call('vmDetachDisks', { body: { detach_disks: detach } })
+  if (attach.length > 0) await call('vmAttachDisks', { body: { attach_disks: attach } })
 }
 
 /** A selection strategy other than `on_demand` is for creations only, so a change to it needs no call. */
@@ -174,6 +228,6 @@ async function changeReservation(
   call: Change['call'],
 ): Promise<void> {
   const { id, selection_strategy } = (wanted ?? {}) as Values
-  if (typeof id === 'string') await call('vmUpdate', { action: 'RESERVE', reservation_id: id })
-  else if (selection_strategy === 'on_demand') await call('vmUpdate', { action: 'UNRESERVE' })
+  if (typeof id === 'string') await call('vmUpdate', { body: { action: 'RESERVE', reservation_id: id } })
+  else if (selection_strategy === 'on_demand') await call('vmUpdate', { body: { action: 'UNRESERVE' } })
 }

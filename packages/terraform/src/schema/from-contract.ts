@@ -90,9 +90,18 @@ export function withoutNull(schema: ContractSchema): ContractSchema {
 }
 
 function describe(schema: ContractSchema): string {
-  const { description: given = '', enum: values, format } = withoutNull(schema)
+  const {
+    description: given = '',
+    enum: values,
+    const: constant,
+    format,
+    minimum,
+    maximum,
+  } = withoutNull(schema)
   // The contract's own words for every id are about letter case.
   const description = format === 'uuid' && given.startsWith('Requests may use') ? 'A UUID.' : given
   const choices = values ? `Supported values: ${values.map((value) => `\`${value}\``).join(', ')}.` : ''
-  return [description, choices].filter(Boolean).join(' ')
+  const only = typeof constant === 'string' ? `Supported value: \`${constant}\`.` : ''
+  const range = minimum !== undefined && maximum !== undefined ? `From ${minimum} to ${maximum}.` : ''
+  return [description, choices, only, range].filter(Boolean).join(' ')
 }

@@ -20,6 +20,10 @@ variable "monthly_usd" {
   type    = number
   default = 500.25
 }
+variable "static" {
+  type    = bool
+  default = true
+}
 variable "paused" {
   type    = bool
   default = false
@@ -87,6 +91,7 @@ resource "slipway_vm" "it" {
   disks           = var.attached ? [{ disk_id = slipway_disk.it.id }] : []
   new_disks       = [{ size = "10GiB" }]
   ttl_seconds     = 3600
+  public_address_id = var.static ? slipway_address.it.id : null
   on_expiry       = "stop"
 }
 resource "slipway_instance_template" "it" {
@@ -119,6 +124,8 @@ resource "slipway_custom_image" "it" {
   name        = "golden:v1"
   description = "golden\${var.suffix}"
   disk_id     = slipway_disk.it.id
+  # The disk may be attached to the running VM when it is copied.
+  allow_crash_consistent = true
 }`,
   address: `
 resource "slipway_address" "it" {
@@ -137,6 +144,7 @@ export const changedVariables = [
   '-var=ports=["8888","9000-9010"]',
   '-var=count_of_members=3',
   '-var=attached=false',
+  '-var=static=false',
   '-var=monthly_usd=0.1',
   '-var=paused=true',
 ]
