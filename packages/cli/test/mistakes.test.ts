@@ -13,7 +13,7 @@ b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
 -----END OPENSSH PRIVATE KEY-----
 `
 
-test('a private key is rejected locally, and the public key beside it is used', async () => {
+test('a private key is rejected locally, and the public key next to it is used', async () => {
   const path = join(home, 'id_work')
   writeFileSync(path, privateKey)
   // The service is unreachable, which shows that nothing was sent.

@@ -3,7 +3,7 @@ import type { OptionSpec } from './command.ts'
 /** The options that every command accepts. */
 export const globalOptions: OptionSpec[] = [
   {
-    flags: '-o, --output <form>',
+    flags: '-o, --output <format>',
     description: 'output format: table, json, yaml or columns=name,state,…',
     complete: ['table', 'json', 'yaml', 'columns='],
   },

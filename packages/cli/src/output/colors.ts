@@ -12,7 +12,7 @@ export function colorsFor(
   return picocolors.createColors(Boolean(stream.isTTY) && isWanted)
 }
 
-/** Colours a state: green for good, yellow for in progress, red for problems, and none for other states. */
+/** Colors a state: green for good, yellow for in progress, red for problems, and none for other states. */
 export function paintState(colors: Palette, state: string): string {
   const word = state.replace(/^STATE_/, '').toLowerCase()
   if (/^(running|active|available|succeeded|up|free|delivered|paid|done|true)$/.test(word))

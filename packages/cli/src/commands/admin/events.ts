@@ -5,7 +5,7 @@ import { auditColumns, type Limit, limitOption, newestEvents } from '../events/r
 
 export const adminEvents = command<{ limit: Limit; type?: string }>({
   name: 'events',
-  summary: 'the audit log of all tenants and operators',
+  summary: 'show the audit log of all tenants and operators',
   options: [
     limitOption,
     { flags: '--type <type>', description: 'only events of this type', values: eventTypes },

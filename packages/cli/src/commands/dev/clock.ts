@@ -67,7 +67,7 @@ const set = command<{ rate: number; at?: string }>({
 
 const real = command({
   name: 'real',
-  summary: 'let the clock run at normal speed, from its present time on',
+  summary: 'let the clock run at normal speed, starting at its current time',
   details: 'A clock never goes back. `slipway dev reset` returns to the real time.',
   examples: ['slipway dev clock real'],
   async run(cli) {

@@ -22,7 +22,7 @@ export const devHost: GroupSpec = {
   name: 'host',
   summary: 'failures of hosts',
   commands: [
-    hostCommand('fail', 'let a host stop reporting; it counts as down a minute later', 'stopped reporting'),
+    hostCommand('fail', 'let a host stop reporting; it counts as down within a minute', 'stopped reporting'),
     hostCommand('recover', 'let a host report again', 'reports again'),
   ],
 }
@@ -66,7 +66,7 @@ const xid = command<{ ref: string; xid: string; gpu?: number; source?: 'guest' |
   name: 'xid',
   summary: 'let the guest or the host of a VM report an XID error of a GPU',
   details:
-    'What a guest reports changes the health of the VM. What its host reports is evidence: the VM is not billed while it lacks a GPU. 0 is a GPU that is lost without an error.',
+    'What a guest reports changes the health of the VM. What its host reports is evidence: the VM is not billed while one of its GPUs is lost. XID 0 means that the GPU is lost without an error.',
   arguments: [refArgument(vms), { syntax: '<xid>', description: 'number of the error, such as 79' }],
   options: [
     { flags: '--gpu <index>', description: 'position of the GPU in the VM; default: 0', parse: parseNumber },

@@ -38,7 +38,7 @@ const create = command<FaultInput>({
   lie     the engine reports a success that inspection does not show
   forget  the engine accepts the change and does nothing
 
-lie and forget are for operations. A fault stays until it is deleted, has acted --times times, or \`slipway dev reset\` ends it.`,
+lie and forget are for operations. A fault is active until it is deleted, has taken effect --times times, or \`slipway dev reset\` ends it.`,
   arguments: [
     {
       syntax: '<on>',
@@ -60,9 +60,17 @@ lie and forget are for operations. A fault stays until it is deleted, has acted 
       description: 'wait this long first, for example 2s',
       parse: parseDurationMs,
     },
-    { flags: '--after <count>', description: 'skip the first matches', parse: parseNumber },
-    { flags: '--times <count>', description: 'end after this many effects', parse: parseNumber },
-    { flags: '--probability <number>', description: 'between 0 and 1', parse: parseNumber },
+    { flags: '--after <count>', description: 'ignore this many matches first', parse: parseNumber },
+    {
+      flags: '--times <count>',
+      description: 'end after the fault took effect this many times',
+      parse: parseNumber,
+    },
+    {
+      flags: '--probability <number>',
+      description: 'probability that a match takes effect, between 0 and 1',
+      parse: parseNumber,
+    },
     { flags: '--seed <number>', description: 'the same seed gives the same failures', parse: parseNumber },
   ],
   examples: [
@@ -97,7 +105,7 @@ const members: (keyof DevFault)[] = [
 
 const list = command({
   name: 'list',
-  summary: 'list the active faults, with how often they matched and acted',
+  summary: 'list the active faults, with how often they matched and took effect',
   columns,
   examples: ['slipway dev fault list', 'slipway dev fault list -o json'],
   async run(cli) {

@@ -4,7 +4,7 @@ import { printOne } from '../../output/print.ts'
 
 export const devReset = command<{ yes?: boolean }>({
   name: 'reset',
-  summary: 'delete everything but the demo, end all faults, and set the clock to the real time',
+  summary: 'delete everything except the demo, end all faults, and set the clock to the real time',
   details: 'The credentials of the demo keep working.',
   options: [{ flags: '-y, --yes', description: 'skip the confirmation' }],
   examples: ['slipway dev reset', 'slipway dev reset --yes'],

@@ -26,7 +26,7 @@ export const events = command<EventsInput>({
   name: 'events',
   summary: 'show past events, or follow new ones',
   details:
-    'With -f, prints each event when it happens; after a broken connection, the output continues without a gap. With -o json, prints one object per line.',
+    'With -f, the command prints each event when it happens; after a broken connection, the output continues without a gap. With -o json, it prints one object per line.',
   options: [
     { flags: '-f, --follow', description: 'continue until interrupted' },
     limitOption,
@@ -35,7 +35,11 @@ export const events = command<EventsInput>({
       description: 'only events of this type, for example vm.running',
       values: eventTypes,
     },
-    { flags: '--resource <thing>', description: 'only events of this resource (name or id)', complete: 'vm' },
+    {
+      flags: '--resource <resource>',
+      description: 'only events of this resource (name or id)',
+      complete: 'vm',
+    },
     {
       flags: '--actor <actor>',
       description: 'only events caused by this actor: user:…, access_key:… or system',

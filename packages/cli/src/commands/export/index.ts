@@ -48,14 +48,14 @@ export const exporter: GroupSpec = {
     exportCommand(
       'dstack',
       'write a dstack SSH fleet',
-      'For `dstack apply -f fleet.dstack.yml`.',
+      'Write the output to a file and use it with `dstack apply -f fleet.dstack.yml`.',
       dstackFleet,
       'slipway export dstack --name slipway > fleet.dstack.yml',
     ),
     exportCommand(
       'skypilot',
       'write SkyPilot SSH node pools',
-      'For ~/.sky/ssh_node_pools.yaml and `sky ssh up`.',
+      'Write the output to ~/.sky/ssh_node_pools.yaml and run `sky ssh up`.',
       skypilotPools,
       'slipway export skypilot > ~/.sky/ssh_node_pools.yaml',
     ),

@@ -20,11 +20,11 @@ export const ruleOptions: OptionSpec[] = [
     isList: true,
   },
   {
-    flags: '--from <places>',
+    flags: '--from <addresses>',
     description: 'addresses, CIDR blocks, or names of VMs, subnets or networks',
     isList: true,
   },
-  { flags: '--to <places>', description: 'destinations, in the same format as --from', isList: true },
+  { flags: '--to <addresses>', description: 'destinations, in the same format as --from', isList: true },
   {
     flags: '--port <ports>',
     description: 'destination ports, for example 22,3000-8080 (default: all ports)',

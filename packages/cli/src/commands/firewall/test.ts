@@ -21,8 +21,8 @@ export const firewallTest = command<RuleTestInput>({
   name: 'test',
   summary: 'check whether the rules allow a packet; exit code 1 if not',
   options: [
-    { flags: '--from <place>', description: 'an address or a VM', required: true, complete: 'vm' },
-    { flags: '--to <place>', description: 'an address or a VM', required: true, complete: 'vm' },
+    { flags: '--from <address>', description: 'an address or a VM', required: true, complete: 'vm' },
+    { flags: '--to <address>', description: 'an address or a VM', required: true, complete: 'vm' },
     { flags: '--port <port>', description: 'destination port', parse: parseNumber },
     { flags: '--protocol <protocol>', ...oneOf(protocols), default: 'tcp' },
     { flags: '--direction <direction>', ...oneOf(directions), default: 'ingress' },

@@ -17,7 +17,7 @@ const annotated: Parameters<typeof labelCommand<InstanceGroup>>[0] = {
 
 export const group: GroupSpec = {
   name: 'group',
-  summary: 'groups of VMs that are created all or none',
+  summary: 'groups of VMs that are created together or not at all',
   commands: [
     groupCreate,
     listCommand<InstanceGroup, { selector?: string }>(groups, {

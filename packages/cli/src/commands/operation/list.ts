@@ -15,7 +15,7 @@ export const operationList = command<ListInput>({
   options: [
     stateOption,
     {
-      flags: '--resource <thing>',
+      flags: '--resource <resource>',
       description: 'only operations on this VM, disk or firewall rule (name or id)',
       complete: 'vm',
     },

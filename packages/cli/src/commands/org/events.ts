@@ -5,7 +5,7 @@ import { auditColumns, type Limit, limitOption, newestEvents } from '../events/r
 
 export const orgEvents = command<{ ref?: string; limit: Limit; type?: string }>({
   name: 'events',
-  summary: 'audit log: changes to members, keys and billing, and failed sign-ins',
+  summary: 'show the audit log: changes to members, keys and billing, and failed sign-ins',
   details:
     'Shows events that belong to no project. Needs the role admin or owner. For events of a project, use `slipway events`.',
   arguments: [

@@ -50,7 +50,7 @@ export const queueGroup = command<NewGroupInput & QueueInput>({
   name: 'group',
   summary: 'wait for GPUs and then create an instance group',
   details:
-    'The group gets the GPUs of all its members at one moment, in one location. Until then, smaller requests can be served first.',
+    'The group gets the GPUs of all its members at the same time, in one location. Until then, smaller requests can be served first.',
   arguments: [{ syntax: '<name>', description: 'name of the group' }],
   options: [...newGroupOptions, ...queueOptions],
   examples: [

@@ -21,7 +21,7 @@ export const vmHealth = command<{ ref: string; onFault?: Vm['on_gpu_fault'] } & 
   name: 'health',
   summary: 'show the faults of the GPUs of a VM, or choose what happens at a fault',
   details:
-    'A degraded VM needs a reset, an unhealthy one other GPUs (`slipway vm replace`). With `--on-fault replace` the service moves an unhealthy VM to other GPUs itself, at most twice a day; local scratch data is lost.',
+    'A degraded VM needs a reset; an unhealthy VM needs other GPUs (`slipway vm replace`). With `--on-fault replace`, the service moves an unhealthy VM to other GPUs automatically, at most twice a day; local scratch data is lost.',
   arguments: [refArgument(vms)],
   options: [{ flags: '--on-fault <policy>', ...oneOf(['none', 'replace']) }, ...waitOptions],
   columns,

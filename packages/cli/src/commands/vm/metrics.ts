@@ -32,7 +32,7 @@ export const vmMetrics = command<{ ref: string; since?: number; step?: number; m
   name: 'metrics',
   summary: 'show CPU, memory, disk, network and GPU metrics of a VM',
   details:
-    'Values are kept for 24 hours at 60 seconds and for 15 days at 5 minutes. GPU metrics need an image with the tag `slipway-guest`. With `-o json`, every point is printed.',
+    'Values are kept for 24 hours at intervals of 60 seconds, and for 15 days at intervals of 5 minutes. GPU metrics need an image with the tag `slipway-guest`. With `-o json`, every point is printed.',
   arguments: [refArgument(vms)],
   options: [
     { flags: '--since <duration>', description: 'how far to look back; default: 1h', parse: parseDurationMs },

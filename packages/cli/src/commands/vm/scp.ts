@@ -14,7 +14,8 @@ const remotePath = /^([A-Za-z0-9][\w-]+):(.*)$/
 export const vmScp = command<ScpInput>({
   name: 'scp',
   summary: 'copy files to or from a VM',
-  details: "Runs the system's scp. Paths on the VM are written NAME:PATH; all that are must be on one VM.",
+  details:
+    "Runs the system's scp. Paths on the VM are written NAME:PATH; all of them must be on the same VM.",
   arguments: [{ syntax: '<paths...>', description: 'source paths, then the destination', complete: 'vm' }],
   options: [identityOption, { flags: '-r, --recursive', description: 'copy directories recursively' }],
   examples: [

@@ -21,7 +21,7 @@ export const vmSsh = command<SshInput>({
   name: 'ssh',
   summary: 'open a shell on a VM, or run a command there',
   details:
-    "Runs the system's ssh (OpenSSH 8.5 or later) with the user, address and port of the VM, and exits with its exit code. " +
+    "Runs the system's ssh (OpenSSH 8.5 or later) with the user, address and port of the VM, and exits with the exit code of ssh. " +
     'The host key of the VM is verified even at the first connection, because the service created it. If the guest ' +
     'created its own host key, the key is stored at the first connection and must stay the same.',
   arguments: [

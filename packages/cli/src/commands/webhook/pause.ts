@@ -20,4 +20,8 @@ export const webhookPause = stateCommand(
   'paused',
   'pause a webhook: send no deliveries until it is resumed',
 )
-export const webhookResume = stateCommand('resume', 'active', 'send again')
+export const webhookResume = stateCommand(
+  'resume',
+  'active',
+  'resume a paused webhook and send the missed events',
+)

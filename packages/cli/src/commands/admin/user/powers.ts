@@ -28,7 +28,7 @@ export const adminUserUnmark = command<{ ref: string }>({
 
 export const adminUserRemoveTotp = command<{ ref: string }>({
   name: 'remove-totp',
-  summary: 'remove a user’s second factor after its loss',
+  summary: 'remove the second factor of a user who has lost it',
   arguments: [refArgument(users)],
   examples: [`slipway admin user remove-totp ${users.example}`],
   async run(cli, { ref }) {
