@@ -63,7 +63,7 @@ function Controls() {
       </div>
       <div className="flex flex-1 items-center justify-between gap-3 whitespace-nowrap">
         <span className="text-ink-muted">
-          {faults.data?.length ? `${plural(faults.data.length, 'fault')} in force` : 'No faults'}
+          {faults.data?.length ? plural(faults.data.length, 'active fault') : 'No faults'}
         </span>
         <Button size="small" kind="quiet" className="-mr-2" onClick={() => setResetting(true)}>
           Reset

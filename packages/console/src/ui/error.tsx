@@ -4,7 +4,7 @@ import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { Icon } from './icon.tsx'
 
-/** Returns the action to show beside an error. The app provides it. */
+/** Returns the action to show next to an error. The app provides it. */
 const ErrorActions = createContext<(error: Error) => ReactNode>(() => null)
 export const ErrorActionProvider = ErrorActions.Provider
 

@@ -20,7 +20,7 @@ interface PageProps {
   tabTitle?: string
   /** The breadcrumbs, outermost first. */
   trail?: [label: string, to: string][]
-  /** Shown beside the title. */
+  /** Shown next to the title. */
   aside?: ReactNode
   actions?: ReactNode
   /** Why some actions are disabled. Shown as text, because users do not hover over disabled buttons. */

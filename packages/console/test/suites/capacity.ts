@@ -168,7 +168,7 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
     // More GPUs than the location has are never free at once.
     await wait.getByRole('alert').waitFor()
     await page.getByLabel('Number of VMs').fill('2')
-    await wait.getByText('the group is created when it is its turn and all its VMs fit').waitFor()
+    await wait.getByText('the group is created when its turn comes and all its VMs fit').waitFor()
     expect(await findingsOn('vm-create-wait-group')).toEqual([])
     await wait.getByRole('button', { name: 'Wait for capacity' }).click()
     const queue = main().getByRole('table', { name: 'Queue' })
@@ -208,8 +208,8 @@ describe.skipIf(isBrowserMissing)('capacity in the console', () => {
       .waitFor()
 
     await visit(page, '/fleet/queue')
-    const lanes = main().getByRole('table', { name: 'Queues' })
-    await lanes
+    const queues = main().getByRole('table', { name: 'Queues' })
+    await queues
       .getByRole('row', { name: /^a100 eu-north1-a 1 8 0 0 no estimate/ })
       .getByRole('button', { name: 'a100' })
       .click()

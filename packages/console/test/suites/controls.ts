@@ -296,7 +296,7 @@ describe.skipIf(isBrowserMissing)('resources and controls of the console', () =>
     expect((await service.asOwner.vmGet({ project_id, vm_id: vm.id })).state).toBe('STATE_RUNNING')
   })
 
-  test('a copy button copies the value beside it', async () => {
+  test('a copy button copies the value next to it', async () => {
     const { url } = service
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
     await createVm(service, 'trainer', 'a40.1x', project_id)

@@ -37,7 +37,7 @@ describe.skipIf(isBrowserMissing)('dev mode', () => {
   test('an operator moves, freezes and resets the clock, and sees how many faults are active', async () => {
     await levers.faults.create({ on: 'vm-create', effect: 'fail' })
     const { page, bar } = await open(server.operator_email, server.operator_password)
-    await bar.getByText('1 fault in force').waitFor()
+    await bar.getByText('1 active fault').waitFor()
     await bar.getByText('Clock runs').waitFor()
     await bar.getByRole('button', { name: 'Freeze' }).click()
     await bar.getByText('Clock frozen').waitFor()

@@ -31,7 +31,7 @@ export function WaitToStart({ vm, error, onClose }: WaitToStartProps) {
       {...submitProps(wait, undefined, () => void navigate({ to: '/projects/$projectId/queue', params }))}
     >
       <p className="text-ink-muted">
-        {vm.name} cannot start in {vm.location} now. Wait in the queue: the VM is started when it is its turn.
+        {vm.name} cannot start in {vm.location} now. Wait in the queue: the VM is started when its turn comes.
         Waiting is free, for at most 7 days.
       </p>
       {error.queue && (

@@ -3,7 +3,7 @@ import { Fragment } from 'react'
 const texts: [action: string, text: string][] = [
   ['Cordon', 'The host accepts no new VMs. Its VMs keep running, and no tenant is notified.'],
   ['Drain', 'Like cordon, and the tenants see an alert. The host is drained when its last VM is deleted.'],
-  ['Forget', 'For a host that is down and will not come back: its VMs and the data on it are given up.'],
+  ['Forget', 'For a host that is down and will not come back: its VMs and their data are permanently lost.'],
   ['Remove', 'For a host without VMs: the host and its GPUs leave the fleet. It can be registered again.'],
 ]
 

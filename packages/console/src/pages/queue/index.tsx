@@ -49,7 +49,7 @@ export function Queue() {
               })}
             >
               When a VM type is out of stock, the form for a new VM offers to wait for it. The VM is created
-              when it is its turn. Waiting is free.
+              when its turn comes. Waiting is free.
             </Empty>
           ) : (
             <Requests requests={data} />

@@ -37,7 +37,10 @@ export function templateProblem(request: VmCreate, template: InstanceTemplate | 
   if (template?.ssh_public_key && !request.ssh_public_key)
     return { words: 'The template has an SSH public key, which you can replace but not remove', part: 'key' }
   if (template?.ttl_seconds && !request.ttl_seconds)
-    return { words: 'VMs from this template expire. You can change when, but not remove it', part: 'ttl' }
+    return {
+      words: 'VMs from this template expire. You can change the time, but not remove the expiry',
+      part: 'ttl',
+    }
   return null
 }
 

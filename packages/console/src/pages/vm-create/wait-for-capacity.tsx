@@ -32,7 +32,7 @@ interface WaitForCapacityProps {
   reason: string | undefined
 }
 
-/** Shown when there is no stock for the request: the VM or group is created when it is its turn. */
+/** Shown when there is no stock for the request: the VM or group is created when its turn comes. */
 export function WaitForCapacity(props: WaitForCapacityProps) {
   const { request, group, typeName, title, otherLocations, reason } = props
   const projectId = useProjectId()
@@ -66,8 +66,8 @@ export function WaitForCapacity(props: WaitForCapacityProps) {
         </h2>
         <p className="text-ink-muted">
           {group
-            ? 'Wait in the queue: the group is created when it is its turn and all its VMs fit.'
-            : 'Wait in the queue: the VM is created when it is its turn.'}{' '}
+            ? 'Wait in the queue: the group is created when its turn comes and all its VMs fit.'
+            : 'Wait in the queue: the VM is created when its turn comes.'}{' '}
           Waiting is free. {!reason && <Queue request={request} />}
         </p>
       </div>

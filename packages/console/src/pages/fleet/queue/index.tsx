@@ -13,7 +13,7 @@ import { Section } from '../../../ui/page.tsx'
 import { StateBadge } from '../../../ui/state.tsx'
 import { type Column, Table } from '../../../ui/table.tsx'
 import { Age, Until } from '../../../ui/time.tsx'
-import { type Lane, lanesOf } from './lanes.ts'
+import { type Queue, queuesOf } from './queues.ts'
 
 type Request = ListItem<'adminCapacityRequestList'>
 
@@ -22,12 +22,14 @@ export function FleetQueue() {
   const [search, setSearch] = useSearchState()
   const requests = useQuery({ ...readAll('adminCapacityRequestList', {}), refetchInterval: fleetPollMs })
   const organizations = useQuery(readAll('adminOrganizationList', {}))
-  const lanes = useLanes()
+  const queues = useQueues()
   const nameOf = ({ organization_id }: Request) =>
     organizations.data?.find(({ id }) => id === organization_id)?.name ?? `…${shortId(organization_id)}`
-  const lane = lanes.find(({ family, location }) => family === search.family && location === search.location)
+  const queue = queues.find(
+    ({ family, location }) => family === search.family && location === search.location,
+  )
   const shown = (data: Request[]) =>
-    (lane ? data.filter(({ id }) => lane.requestIds.has(id)) : data).toSorted(
+    (queue ? data.filter(({ id }) => queue.requestIds.has(id)) : data).toSorted(
       (a, b) => a.family.localeCompare(b.family) || (a.position ?? 101) - (b.position ?? 101),
     )
   return (
@@ -36,21 +38,21 @@ export function FleetQueue() {
         title="Queues"
         about="Each GPU family and location has a queue of its own. A request can wait in several of them."
       >
-        {lanes.length === 0 ? (
+        {queues.length === 0 ? (
           <p className="card px-4 py-3 text-ink-muted">No request waits for GPUs.</p>
         ) : (
           <Table
             label="Queues"
-            rows={lanes}
+            rows={queues}
             rowKey={({ family, location }) => `${family} ${location}`}
-            columns={laneColumns((chosen) => setSearch(chosen))}
+            columns={queueColumns((chosen) => setSearch(chosen))}
           />
         )}
       </Section>
       <Section
-        title={lane ? `Requests for ${lane.family} in ${lane.location}` : 'Requests'}
+        title={queue ? `Requests for ${queue.family} in ${queue.location}` : 'Requests'}
         actions={
-          lane && (
+          queue && (
             <button type="button" className="link" onClick={() => setSearch({ family: '', location: '' })}>
               Show all
             </button>
@@ -74,7 +76,7 @@ export function FleetQueue() {
 }
 
 /** Reads the requests of each location, because a request can wait in several. */
-function useLanes(): Lane[] {
+function useQueues(): Queue[] {
   const capacity = useQuery({ ...read('adminCapacityList', {}), refetchInterval: fleetPollMs })
   const locations = [...new Set((capacity.data?.items ?? []).map(({ location }) => location))]
   const waiting = useQueries({
@@ -84,11 +86,11 @@ function useLanes(): Lane[] {
     })),
   })
   return locations.flatMap((location, index) =>
-    lanesOf(location, waiting[index]?.data ?? [], capacity.data?.items ?? []),
+    queuesOf(location, waiting[index]?.data ?? [], capacity.data?.items ?? []),
   )
 }
 
-const laneColumns = (onShow: (lane: { family: string; location: string }) => void): Column<Lane>[] => [
+const queueColumns = (onShow: (queue: { family: string; location: string }) => void): Column<Queue>[] => [
   nameColumn('Family', ({ family, location }) => (
     <button
       type="button"

@@ -4,7 +4,7 @@ type Request = ListItem<'adminCapacityRequestList'>
 type FamilyCapacity = RouteResponse<'adminCapacityList'>['items'][number]
 
 /** The queue for the GPUs of one family in one location. */
-export interface Lane {
+export interface Queue {
   family: string
   location: string
   requestIds: Set<string>
@@ -17,7 +17,7 @@ export interface Lane {
 }
 
 /** Returns the queues of a location in which requests wait. */
-export function lanesOf(location: string, waiting: Request[], capacity: FamilyCapacity[]): Lane[] {
+export function queuesOf(location: string, waiting: Request[], capacity: FamilyCapacity[]): Queue[] {
   const families = [...new Set(waiting.map(({ family }) => family))].sort()
   return families.map((family) => {
     const rows = waiting.filter((request) => request.family === family)

@@ -82,8 +82,8 @@ export function FleetReservations() {
           {...submitProps(end, ending, () => setEndingId(''))}
         >
           <p>
-            It ends now, before its contract does. {plural(ending.vm_ids.length, 'VM')} will keep running at
-            the list price. Unused GPUs will be offered to the queue.
+            The reservation ends now, before the end of its contract. {plural(ending.vm_ids.length, 'VM')}{' '}
+            will keep running at the list price. Unused GPUs will be offered to the queue.
           </p>
         </Confirm>
       )}

@@ -161,7 +161,7 @@ export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps
       action="Delete address"
       {...submitProps(remove, undefined, onClose)}
     >
-      <p>{address.address} can become the address of any VM of the service. You cannot get it back.</p>
+      <p>{address.address} can then be given to any VM of the service. You cannot get it back.</p>
     </Confirm>
   )
 }
