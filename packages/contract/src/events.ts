@@ -125,7 +125,7 @@ export const eventRoutes = defineRoutes({
     access: 'viewer',
     query: EventListQuery,
     response: EventList,
-    alsoAnswers: 'text/event-stream',
+    alsoReturns: 'text/event-stream',
   },
   organizationEventList: {
     method: 'GET',
@@ -137,7 +137,7 @@ export const eventRoutes = defineRoutes({
     access: 'admin',
     query: EventListQuery,
     response: EventList,
-    alsoAnswers: 'text/event-stream',
+    alsoReturns: 'text/event-stream',
   },
   webhookList: {
     method: 'GET',

@@ -285,7 +285,7 @@ export const organizationRoutes = defineRoutes({
     access: 'viewer',
     query: UsageQuery,
     response: UsageList,
-    alsoAnswers: 'text/csv',
+    alsoReturns: 'text/csv',
   },
   projectList: {
     method: 'GET',
@@ -364,7 +364,7 @@ export const organizationRoutes = defineRoutes({
     access: 'viewer',
     query: UsageQuery,
     response: UsageList,
-    alsoAnswers: 'text/csv',
+    alsoReturns: 'text/csv',
   },
   budgetGet: {
     method: 'GET',

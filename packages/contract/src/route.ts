@@ -42,7 +42,7 @@ interface RouteEntry {
   /** Concurrent requests share a transaction. */
   isBatched?: true
   /** Another media type that a client can request with `Accept`. */
-  alsoAnswers?: 'text/event-stream' | 'text/csv'
+  alsoReturns?: 'text/event-stream' | 'text/csv'
   /** The response is text in the format of Prometheus, and `response` is a string. */
   isText?: true
   /** Also works while the organization is suspended. */

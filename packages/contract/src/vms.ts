@@ -262,7 +262,7 @@ export const vmRoutes = defineRoutes({
     tag: 'VMs',
     summary: 'Start, stop, reset, replace or change a VM',
     description:
-      'REPLACE stops the VM and starts it on other GPUs. It keeps its id, name, disks, addresses and host keys; its local scratch data is lost.',
+      'REPLACE stops the VM and starts it on other GPUs. The VM keeps its id, name, disks, addresses and host keys; its local scratch data is lost.',
     isDestructive: true,
     access: 'member',
     body: VmUpdate,

@@ -68,7 +68,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
     }
     case 'agent': {
       const [location] = locationsOf(blockOf({ ...values, address: '' }))
-      if (location?.engine !== 'incus') throw new ConfigError('the location has another engine')
+      if (location?.engine !== 'incus') throw new ConfigError('the location uses another engine')
       return runAgent(location.incus, values.project, values['state-dir'], say)
     }
     default:

@@ -29,12 +29,12 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** A task is due when there is work of its kind and its turn, which processes share, is free. */
+/** A task is due when there is work of its kind, and no other process holds the lease of its turn. */
 export interface DueTask {
   kind?: WorkKind
   /** The name of the turn's lease. */
   turn?: string
-  /** The pause after the turn's lease expires, while no host and no GPU needs attention. */
+  /** An additional pause after the turn's lease expires, if no host and no GPU needs attention. */
   restMs?: number
   /** Minimum interval between calls, by this process's clock. */
   everyMs?: number

@@ -185,7 +185,7 @@ export class Provider implements Handlers {
   }
 }
 
-/** Runs a call of the engine. An error becomes diagnostics, beside what stays as it was. */
+/** Runs a call of the engine. An error becomes diagnostics, in addition to the unchanged state. */
 async function answer(run: () => Promise<object>, unchanged: object, doing: string): Promise<object> {
   try {
     return await run()

@@ -68,7 +68,7 @@ test('a state of another version of the provider is read: new attributes are nul
   })
 })
 
-test('two values are the same whatever the order of a set, and whether a member is empty or missing', () => {
+test('two values are equal in any order of a set, and whether a field is empty or missing', () => {
   expect(isSame(['a', 'b'], ['b', 'a'])).toBe(true)
   expect(isSame([{ cidr: '10.0.0.0/8', resource_id: '' }], [{ cidr: '10.0.0.0/8', resource_id: null }])).toBe(
     true,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 
 /** Starts the provider as Terraform does, and returns its address and certificate. */
-async function started() {
+async function startProvider() {
   const env = {
     TF_PLUGIN_MAGIC_COOKIE: cookie,
     PLUGIN_PROTOCOL_VERSIONS: '5,6',
@@ -52,7 +52,7 @@ function isAccepted(port: number, ca: string, client?: typeof terraform): Promis
 }
 
 test('only the process that started the provider can call it', async () => {
-  const { port, ca } = await started()
+  const { port, ca } = await startProvider()
   expect(await isAccepted(port, ca, terraform)).toBe(true)
   expect(await isAccepted(port, ca)).toBe(false)
   expect(await isAccepted(port, ca, createCertificate())).toBe(false)

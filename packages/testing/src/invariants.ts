@@ -266,11 +266,11 @@ export async function brokenInvariants(service: Pick<TestService, 'sql' | 'datab
     `SELECT v.id FROM vms v JOIN gpus g ON g.vm_id = v.id WHERE g.held_for IS DISTINCT FROM v.reservation_id`,
   )
   for (const { id } of misplaced) problems.push(`${id} and its GPUs do not use the same reservation`)
-  const lanes = await sql<{ location: string; family: string; waiting: number; open: number }>(
+  const queues = await sql<{ location: string; family: string; waiting: number; open: number }>(
     `SELECT l.location, l.family, l.waiting, (SELECT count(*)::int FROM capacity_places p
        WHERE p.location = l.location AND p.family = l.family AND p.is_open) AS open FROM capacity_lanes l`,
   )
-  for (const { location, family, waiting, open } of lanes)
+  for (const { location, family, waiting, open } of queues)
     check(waiting === open, `the queue for ${family} in ${location} counts ${waiting} requests of ${open}`)
   const misqueued = await sql<{ id: string; state: string }>(
     `SELECT r.id, r.state FROM capacity_requests r JOIN capacity_places p ON p.request_id = r.id

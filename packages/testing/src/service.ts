@@ -64,8 +64,8 @@ export interface TestService {
   ): Promise<ApiResponse>
   /** Waits for an operation's end and returns the operation. */
   ended(operationId: string): Promise<RouteResponse<'operationGet'>>
-  /** Like `ended`, but moves the clock past the pauses between attempts, never during a worker's lease. */
-  endedSoon(operationId: string): Promise<RouteResponse<'operationGet'>>
+  /** Like `ended`, but moves the clock past the pauses between attempts; it does not move the clock during a worker's lease. */
+  advanceUntilEnded(operationId: string): Promise<RouteResponse<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
   clock: {
@@ -199,7 +199,7 @@ export async function startService(
         if (operation.state !== 'IN_PROGRESS') return operation
       }
     },
-    async endedSoon(operationId) {
+    async advanceUntilEnded(operationId) {
       await eventually(async () => {
         const [row] = await service.sql<{ is_over: boolean; is_parked: boolean }>(
           `SELECT state <> 'IN_PROGRESS' AS is_over, coalesce(lease_token IS NULL AND run_at > slipway_now(), false) AS is_parked

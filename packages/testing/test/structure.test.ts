@@ -165,7 +165,7 @@ test('no package has circular imports, including type and dynamic imports', () =
   expect(circles).toEqual([])
 })
 
-test('no folder has more than 25 files, and no folder is beside a file of the same name', () => {
+test('no folder has more than 25 files, and no folder is next to a file of the same name', () => {
   const files = [...sources, ...suites.flatMap(sourcesOf)]
   const count = new Map<string, number>()
   for (const file of files) count.set(dirname(file), (count.get(dirname(file)) ?? 0) + 1)

@@ -85,6 +85,6 @@ export const adminOperationRoutes = defineRoutes({
     access: 'operator',
     query: AdminEventListQuery,
     response: pagedList('AdminEventList', AdminEvent),
-    alsoAnswers: 'text/event-stream',
+    alsoReturns: 'text/event-stream',
   },
 })

@@ -135,7 +135,7 @@ export const AccessKeyRevoked = record('AccessKeyRevoked', {
 
 /** The description of limits in the creation of every kind of key. */
 export const childKeyDescription =
-  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key: 400 for more. If these fields are left out, the values of the creating key apply.'
+  'A key that is created with a key gets at most the role, `expires_at` and `allowed_cidrs` of that key; a request for more is refused with 400. If these fields are left out, the values of the creating key apply.'
 
 export const Member = record('Member', {
   user_id: Uuid,

@@ -102,7 +102,7 @@ const MetricRange = record('MetricRange', {
 export type MetricRange = Static<typeof MetricRange>
 
 const gaps =
-  'Values are kept for 24 hours at 60 seconds and for 15 days at 300 seconds. A point of several samples has their mean, and the highest value of a counter. GPU values and SSH sessions come from the guest, if its image has the tag `slipway-guest`.'
+  'Values are kept for 24 hours at intervals of 60 seconds, and for 15 days at intervals of 300 seconds. If a point covers several samples, its value is their mean; for a counter, it is the highest value. GPU values and SSH sessions come from the guest, if its image has the tag `slipway-guest`.'
 
 export const metricRoutes = defineRoutes({
   vmMetrics: {

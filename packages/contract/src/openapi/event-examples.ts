@@ -72,7 +72,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
   'access_key.revoked': key('An access key was revoked.'),
   'address.assigned': address('A VM was given a reserved address.', { vm_id: id('b01') }),
   'address.created': address('A public address was reserved.'),
-  'address.deleted': address('A reserved address was given up.'),
+  'address.deleted': address('A reserved address was deleted. It no longer belongs to the project.'),
   'address.unassigned': address('A VM no longer has a reserved address, which can be assigned again.', {
     vm_id: id('b01'),
   }),
@@ -116,9 +116,9 @@ export const eventFacts: Record<EventType, EventFacts> = {
     held_until: '2026-10-30T09:16:30.000Z',
   }),
   'capacity_request.requeued': capacityRequest(
-    'A capacity request waits again at its old place in the queue, because its GPUs were lost or its VM did not boot.',
+    'A capacity request waits again at its old position in the queue, because its GPUs were lost or its VM did not boot.',
   ),
-  'capacity_request.updated': capacityRequest('The end or the labels of a capacity request changed.'),
+  'capacity_request.updated': capacityRequest('The time limit or the labels of a capacity request changed.'),
   ...copyEvents('custom_image'),
   'disk.available': disk('A disk is ready: created, resized or detached.'),
   'disk.creating': disk('The creation of a disk was accepted.', {
@@ -383,7 +383,7 @@ export const eventFacts: Record<EventType, EventFacts> = {
     on_expiry: 'delete',
   }),
   'vm.health_changed': foundVm(
-    'The health of the GPUs of a VM changed. While a GPU is provably lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
+    'The health of the GPUs of a VM changed. While the host reports a GPU of the VM as lost, the VM is not billed from `billing_paused_at` on, for at most 24 hours, or one hour if other GPUs are in stock.',
     {
       status: 'unhealthy',
       reasons: [gpuFault],

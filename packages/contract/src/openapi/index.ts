@@ -55,7 +55,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
       else refs.push(queryParameter(name, schema, route.query?.required?.includes(name) ?? false, print))
     }
     if (route.isTransactional) refs.push(parameterRef('IdempotencyKey'))
-    if (route.alsoAnswers === 'text/event-stream') refs.push(parameterRef('LastEventId'))
+    if (route.alsoReturns === 'text/event-stream') refs.push(parameterRef('LastEventId'))
     return [...refs, parameterRef('XRequestId')]
   }
 
@@ -89,7 +89,7 @@ export function buildOpenApi({ version, serverUrl = 'http://127.0.0.1:8080' }: O
               schema: print(route.response),
               ...(example && { example: example.response }),
             },
-            ...(route.alsoAnswers && { [route.alsoAnswers]: textResponse(route.alsoAnswers) }),
+            ...(route.alsoReturns && { [route.alsoReturns]: textResponse(route.alsoReturns) }),
           },
         },
         ...errorRefs(route),

@@ -11,15 +11,18 @@ import {
   revokeAccessKey,
 } from '../store/identity/access-keys.ts'
 import { accessKeyView } from '../views/identity.ts'
-import { type KeyMaker, type KeyRequest, limitsOf, lockParent, revokeDescendants } from './child-keys.ts'
+import { type KeyCreator, type KeyRequest, limitsOf, lockParent, revokeDescendants } from './child-keys.ts'
 import { createAccessKey } from './credentials.ts'
 import { endInvitationsOfKeys } from './invitations.ts'
 
-/** Creates a key of a project, with the rights of a member or a viewer. Only a signing key is stored, encrypted. */
+/**
+ * Creates a key of a project, with the rights of a member or a viewer. A signing key is stored encrypted; of other keys, only
+ * a hash is stored.
+ */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
-  maker: KeyMaker,
+  maker: KeyCreator,
   request: KeyRequest & { role: 'read' | 'write' },
 ) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
 
@@ -27,7 +30,7 @@ export const createProjectKey = (
 export function createOrganizationKey(
   tx: Tx,
   by: OrganizationRequester,
-  maker: KeyMaker,
+  maker: KeyCreator,
   makerRole: Role,
   request: KeyRequest & { role: Role },
 ) {
@@ -42,14 +45,14 @@ export function createOrganizationKey(
   return createKey(tx, by, scope, maker, request.role, request)
 }
 
-export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyMaker, request: KeyRequest) =>
+export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyCreator, request: KeyRequest) =>
   createKey(tx, by, operatorScope, maker, 'write', request)
 
 async function createKey(
   tx: Tx,
   by: Requester,
   scope: KeyScope,
-  maker: KeyMaker,
+  maker: KeyCreator,
   role: KeyRole,
   request: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {

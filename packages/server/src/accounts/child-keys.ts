@@ -6,7 +6,7 @@ import { time } from '../postgres/time.ts'
 import { type AccessKeyRow, lockParentKey, revokeDescendantsOnce } from '../store/identity/access-keys.ts'
 
 /** The creator of a key: a signed-in user, or a key, which is the parent of the new one. */
-export interface KeyMaker {
+export interface KeyCreator {
   /** The signed-in user, or the user who created the key. */
   userId: string | null
   keyId: string | null
@@ -24,7 +24,7 @@ export interface KeyRequest {
  * Returns null if a user creates the key. The lock makes a revocation of the parent wait for its new child, and revoke it
  * too.
  */
-export async function lockParent(tx: Tx, { keyId }: KeyMaker): Promise<AccessKeyRow | null> {
+export async function lockParent(tx: Tx, { keyId }: KeyCreator): Promise<AccessKeyRow | null> {
   if (keyId === null) return null
   const parent = await lockParentKey(tx, keyId)
   if (!parent) throw new Failure('unauthenticated', 'This credential is unknown, revoked or expired.')

@@ -10,7 +10,7 @@ import {
 } from '../store/compute/instance-templates.ts'
 import { emit } from '../store/events/events.ts'
 
-/** The members are checked against the catalogue only when a VM is created from the template. */
+/** The fields are checked against the catalogue only when a VM is created from the template. */
 export async function createInstanceTemplate(
   tx: Tx,
   by: ProjectRequester,
@@ -37,7 +37,7 @@ export async function deleteInstanceTemplate(tx: Tx, by: ProjectRequester, id: s
   await emitTemplate(tx, by, 'instance_template.deleted', row)
 }
 
-/** The event does not contain the members, which may hold secrets. */
+/** The event does not contain the fields of the template, which may contain secrets. */
 const emitTemplate = (
   tx: Tx,
   by: ProjectRequester,

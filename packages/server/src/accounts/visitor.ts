@@ -10,7 +10,7 @@ export interface Visitor {
   userAgent: string
 }
 
-/** Adds the members of OAuth 2 errors, which OAuth clients read. */
+/** Adds the fields of OAuth 2 errors, which OAuth clients read. */
 export const invalidGrant = (message: string, description = message): Failure =>
   new Failure('invalid_grant', message, {
     extra: { error: 'invalid_grant', error_description: description },

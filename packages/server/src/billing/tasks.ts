@@ -32,7 +32,7 @@ export class BillingTasks {
   /** Processes share these tasks: one process runs each. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
-      this.#tasks.upon(
+      this.#tasks.runOn(
         (call) => this.#services.due.on({ turn: name, everyMs }, call),
         () => this.#sharedTasks.runIfDue({ name, everyMs, rest }, () => run(this.#services)),
       )

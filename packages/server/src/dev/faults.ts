@@ -20,7 +20,7 @@ const message = 'This failure was requested with /_dev/faults.'
 /** Set during the call of a step that has a fault which makes the engine lie or forget. */
 export const engineFault = new AsyncLocalStorage<'lie' | 'forget'>()
 
-/** The faults in force. They are kept in memory, and written to the database so that they survive a restart. */
+/** The active faults. They are kept in memory, and written to the database so that they survive a restart. */
 export class Faults {
   readonly #db: Queryable
   readonly #steps: Map<string, string[]>

@@ -19,7 +19,7 @@ export interface BlockingOperation {
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: FieldProblem[] | UnknownEffect | BlockingOperation | undefined
-  /** Members that this code adds to the response, such as `available_locations`. */
+  /** Fields that this code adds to the response, such as `available_locations`. */
   readonly extra: Record<string, unknown>
   readonly retryAfterSeconds: number | undefined
 
@@ -49,7 +49,7 @@ export function invalidField(field: string, message: string): Failure {
   })
 }
 
-/** Returns the failure of a body that is a member of another body, with field paths that begin with the member. */
+/** Returns the failure of a body that is part of another body, with field paths that begin with the name of that part. */
 export function asMember(member: string, failure: unknown): unknown {
   if (!(failure instanceof Failure) || !Array.isArray(failure.details)) return failure
   const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))

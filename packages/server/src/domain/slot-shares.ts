@@ -13,7 +13,10 @@ export interface Shares {
   mostOfNew: number
 }
 
-/** The part of the slots left by others that one project may hold. The rest is for projects that come later. */
+/**
+ * A project may hold this part of the slots that no other project holds. The rest stays free for projects that need slots
+ * later. The same rule applies to organizations.
+ */
 const projectPart = 3 / 4
 const organizationPart = 7 / 8
 
@@ -40,10 +43,10 @@ export class SlotShares {
     this.#organizations.take(organizationId)
   }
 
-  giveBack({ projectId, organizationId }: SlotHolder): void {
+  release({ projectId, organizationId }: SlotHolder): void {
     this.#held--
-    this.#projects.giveBack(projectId)
-    this.#organizations.giveBack(organizationId)
+    this.#projects.release(projectId)
+    this.#organizations.release(organizationId)
   }
 
   canTake({ projectId, organizationId }: SlotHolder): boolean {
@@ -54,12 +57,12 @@ export class SlotShares {
     )
   }
 
-  /** The number of slots that several holders together may take at once, so that one slot is left for a new holder. */
+  /** The number of slots that one claim may take for several holders together, so that a slot stays free for a new holder. */
   get mostForAll(): number {
     return Math.min(this.free, this.#most(0, organizationPart))
   }
 
-  /** The number of slots that any project could take at once; 0 or less if a project already has its share. */
+  /** The number of slots that every project could take now without a check of its share; 0 or less if one has used its share. */
   get mostForAny(): number {
     let most = Math.min(this.free, this.#left(0, projectPart))
     for (const held of this.#projects.held) most = Math.min(most, this.#left(held, projectPart))
@@ -118,7 +121,7 @@ class Counts {
     if (this.#counts.size > this.#mostKept) this.#forgetOne()
   }
 
-  giveBack(id: string): void {
+  release(id: string): void {
     this.#counts.set(id, this.of(id) - 1)
   }
 

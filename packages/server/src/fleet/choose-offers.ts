@@ -1,6 +1,6 @@
 import type { OfferQuery, VmType } from '@slipway/contract'
 
-/** The members of a catalogue row that filters use. */
+/** The fields of a catalogue row that filters use. */
 export interface Offered {
   type: string
   location: string

@@ -9,13 +9,13 @@ import {
   insertHost,
   listHostTenants,
   markDrainedHosts,
-  putUpForCheck,
   removeHost,
+  requestGpuCheck,
   setGpuHold,
   setHostSchedulable,
   startDraining,
 } from '../store/fleet/fleet.ts'
-import { recallHost } from '../store/fleet/forgotten-hosts.ts'
+import { readmitHost } from '../store/fleet/forgotten-hosts.ts'
 import { findLocation } from '../store/fleet/locations.ts'
 import { emitForHostVms, setHostNote } from '../store/fleet/maintenance.ts'
 import { putSimulatedHosts, removeSimulatedHost } from '../store/simulated/hosts.ts'
@@ -41,7 +41,7 @@ export async function registerHost(tx: Tx, by: Requester, host: NewHost): Promis
   if (host.gpus && !familyOfModel(host.gpus.model))
     throw invalidField('gpus/model', `must be one of ${models.join(', ')}`)
   const id =
-    (await insertHost(tx, location.name, host.name)) ?? (await recallHost(tx, location.name, host.name))
+    (await insertHost(tx, location.name, host.name)) ?? (await readmitHost(tx, location.name, host.name))
   if (!id)
     throw new Failure('already_exists', `A host named ${host.name} already exists in ${location.name}.`)
   if (host.gpus) {
@@ -127,7 +127,7 @@ export async function changeGpuHold(
 
 /** Lets the next report of the host decide whether the GPU is in order. */
 export async function checkGpu(tx: Tx, by: Requester, id: string): Promise<HostRow['gpus'][number]> {
-  const found = await putUpForCheck(tx, id)
+  const found = await requestGpuCheck(tx, id)
   if (!found) throw notFound('GPU')
   const { gpu, isAsked } = found
   if (!isAsked)

@@ -62,7 +62,7 @@ export async function deleteImage(tx: Tx, by: Requester, id: string): Promise<vo
 }
 
 /**
- * Finds the registered image (`slipway-server images`) that the members of `source` identify, and returns its full source:
+ * Finds the registered image (`slipway-server images`) that the fields of `source` identify, and returns its full source:
  * locations with real VMs accept no other source. Returns null if all locations are simulated.
  */
 async function registeredSource(
@@ -85,7 +85,7 @@ async function requireLocations(db: Queryable, names: string[]): Promise<void> {
   const known = (await listLocations(db)).map(({ name }) => name)
   names.forEach((name, i) => {
     if (!known.includes(name)) throw invalidField(`locations/${i}`, `there is no location ${name}`)
-    if (names.indexOf(name) < i) throw invalidField(`locations/${i}`, `${name} is named twice`)
+    if (names.indexOf(name) < i) throw invalidField(`locations/${i}`, `${name} is given twice`)
   })
 }
 

@@ -8,7 +8,7 @@ const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =
     .reduce((sum, { gpus }) => sum + Math.floor(gpus / gpuCount), 0)
 
 /**
- * Returns a function that tells how many more VMs of a type a project can create in a location, on GPUs that its organization
+ * Returns a function that returns how many more VMs of a type a project can create in a location, on GPUs that its organization
  * has reserved.
  */
 export async function readReservedRoom(

@@ -103,7 +103,7 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
     streams,
     operationWaits,
     catalogue,
-    catalogueMemory: new CatalogueCache(),
+    catalogueCache: new CatalogueCache(),
     scrapes: new RateLimiter({ requestsPerSecond: 10 / 60, burst: 10 }),
   }
   app.addHook('preClose', async () => {

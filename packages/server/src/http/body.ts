@@ -2,8 +2,8 @@ import { Failure } from '../domain/failure.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const mostLevels = 64
-const mostMembers = 1_000
-/** The number of members and items in all objects and arrays together. */
+const mostFields = 1_000
+/** The number of fields and items in all objects and arrays together. */
 const mostValues = 20_000
 
 /** Strict JSON: valid UTF-8, no NUL or lone surrogate in a string, and limits on depth and size. */
@@ -36,8 +36,8 @@ function checkValues(root: unknown): void {
         throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels} levels.`)
       const members = Object.entries(value)
       values += members.length
-      if (members.length > mostMembers && !Array.isArray(value))
-        throw new Failure('invalid_argument', `An object in the body has more than ${mostMembers} members.`)
+      if (members.length > mostFields && !Array.isArray(value))
+        throw new Failure('invalid_argument', `An object in the body has more than ${mostFields} fields.`)
       if (values > mostValues)
         throw new Failure('invalid_argument', `The body has more than ${mostValues} values.`)
       for (const [key, member] of members) {

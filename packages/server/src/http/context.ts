@@ -1,6 +1,6 @@
 import type { RouteBody, RouteId, RouteParams, RouteQuery, RouteResponse } from '@slipway/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { KeyMaker } from '../accounts/child-keys.ts'
+import type { KeyCreator } from '../accounts/child-keys.ts'
 import { Failure } from '../domain/failure.ts'
 import type { Catalogue } from '../fleet/offers.ts'
 import type { ProjectRequester } from '../operations/admission.ts'
@@ -22,7 +22,7 @@ export interface HttpServices extends Services {
   operationWaits: OperationWaits
   /** The public catalogue, at most a second old. */
   catalogue: Catalogue
-  catalogueMemory: CatalogueCache
+  catalogueCache: CatalogueCache
   /** Limits how often a caller reads all metrics of a project. */
   scrapes: RateLimiter
 }
@@ -93,7 +93,7 @@ export function organizationsOf(caller: Caller): string[] {
 }
 
 /** Returns the caller as the creator of a key or an invitation. */
-export function makerOf(context: Context): KeyMaker {
+export function creatorOf(context: Context): KeyCreator {
   const caller = requireCaller(context)
   return caller.kind === 'user'
     ? { userId: caller.id, keyId: null }
@@ -102,7 +102,7 @@ export function makerOf(context: Context): KeyMaker {
 
 export function inviterOf(context: Context, madeAs: Inviter['madeAs']): Inviter {
   const caller = requireCaller(context)
-  const { userId, keyId } = makerOf(context)
+  const { userId, keyId } = creatorOf(context)
   const names = { access_key: 'an access key', operator_key: 'an operator' }
   return {
     invitedBy: caller.kind === 'user' ? caller.email : names[caller.kind],

@@ -76,7 +76,7 @@ export function plainUrl(url: string): string {
   return [path.toLowerCase().replace(/\/$/, ''), ...query].join('?')
 }
 
-/** Sorts members, so that equal JSON values have equal hashes. */
+/** Sorts the fields of objects, so that equal JSON values have equal hashes. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   if (typeof value === 'object' && value !== null)

@@ -118,7 +118,9 @@ export function mountRoutes(
         const contextIn = (tx: Tx) => new RequestContext(id, services, tx, request, reply)
         const run = () =>
           write
-            ? write({ contextIn, owner, once: onceOf(route, request) }).then((it) => sendWritten(it, reply))
+            ? write({ contextIn, owner, once: idempotentRequestOf(route, request) }).then((it) =>
+                sendWritten(it, reply),
+              )
             : read(contextIn(database.forOwner(owner))).then((result) => send(result, reply))
         const fail = (error: unknown) => sendFailure(toFailure(error), request, reply)
         if (grant && !isHeld(route, request)) inFlight.run(owner, run).catch(fail)
@@ -129,8 +131,8 @@ export function mountRoutes(
 }
 
 /** Returns whether the response may be held for long: a wait for an operation, or an event stream. */
-function isHeld({ alsoAnswers }: Route, { query, headers }: FastifyRequest): boolean {
-  if (alsoAnswers === 'text/event-stream') return wantsStream(headers.accept)
+function isHeld({ alsoReturns }: Route, { query, headers }: FastifyRequest): boolean {
+  if (alsoReturns === 'text/event-stream') return wantsStream(headers.accept)
   return Boolean((query as { wait?: number }).wait)
 }
 
@@ -158,7 +160,7 @@ const recorded =
     return result
   }
 
-function onceOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
+function idempotentRequestOf({ method }: Route, request: FastifyRequest): IdempotentRequest | undefined {
   const key = readIdempotencyKey(request.headers['idempotency-key'])
   if (key === undefined) return undefined
   return { key, caller: request.grant!.caller.key, method, path: plainUrl(request.url), body: request.body }

@@ -111,7 +111,7 @@ function itemsOf<Row>(rows: Row[], textOf: (row: Row) => string, limit: number, 
 function readPageToken(list: string, token: string | undefined): string | null {
   if (token === undefined || token === '') return null
   const [, cursor] = Buffer.from(token, 'base64url').toString('utf8').split(' ')
-  // Compared as a whole, because decoding skips characters that are not base64.
+  // The token is compared as a whole, because decoding skips characters that are not base64.
   if (cursor === undefined || token !== pageToken(list, cursor)) throw wrongPageToken()
   return cursor
 }

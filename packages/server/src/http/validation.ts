@@ -23,7 +23,7 @@ export interface RouteValidators {
   params(values: Record<string, string>): void
   /** Removes empty parameters. */
   query(values: Record<string, unknown>): void
-  /** Returns the body without nulls of optional members, with ids in lower case. */
+  /** Returns the body without nulls of optional fields, with ids in lower case. */
   body(value: unknown): unknown
 }
 
@@ -68,7 +68,7 @@ const isEmptyObject = (value: unknown) =>
 
 interface Form {
   properties: Record<string, { const?: unknown }>
-  /** The members that distinguish the form: the first required one, or all if none is required. */
+  /** The fields that distinguish the form: the first required field, or all fields if none is required. */
   heads: string[]
   validate: ValidateFunction
 }
@@ -95,7 +95,7 @@ function compileBody(schema: TSchema): (value: unknown) => void {
   }
 }
 
-/** Throws if the body has the members of no form, or of more than one. */
+/** Throws if the body has the distinguishing fields of no form, or of more than one form. */
 function requireOneForm(forms: Form[], value: object): void {
   const heads = [...new Set(forms.flatMap((form) => form.heads))]
   const given = [
@@ -133,7 +133,7 @@ function overlap({ properties }: Form, value: unknown): number {
 
 function check(validate: ValidateFunction, value: unknown, part: Part): void {
   if (validate(value)) return
-  // A bad member name gives two errors; the one of propertyNames repeats the other.
+  // An invalid field name gives two errors; the error of propertyNames repeats the other one.
   const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames')
   throw invalid(errors.map((error) => describe(error, part)))
 }

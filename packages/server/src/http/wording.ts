@@ -45,9 +45,9 @@ export function describe(error: ErrorObject, part: Part): Problem {
   return { field, message: problemOf(error) }
 }
 
-/** A query parameter, or a member of the body, that the endpoint does not have. */
+/** A query parameter, or a field of the body, that the endpoint does not have. */
 export function unknownName(field: string, name: string, supported: string[]): Problem {
-  const kind = field.startsWith('/') ? 'member' : 'parameter'
+  const kind = field.startsWith('/') ? 'field' : 'parameter'
   const likely = nearest(name, supported)
   const hint = likely
     ? `did you mean ${likely}?`

@@ -49,7 +49,7 @@ export function writerOf(
   return inSharedTransactions(database, {
     maxItems: maxWritesInBatch,
     work: respond,
-    isDone: (results) => operationsExist(services, results),
+    didCommit: (results) => operationsExist(services, results),
     ownerOf: ({ owner }) => owner,
   })
 }

@@ -27,11 +27,11 @@ export class MailDelivery {
   start(): void {
     if (!this.#transport) return
     const { due } = this.#services
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => due.on({ kind: 'mails' }, call),
       () => this.send(),
     )
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => due.on({ kind: 'notices' }, call),
       () => queueNotices(this.#services),
     )

@@ -28,7 +28,7 @@ export async function createNetwork(tx: Tx, by: ProjectRequester, network: NewNe
   checkBlock(network.cidr)
   const id = uuid()
   const row = { ...network, labels: network.labels ?? {} }
-  await orConflict('network', network, () => insertNetwork(tx, { id, projectId: by.projectId, ...row }))
+  await writeUniqueBlock('network', network, () => insertNetwork(tx, { id, projectId: by.projectId, ...row }))
   await requireOrganizationQuota(tx, by, 'networks')
   await emit(tx, { ...by, type: 'network.created', resourceType: 'network', resourceId: id, data: row })
   return (await findNetwork(tx, by.projectId, id))!
@@ -45,7 +45,7 @@ export async function changeNetwork(
   const network = await lockedNetwork(tx, by.projectId, id)
   if (!network) throw notFound('network')
   const changed = { ...network, ...change }
-  await orConflict('network', changed, () => updateNetwork(tx, id, change))
+  await writeUniqueBlock('network', changed, () => updateNetwork(tx, id, change))
   const data = { name: changed.name, labels: changed.labels }
   await emit(tx, { ...by, type: 'network.updated', resourceType: 'network', resourceId: id, data })
   return changed
@@ -75,8 +75,8 @@ export function checkBlock(cidr: string): void {
   if (block.prefix < 16 || block.prefix > 28) throw invalidField('cidr', 'must be /16 to /28')
 }
 
-/** Runs a write and refuses a name that is taken, or a block that overlaps. */
-export async function orConflict<T>(what: string, body: NewBlock, write: () => Promise<T>): Promise<T> {
+/** Runs a write. Refuses it if the name is taken or the block overlaps with another one. */
+export async function writeUniqueBlock<T>(what: string, body: NewBlock, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {

@@ -14,7 +14,7 @@ import {
   type SubnetRow,
   setSubnetName,
 } from '../store/network/networks.ts'
-import { checkBlock, lockedNetwork, type NewBlock, orConflict } from './networks.ts'
+import { checkBlock, lockedNetwork, type NewBlock, writeUniqueBlock } from './networks.ts'
 
 export interface NewSubnet extends NewBlock {
   vpc_network_id: string
@@ -31,7 +31,7 @@ export async function createSubnet(tx: Tx, by: ProjectRequester, subnet: NewSubn
   if (!cidrContains(network.cidr, cidr))
     throw invalidField('cidr', `must be inside the network's block ${network.cidr}`)
   const id = uuid()
-  await orConflict('subnet', subnet, () =>
+  await writeUniqueBlock('subnet', subnet, () =>
     insertSubnet(tx, { id, projectId, networkId: network.id, name, cidr, location }),
   )
   await requireOrganizationQuota(tx, by, 'subnets')
@@ -55,7 +55,7 @@ export async function renameSubnet(
   const subnet = await findSubnet(tx, by.projectId, id)
   if (!subnet) throw notFound('subnet')
   const renamed = { ...subnet, name }
-  await orConflict('subnet', renamed, () => setSubnetName(tx, id, name))
+  await writeUniqueBlock('subnet', renamed, () => setSubnetName(tx, id, name))
   const data = { name }
   await emit(tx, { ...by, type: 'subnet.updated', resourceType: 'subnet', resourceId: id, data })
   return renamed

@@ -91,9 +91,9 @@ export async function blockedBy(tx: Tx, resourceId: string, message: string): Pr
 }
 
 /**
- * Cancels the unfinished operations of a resource that is to be deleted. An operation that no worker holds ends here, any
- * other at its next step boundary. If a deletion is already in progress, only records the repeated request and returns that
- * deletion.
+ * Cancels the unfinished operations of a resource that is to be deleted. An operation without a lease ends here; any other
+ * operation ends at its next step boundary. If a deletion is already in progress, this only records the repeated request and
+ * returns that deletion.
  */
 export async function cancelForDeletion(
   tx: Tx,
@@ -115,7 +115,7 @@ export async function cancelForDeletion(
   return undefined
 }
 
-/** The first step of a deletion: a cancelled operation may be in the middle of an engine call, which has to end first. */
+/** The first step of a deletion: a cancelled operation may be in the middle of an engine call, which must end first. */
 export async function waitForCancelled({ operation, services }: Work): Promise<Outcome> {
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }

@@ -5,7 +5,7 @@ import type { Work } from '../runner/operation.ts'
 import type { Services } from '../services.ts'
 import { emit } from '../store/events/events.ts'
 
-/** The error is `unavailable`, so that another process tries: this one may run with an older configuration. */
+/** Returns the engine of a location. The error is `unavailable`, so that another process tries, which may have the engine. */
 export function engineAt(services: Pick<Services, 'engines'>, location: string): Engine {
   const engine = services.engines.get(location)
   if (!engine) throw new EngineError('unavailable', `the location ${location} has no engine in this process`)

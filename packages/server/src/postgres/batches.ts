@@ -73,15 +73,15 @@ class AllRefused extends Error {}
 
 /**
  * Runs requests in one transaction, each as if it had the transaction to itself. A request that fails before it has written
- * gets its own failure; after that the whole transaction fails. `isDone` says, if the outcome of the commit is unknown,
- * whether it took place.
+ * gets its own failure; after that the whole transaction fails. If the outcome of the commit is unknown, `didCommit` finds
+ * out whether the transaction was committed.
  */
 export async function transactTogether<Item, Result>(
   database: Database,
   items: Item[],
   isAlone: boolean,
   work: (tx: Tx, item: Item) => Promise<Result>,
-  isDone: (results: BatchResult<Result>[]) => Promise<boolean> = async () => false,
+  didCommit: (results: BatchResult<Result>[]) => Promise<boolean> = async () => false,
   owner?: string,
 ): Promise<BatchResult<Result>[]> {
   let results: BatchResult<Result>[] = []
@@ -92,8 +92,8 @@ export async function transactTogether<Item, Result>(
   try {
     await database.transaction(attempt, { isBatch: !isAlone, ...(owner !== undefined && { owner }) })
   } catch (error) {
-    const stands = error instanceof UnknownOutcome && (await isDone(results))
-    if (!stands && !(error instanceof AllRefused)) throw error
+    const isCommitted = error instanceof UnknownOutcome && (await didCommit(results))
+    if (!isCommitted && !(error instanceof AllRefused)) throw error
   }
   return results
 
@@ -111,7 +111,7 @@ export async function transactTogether<Item, Result>(
 interface SharedTransaction<Item, Result> {
   maxItems: number
   work: (tx: Tx, item: Item) => Promise<Result>
-  isDone?: (results: BatchResult<Result>[]) => Promise<boolean>
+  didCommit?: (results: BatchResult<Result>[]) => Promise<boolean>
   /** The owner of a request, which determines when it gets a connection if it runs alone. A batch has several owners. */
   ownerOf?: (item: Item) => string
 }
@@ -119,12 +119,12 @@ interface SharedTransaction<Item, Result> {
 /** Returns a function that does the work for an item, in a transaction that concurrent calls share. */
 export function inSharedTransactions<Item, Result>(
   database: Database,
-  { maxItems, work, isDone, ownerOf }: SharedTransaction<Item, Result>,
+  { maxItems, work, didCommit, ownerOf }: SharedTransaction<Item, Result>,
 ): (item: Item) => Promise<Result> {
   const batches = new Batches<Item, Result>({
     maxItems,
     handle: (items, isAlone) =>
-      transactTogether(database, items, isAlone, work, isDone, isAlone ? ownerOf?.(items[0]!) : undefined),
+      transactTogether(database, items, isAlone, work, didCommit, isAlone ? ownerOf?.(items[0]!) : undefined),
   })
   return (item) => batches.submit(item)
 }

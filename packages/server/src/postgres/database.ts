@@ -88,18 +88,18 @@ export class Database implements Queryable {
   }
 
   #send(config: pg.QueryConfig): Promise<QueryResult> {
-    return this.pool.query(queryOf(config)).then(this.#passResult, (error) =>
-      // The pool has closed the connection, so that this ends when no connection is older than the migration.
-      isOutdatedPlan(error) ? this.#send(config) : this.#passError(error),
+    return this.pool.query(queryOf(config)).then(this.#releaseAndReturn, (error) =>
+      // The pool has closed the connection. The retries end when no connection is older than the migration.
+      isOutdatedPlan(error) ? this.#send(config) : this.#releaseAndThrow(error),
     )
   }
 
-  readonly #passResult = (result: QueryResult): QueryResult => {
+  readonly #releaseAndReturn = (result: QueryResult): QueryResult => {
     this.connections.release()
     return result
   }
 
-  readonly #passError = (error: unknown): never => {
+  readonly #releaseAndThrow = (error: unknown): never => {
     this.connections.release()
     throw error
   }
@@ -109,21 +109,21 @@ export class Database implements Queryable {
   }
 
   /** Runs writes that need no transaction: every statement commits by itself. */
-  readonly withoutTransaction: Tx = this.#standingAlone(systemOwner)
+  readonly withoutTransaction: Tx = this.#autocommit(systemOwner)
 
   /** Like `withoutTransaction`, for statements that wait for a connection as requests of this owner. */
   forOwner(owner: string): Tx {
     const known = this.#owners.get(owner)
     if (known) return known
     if (this.#owners.size >= mostOwners) this.#owners.clear()
-    const tx = this.#standingAlone(owner)
+    const tx = this.#autocommit(owner)
     this.#owners.set(owner, tx)
     return tx
   }
 
-  #standingAlone(owner: string): Tx {
+  #autocommit(owner: string): Tx {
     const query = (config: pg.QueryConfig) => this.query(config, owner)
-    return standingAlone(query, { sharedReads: this, signal: (...signal) => this.send(...signal) })
+    return autocommit(query, { sharedReads: this, signal: (...signal) => this.send(...signal) })
   }
 
   /**
@@ -155,10 +155,10 @@ export class Database implements Queryable {
 
   async #connect(owner: string): Promise<pg.PoolClient> {
     await this.connections.take(owner)
-    return this.pool.connect().catch(this.#passError)
+    return this.pool.connect().catch(this.#releaseAndThrow)
   }
 
-  /** Gives the connection of a transaction back. A broken one is closed. */
+  /** Returns the connection of a transaction to the pool. A broken connection is closed. */
   release(client: pg.PoolClient, broken: Error | undefined): void {
     client.release(broken)
     this.connections.release()
@@ -174,8 +174,8 @@ function pauseBefore(attempt: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Returns a `Tx` that sends and awaits each statement at once. */
-function standingAlone(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sharedReads'>): Tx {
+/** Returns a `Tx` without a transaction: each statement is sent at once and commits by itself. */
+function autocommit(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sharedReads'>): Tx {
   const tx: Tx = {
     ...given,
     query,
@@ -194,11 +194,11 @@ function standingAlone(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sh
 }
 
 /**
- * Does the work inside the transaction and undoes it, including its signals, to find out whether it would succeed. An error
- * of the work is thrown, and then the transaction has to end.
+ * Does the work inside the transaction and undoes it, including its signals, to find out whether the work would succeed. If
+ * it throws the error of the work, the caller must end the transaction.
  */
 export async function runAndRollBack(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })
-  await work(standingAlone((config) => tx.query(config), { signal: () => {} }))
+  await work(autocommit((config) => tx.query(config), { signal: () => {} }))
   await tx.query({ text: 'ROLLBACK TO SAVEPOINT tried_out' })
 }

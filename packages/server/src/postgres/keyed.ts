@@ -6,7 +6,7 @@ export interface KeyedStatement<Row, Key> {
   one(db: Queryable, key: Key): Promise<Row | undefined>
 }
 
-/** Keys are compared by the text of their members. */
+/** Keys are compared by the text of their fields. */
 type KeyMembers<Key> = { [Member in keyof Key]: string | number }
 
 /** Reads that share one statement. A key that several callers ask for is read once. */
@@ -84,7 +84,7 @@ class ReadQueue<Row, Key> {
  * calls, so that it sees everything that was committed before. In a transaction each read is its own statement, except under
  * `withSharedReads`.
  *
- * In `text` each member of the key is a list (`:id::uuid[]`). A row has the members of its key, under their names, and is
+ * In `text`, each field of the key is a list (`:id::uuid[]`). A row has the fields of its key, under the same names, and is
  * the result for that key only.
  */
 export function keyedStatement<Row, Key extends KeyMembers<Key>>(

@@ -148,7 +148,7 @@ export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
     : (new Prepared(config.name, config.text, config.values) as unknown as pg.QueryConfig)
 
 /** Sends a statement on one connection and returns a promise. */
-export function ask(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {
+export function sendStatement(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {
   return new Promise<QueryResult>((resolve, reject) => {
     client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {

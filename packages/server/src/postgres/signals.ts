@@ -12,7 +12,7 @@ export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | '
 
 const channel = 'slipway'
 /**
- * NOTIFY inside a hot transaction serialises commits, so it is sent on a separate connection, at most once in this time.
+ * NOTIFY inside a hot transaction serializes commits, so it is sent on a separate connection, at most once in this time.
  * A process also passes on what it receives at most this often, so that its work does not grow with the number of senders.
  */
 const coalesceMs = 20

@@ -60,7 +60,7 @@ export function statement<Row = never, Params = void, Db extends Queryable = Que
   return { all, one, run, allBy: byPosition(all), oneBy: byPosition(one), runBy: byPosition(run) }
 }
 
-/** Rows as lists of their members, for a statement that reads them with `unnest(:id::uuid[], …)`. */
+/** Rows as one list for each field, for a statement that reads them with `unnest(:id::uuid[], …)`. */
 export type Columns<Row> = { [Member in keyof Row]: Row[Member][] }
 
 export const columns = <Row, Member extends keyof Row>(rows: Row[], members: readonly Member[]) =>

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { isDatabaseUnavailable, isOutdatedPlan, sqlState, TryAgain, UnknownOutcome } from './errors.ts'
-import { ask, type QueryResult } from './prepared.ts'
+import { type QueryResult, sendStatement } from './prepared.ts'
 import type { Queryable, Signal, Tx } from './queryable.ts'
 import { isWrite } from './statement.ts'
 import { type Traffic, TransactionTraffic } from './traffic.ts'
@@ -68,7 +68,7 @@ export class Transaction implements Tx {
     // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
     if (this.#traffic.firstName === undefined) this.#client.query('BEGIN').catch(() => {})
     this.#traffic.sent(config.name)
-    return ask(this.#client, config)
+    return sendStatement(this.#client, config)
   }
 
   async enqueue<Item>(write: (tx: Tx, items: Item[]) => Promise<unknown>, item: Item): Promise<void> {
@@ -161,7 +161,7 @@ export class Transaction implements Tx {
     query: (config) => {
       this.database.traffic.sent(config.name)
       this.database.traffic.committed(config.name)
-      return ask(this.#client, config)
+      return sendStatement(this.#client, config)
     },
   }
 }

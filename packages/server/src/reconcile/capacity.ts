@@ -1,17 +1,17 @@
 import { Failure } from '../domain/failure.ts'
 import { type Block, blockOf } from '../operations/capacity/blocks.ts'
 import { admitHeld, passOn } from '../operations/capacity/grant.ts'
-import { lookAtLane } from '../operations/capacity/lane.ts'
 import { closeBlocked, offerGpus } from '../operations/capacity/offer.ts'
+import { maintainQueue } from '../operations/capacity/queue.ts'
 import { endAndOffer } from '../operations/capacity/requests.ts'
-import { lookAtReservation } from '../operations/capacity/reservations.ts'
+import { maintainReservation } from '../operations/capacity/reservations.ts'
 import { CatalogueCache } from '../operations/catalogue.ts'
 import { freeOperationHold } from '../operations/health/replace.ts'
 import type { Services } from '../services.ts'
 import { listFittingHosts, lockHosts } from '../store/capacity/holds.ts'
-import { type Lane, listDueLanes, lockLanesOfRequest, refuseHolds } from '../store/capacity/lanes.ts'
 import { listEndedHolders } from '../store/capacity/operation-holds.ts'
-import { setPlacesOpen } from '../store/capacity/places.ts'
+import { setEntriesOpen } from '../store/capacity/queue-entries.ts'
+import { listDueQueues, lockQueuesOfRequest, type Queue, refuseHolds } from '../store/capacity/queues.ts'
 import {
   findRequest,
   findStanding,
@@ -23,56 +23,59 @@ import { listDueReservations } from '../store/capacity/reservations.ts'
 
 /** After a hold that was not claimed, an organization gets none in that queue for this time. */
 const noHoldS = 3_600
-/** The pause if something other than GPUs is lacking, such as public addresses. */
-const otherLack: Block = { reason: '', until: null, recheckS: 600 }
+/** The pause if something other than GPUs is missing, such as public addresses. */
+const otherShortage: Block = { reason: '', until: null, recheckS: 600 }
 const mostRounds = 20
-/** In a large fleet, estimates take long: they are computed for at most a fifth of the time. */
-const longLook = { ms: 100, restFactor: 4 }
+/** In a large fleet, estimates take long. After a long check, a queue rests four times as long as the check took. */
+const longCheck = { ms: 100, restFactor: 4 }
 
-/** Serves the waiting list: grants held requests, offers stock to new requests, and ends expired ones. */
+/** Serves the queues: grants held requests, offers stock to new requests, and ends expired ones. */
 export class CapacityQueue {
   readonly #services: Services
   readonly #catalogue = new CatalogueCache()
-  /** When each queue may be looked at again, by the clock of this process. */
+  /** When each queue may be checked again, by the clock of this process. */
   readonly #restUntil = new Map<string, number>()
 
   constructor(services: Services) {
     this.#services = services
   }
 
-  /** Acts on everything that is due. Work that becomes due by this is done in the next round. */
+  /** Does everything that is due. Work that becomes due because of this is done in the next round. */
   async serve(): Promise<void> {
     const { database, log } = this.#services
     for (let round = 0; round < mostRounds; round++) {
       const requests = await listDueRequests(database)
-      const lanes = (await listDueLanes(database)).filter((lane) => !this.#rests(lane))
+      const queues = (await listDueQueues(database)).filter((queue) => !this.#rests(queue))
       const reservations = await listDueReservations(database)
       const ended = await listEndedHolders(database)
-      if (requests.length + lanes.length + reservations.length + ended.length === 0) return
+      if (requests.length + queues.length + reservations.length + ended.length === 0) return
       for (const { id } of ended) await database.transaction((tx) => freeOperationHold(tx, id))
       for (const { id } of reservations)
-        await lookAtReservation(database, id).catch((err) =>
+        await maintainReservation(database, id).catch((err) =>
           log.warn({ err, reservation: id }, 'reservation not served'),
         )
       for (const { id } of requests)
         await this.#act(id).catch((err) => log.warn({ err, request: id }, 'capacity request not served'))
-      for (const lane of lanes)
-        await this.#look(lane).catch((err) => log.warn({ err, lane }, 'queue not served'))
+      for (const queue of queues)
+        await this.#maintain(queue).catch((err) => log.warn({ err, queue }, 'queue not served'))
     }
   }
 
-  #rests({ location, family }: Lane): boolean {
+  #rests({ location, family }: Queue): boolean {
     return performance.now() < (this.#restUntil.get(`${location} ${family}`) ?? 0)
   }
 
-  async #look(lane: Lane): Promise<void> {
+  async #maintain(queue: Queue): Promise<void> {
     const { database, config } = this.#services
     const { accumulateAfterS, accumulateMaxS } = config.capacity
     const begunMs = performance.now()
-    await lookAtLane(database, lane, { afterMs: accumulateAfterS * 1000, maxMs: accumulateMaxS * 1000 })
+    await maintainQueue(database, queue, { afterMs: accumulateAfterS * 1000, maxMs: accumulateMaxS * 1000 })
     const tookMs = performance.now() - begunMs
-    if (tookMs > longLook.ms)
-      this.#restUntil.set(`${lane.location} ${lane.family}`, performance.now() + tookMs * longLook.restFactor)
+    if (tookMs > longCheck.ms)
+      this.#restUntil.set(
+        `${queue.location} ${queue.family}`,
+        performance.now() + tookMs * longCheck.restFactor,
+      )
   }
 
   async #act(id: string): Promise<void> {
@@ -81,9 +84,9 @@ export class CapacityQueue {
     const standing = request && (await findStanding(database, { id, location: request.location }))
     if (!request?.due_at || !standing) return
     if (request.state === 'held') {
-      // The group that did not boot is still there after the time of a hold. Others get the GPUs.
+      // The group did not boot, and is still being removed after the time of a hold: other requests get the GPUs.
       if (request.on_available === 'create')
-        return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherLack)
+        return request.operation_id === null ? this.#grant(request) : this.#passOn(request, otherShortage)
       if (standing.is_hold_over) return this.#lapse(request)
       return
     }
@@ -92,23 +95,23 @@ export class CapacityQueue {
   }
 
   /**
-   * Puts the request into its queues, unless something blocks it. Returns whether it is there. Until its queues are locked,
-   * another transaction can hold GPUs for it.
+   * Opens the queue entries of the request, unless something blocks it. Returns whether it is still waiting and not blocked:
+   * until its queues are locked, another transaction can hold GPUs for it.
    */
   #open(request: RequestRow): Promise<boolean> {
     return this.#services.database.transaction(async (tx) => {
-      const [lane] = await lockLanesOfRequest(tx, request.id)
+      const [queue] = await lockQueuesOfRequest(tx, request.id)
       if ((await findRequest(tx, request.id))?.state !== 'waiting') return false
-      const block = lane && (await blockOf(tx, request, lane.location))
+      const block = queue && (await blockOf(tx, request, queue.location))
       if (block) await closeBlocked(tx, request, block)
-      else await setPlacesOpen(tx, request.id, true)
+      else await setEntriesOpen(tx, request.id, true)
       return !block
     })
   }
 
   /**
-   * Offers stock in which the request fits. The first of the queue gets it, which may be another request. Then the request
-   * rests until GPUs become free.
+   * Offers stock in which the request fits. The first request of the queue gets it, which may be another request. Then this
+   * request rests until GPUs become free.
    */
   #offer(request: RequestRow): Promise<void> {
     return this.#services.database.transaction(async (tx) => {
@@ -139,7 +142,7 @@ export class CapacityQueue {
   /** Quota, budget and addresses may become available again, so the request waits for them. It fails for any other reason. */
   async #fail(request: RequestRow, { code, message }: Failure): Promise<void> {
     if (code === 'quota_exceeded') return this.#passOn(request, { reason: 'quota', until: null })
-    if (code === 'out_of_stock') return this.#passOn(request, otherLack)
+    if (code === 'out_of_stock') return this.#passOn(request, otherShortage)
     await this.#services.database.transaction((tx) =>
       endAndOffer(tx, request, 'failed', undefined, { code, message }),
     )

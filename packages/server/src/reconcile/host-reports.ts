@@ -206,7 +206,11 @@ async function loseSilent(tx: Tx, afterMs: number, silence: Silence): Promise<nu
 }
 
 /** Marks hosts as down that their engine reports as unreachable. */
-export async function markAwayHosts(database: Database, location: string, names: string[]): Promise<void> {
+export async function markUnreachableHosts(
+  database: Database,
+  location: string,
+  names: string[],
+): Promise<void> {
   if (names.length > 0)
     await database.transaction(async (tx) => emitDown(tx, await loseHosts(tx, location, names)))
 }

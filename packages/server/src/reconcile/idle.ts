@@ -1,4 +1,4 @@
-import { coversWindow, judgeSample, warnedAheadS } from '../domain/guest/idle.ts'
+import { classifySample, coversWindow, warnedAheadS } from '../domain/guest/idle.ts'
 import type { VmSample } from '../engines/engine.ts'
 import { admitVmStop } from '../operations/vm/stop.ts'
 import type { Tx } from '../postgres/database.ts'
@@ -12,11 +12,11 @@ import {
   lockWatchedVm,
   markBusy,
   markIdle,
-  markTold,
+  markIdleAnnounced,
   type WatchedVm,
 } from '../store/metrics/idle.ts'
 
-/** Judges the new samples of the VMs that have an idle policy, and acts on those that are idle for long enough. */
+/** Checks the new samples of VMs with an idle policy, and announces or stops VMs that have been idle for long enough. */
 export async function applyIdlePolicies(
   { database, log }: Services,
   location: string,
@@ -26,7 +26,7 @@ export async function applyIdlePolicies(
   if (watched.length === 0) return
   const guestOf = new Map(samples.map(({ vmId, guest }) => [vmId, guest]))
   for (const vm of watched) {
-    const verdict = judgeSample(vm.policy, vm.gpu_count, guestOf.get(vm.id) ?? null)
+    const verdict = classifySample(vm.policy, vm.gpu_count, guestOf.get(vm.id) ?? null)
     if (verdict === 'busy') await markBusy(database, vm.id)
     else if (verdict === 'idle' && !vm.idle_since) await markIdle(database, vm.id)
     else if (isWindowOver(vm))
@@ -36,11 +36,11 @@ export async function applyIdlePolicies(
   }
 }
 
-/** The window has passed since the VM became idle, or since its policy applies if it never reported. */
+/** The window has passed since the VM became idle, or, if it never reported, since its policy was set. */
 const isWindowOver = ({ idle_since, watched_since, policy, now }: WatchedVm): boolean =>
   now.getTime() - (idle_since ?? watched_since).getTime() >= policy.window_seconds * 1000
 
-/** Announces, then stops. Missing samples in the window prevent both, also after the announcement. */
+/** Announces the stop, then stops the VM. Missing samples in the window prevent both, even after the announcement. */
 async function act(tx: Tx, id: string): Promise<void> {
   const vm = await lockWatchedVm(tx, id)
   if (!vm || !isWindowOver(vm)) return
@@ -61,7 +61,7 @@ async function tell(
   type: 'vm.idle' | 'vm.idle_stopping' | 'vm.idle_unknown',
   stopsAt: Date | null,
 ): Promise<void> {
-  await markTold(tx, id, stopsAt)
+  await markIdleAnnounced(tx, id, stopsAt)
   const data = {
     ...(type === 'vm.idle_unknown'
       ? { window_seconds: policy.window_seconds }

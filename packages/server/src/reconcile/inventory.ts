@@ -16,8 +16,8 @@ import {
   applyNews,
   endInspection,
   findNews,
-  markAwayHosts,
   markLostHosts,
+  markUnreachableHosts,
   type News,
 } from './host-reports.ts'
 import { Orphans } from './orphans.ts'
@@ -104,10 +104,10 @@ export class Inventory {
   }
 
   /**
-   * Applies the reports of the hosts for which `isMeant` is true. Returns the hosts with a brief report that shows a
+   * Applies the reports of the hosts for which `isIncluded` is true. Returns the hosts with a brief report that shows a
    * change.
    */
-  async #inspect(pass: Pass, isMeant: (host: string) => boolean): Promise<Set<string>> {
+  async #inspect(pass: Pass, isIncluded: (host: string) => boolean): Promise<Set<string>> {
     const { location, inspection, mayBeBrief, signal } = pass
     const { database, engines, stepMs } = this.#services
     const engine = engines.get(location)!
@@ -116,8 +116,8 @@ export class Inventory {
     let { asked } = pass
     for (;;) {
       const batch = await withinLimit(signal, stepMs ?? stallMs, () => nextOf(reports, hostsPerBatch))
-      const meant = batch.filter(({ name }) => isMeant(name))
-      for (const host of await this.#apply({ ...pass, asked }, meant)) changed.add(host)
+      const included = batch.filter(({ name }) => isIncluded(name))
+      for (const host of await this.#apply({ ...pass, asked }, included)) changed.add(host)
       if (batch.length < hostsPerBatch) return changed
       asked = { ...asked, askedAt: await pingDatabase(database) }
     }
@@ -128,14 +128,14 @@ export class Inventory {
     const { location, asked } = pass
     const { database } = this.#services
     const present = reports.filter(({ isUnreachable }) => !isUnreachable)
-    const away = reports.filter(({ isUnreachable }) => isUnreachable)
+    const unreachable = reports.filter(({ isUnreachable }) => isUnreachable)
     const news = await findNews(database, location, present, asked)
     // A host with an unchanged report is up and so cannot be forgotten.
-    const mayBeForgotten = news.length > 0 || away.length > 0
+    const mayBeForgotten = news.length > 0 || unreachable.length > 0
     const forgotten = mayBeForgotten ? await listForgottenHosts(database, location) : new Set<string>()
     const isKnown = ({ name }: { name: string }) => !forgotten.has(name)
-    const knownAway = away.filter(isKnown).map(({ name }) => name)
-    await markAwayHosts(database, location, knownAway)
+    const knownUnreachable = unreachable.filter(isKnown).map(({ name }) => name)
+    await markUnreachableHosts(database, location, knownUnreachable)
     const knownNews = news.filter(isKnown)
     const close = present.filter((report) => !report.isSummary && isKnown(report))
     const closeNews = knownNews.filter(({ report }) => !report.isSummary)

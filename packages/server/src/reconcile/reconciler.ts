@@ -89,7 +89,7 @@ export class Reconciler {
       this.maintenance(),
     )
     this.#inTurn({ kind: 'capacity' }, { name: 'capacity', everyMs: 0, rest }, () => this.capacity())
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => this.#services.signals.on('capacity', call),
       () => this.capacity(),
     )
@@ -197,7 +197,7 @@ export class Reconciler {
     return this.#services.config.operations.restored
   }
 
-  /** Serves the waiting list. Nothing is granted or ended because of a backup. */
+  /** Serves the capacity queues. While a restored database is declared, nothing is granted or ended. */
   async capacity(): Promise<void> {
     if (!this.#isRestored) await this.#capacity.serve()
   }
@@ -230,7 +230,7 @@ export class Reconciler {
   }
 
   #when(kind: WorkKind, work: () => Promise<unknown>): void {
-    this.#tasks.upon((call) => this.#services.due.on({ kind }, call), work)
+    this.#tasks.runOn((call) => this.#services.due.on({ kind }, call), work)
   }
 
   /** Runs `work` when its turn is due and this process gets it. */
@@ -240,7 +240,7 @@ export class Reconciler {
     work: (signal: AbortSignal) => Promise<void>,
     until: AbortSignal = this.#tasks.stopping,
   ): void {
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => this.#services.due.on({ ...due, turn: turn.name, everyMs: turn.everyMs }, call),
       () => this.#sharedTasks.runIfDue(turn, (lost) => work(AbortSignal.any([until, lost]))),
       until,

@@ -66,7 +66,7 @@ export class Attempt {
   #progress: Progress
   /** Engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
-  /** The operation has ended, or waits and was handed back. */
+  /** The operation has ended, or waits without a lease. */
   #hasEnded = false
 
   constructor(
@@ -87,7 +87,7 @@ export class Attempt {
     this.#needsFence = row.was_held || row.attempts > 0 || services.config.operations.restored
   }
 
-  /** Runs steps until the operation ends or waits. When the process stops, hands the operation back. */
+  /** Runs steps until the operation ends or waits. When the process stops, ends the lease, so that another worker continues. */
   async run(stopping: AbortSignal): Promise<void> {
     while (!this.#hasEnded && !stopping.aborted) await this.#runStep()
     if (!this.#hasEnded) await this.#park(this.#progress, 0)
@@ -129,7 +129,7 @@ export class Attempt {
     if (this.#now > this.#deadline + 1000 * graceS && !this.#definition.isTeardown)
       return this.#conclude({ flow: 'fail', ...(onDeadline ?? late) })
     if (isShared)
-      return this.#shared.take(this.#step, {
+      return this.#shared.run(this.#step, {
         work: this.#work(),
         conclude: (outcome, tx) => this.#conclude(outcome, tx),
       })

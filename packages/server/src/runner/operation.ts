@@ -24,7 +24,7 @@ export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
 
 /** A step's write found its resource in an unexpected state. An immediate retry would not help. */
-export class Unmet extends Error {}
+export class UnexpectedState extends Error {}
 
 /** The result of an operation that was cancelled by the deletion of its resource. */
 export const cancelled = { code: 'cancelled', message: 'The resource is being deleted.' }
@@ -54,8 +54,8 @@ export interface Step {
   tx?: (work: Work, tx: Tx) => Promise<Outcome>
   /** Operations that reach the step at the same time share its transaction. */
   isShared?: true
-  /** Returns the reason after the transaction failed with `Unmet`. */
-  onUnmet?: (work: Work) => Promise<Error>
+  /** Returns the reason after the transaction failed with `UnexpectedState`. */
+  onUnexpectedState?: (work: Work) => Promise<Error>
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>

@@ -23,8 +23,8 @@ export class PeriodicTasks {
     this.#run(this.#loop(ms, action))
   }
 
-  /** Runs the action whenever the subscription calls, unless it is still running; until the end or `until`. */
-  upon(
+  /** Runs the action at each call of the subscription, unless the action is still running. Ends when `until` aborts. */
+  runOn(
     subscribe: (call: () => void) => () => void,
     action: () => unknown,
     until: AbortSignal = this.stopping,

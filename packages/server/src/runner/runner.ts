@@ -43,7 +43,7 @@ export class Runner implements SlotOwner {
   start(): void {
     const unsubscribe = this.#services.signals.on('operations', () => this.#wake())
     this.#tasks.stopping.addEventListener('abort', unsubscribe)
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => this.#services.due.on({ kind: 'operations' }, call),
       () => this.#wake(),
     )
@@ -52,13 +52,13 @@ export class Runner implements SlotOwner {
     this.#wake()
   }
 
-  /** Stops claiming, and hands back operations that do not finish in time. */
+  /** Stops claiming, and ends the leases of operations that do not finish in time, so that other workers can claim them. */
   async stop(graceMs = 5_000): Promise<void> {
     const stopped = this.#tasks.stop()
     const timer = setTimeout(() => {
       for (const attempt of this.#running.keys()) attempt.engineWork.abort()
     }, graceMs)
-    // A claim may be in progress. Its operations are handed back as well.
+    // A claim may be in progress. The leases of its operations end as well.
     const claimed = this.#claiming.run().catch(() => {})
     const idle = claimed.then(() => Promise.all(this.#running.values()))
     await Promise.race([idle, delay(graceMs + 1_000)])
@@ -66,7 +66,7 @@ export class Runner implements SlotOwner {
     await stopped
   }
 
-  /** Reserves a slot under the rules of a claim: within the holder's share, and not before operations that wait. */
+  /** Reserves a slot under the rules of a claim: within the holder's share, and only if no operation waits for a slot. */
   reserve(holder: SlotHolder, location: string): Slot | undefined {
     const { config, engines } = this.#services
     if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
@@ -81,7 +81,7 @@ export class Runner implements SlotOwner {
         written = operation
       },
       close: (isCommitted: boolean) => {
-        this.#shares.giveBack(holder)
+        this.#shares.release(holder)
         if (isCommitted && written) this.#begin(written, token, holder)
       },
     }
@@ -98,7 +98,7 @@ export class Runner implements SlotOwner {
     if (this.#tasks.stopping.aborted) return false
     const { free, mostForAny, mostForAll } = this.#shares
     const isFair = this.#isStarved || mostForAny <= 0
-    // While the claim runs, no operation that is being written takes a slot before those that wait.
+    // While the claim runs, a new operation of this process cannot take a slot before the operations that wait.
     this.#isStarved = isFair
     if (free <= 0) return false
     const leaseToken = uuid()
@@ -110,7 +110,7 @@ export class Runner implements SlotOwner {
       : await claimOperations(database, claim)
     for (const row of rows)
       this.#begin(row, leaseToken, { projectId: row.project_id, organizationId: row.organization_id })
-    // Operations above a share may still wait.
+    // Operations of holders that have used their share may still wait.
     this.#isStarved = rows.length === most || this.#shares.mostForAny <= 0
     return rows.length === most
   }
@@ -130,7 +130,7 @@ export class Runner implements SlotOwner {
       })
       .finally(() => {
         this.#running.delete(attempt)
-        this.#shares.giveBack(holder)
+        this.#shares.release(holder)
         if (this.#isStarved) this.#wake()
       })
     this.#running.set(attempt, run)

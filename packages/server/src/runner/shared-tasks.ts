@@ -32,8 +32,8 @@ export class SharedTasks {
   }
 
   /**
-   * Runs `work` if it is due and no other process runs it; returns whether it did. The signal aborts when the lease is lost: another
-   * process continues the work then.
+   * Runs `work` if it is due and no other process runs it; returns whether it did. The signal aborts when the lease is lost,
+   * because another process then continues the work.
    */
   async runIfDue(task: SharedTask, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services

@@ -7,7 +7,7 @@ import { withTemporaryFile } from './temporary-file.ts'
 
 const shape = /^[0-9a-f]{64}$/
 /** The longest time until a process sees a changed file. */
-export const lookMs = 1_000
+export const fileCheckMs = 1_000
 
 /**
  * The keys of a file, one in each line, the newest first. A rotation changes the file while the process runs, so each use
@@ -41,7 +41,7 @@ export class SecretKeyFile implements SecretKeys {
 
   /** Keeps the known keys if the file is temporarily unreadable. */
   #refresh(): void {
-    if (performance.now() - this.#checkedAt < lookMs) return
+    if (performance.now() - this.#checkedAt < fileCheckMs) return
     this.#checkedAt = performance.now()
     try {
       const version = versionOf(this.path)

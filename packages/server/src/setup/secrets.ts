@@ -14,8 +14,8 @@ import type { Database } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { findSecretKeyId, sealedColumns, setSecretKeyId } from '../store/identity/sealed.ts'
 import {
+  fileCheckMs,
   loadSecretKey,
-  lookMs,
   readKeys,
   type SecretKeyFile,
   type SecretKeyLocation,
@@ -56,7 +56,7 @@ export async function rotateSecretKey(
     await setSecretKeyId(tx, fresh.id)
   })
   // After this pause all processes encrypt with the new key.
-  await delay(2 * lookMs)
+  await delay(2 * fileCheckMs)
   let count = 0
   for (const column of sealedColumns) count += await sealAnew(database, keys, column)
   await database.transaction(async (tx) => {

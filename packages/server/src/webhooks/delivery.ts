@@ -54,7 +54,7 @@ export class WebhookDelivery {
   start(): void {
     const unsubscribe = this.#services.signals.on('stamped', () => this.#wake())
     this.#tasks.stopping.addEventListener('abort', unsubscribe)
-    this.#tasks.upon(
+    this.#tasks.runOn(
       (call) => this.#services.due.on({ kind: 'webhooks' }, call),
       () => this.#working.run(),
     )

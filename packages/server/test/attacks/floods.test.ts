@@ -45,7 +45,7 @@ test('an object with too many fields is rejected before its fields are compared'
   const { status, body } = await service.request('POST', path, { body: manyMembers(1_001) })
   expect([status, body]).toEqual([
     400,
-    expect.objectContaining({ message: 'An object in the body has more than 1000 members.' }),
+    expect.objectContaining({ message: 'An object in the body has more than 1000 fields.' }),
   ])
   const nested = JSON.stringify(Array.from({ length: 200 }, () => Array(200).fill(1)))
   expect((await service.request('POST', path, { body: nested })).body).toMatchObject({

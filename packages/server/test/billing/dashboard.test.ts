@@ -355,7 +355,7 @@ test('the billing dashboard shows the costs of each day of a month by product, a
     expect((await open(`${path}/data/invoices/${id}`)).status).toBe(404)
 })
 
-test('the billing dashboard shows nothing of another organization', async () => {
+test('the billing dashboard shows no data of another organization', async () => {
   const { id } = await service.ok('adminOrganizationCreate', {
     token: service.credentials.operator_key,
     body: { name: 'Other' },

@@ -68,7 +68,7 @@ test('accumulated GPUs go back when the request is cancelled, or after four hour
   await fleet.newVm()
 }, 60_000)
 
-test('a worker whose connections break while it grants leaves no GPU held and free, and goes on', async () => {
+test('a worker whose connections break while it grants a request leaves no GPU held and free, and continues', async () => {
   const { service } = fleet
   const requests: { id: string }[] = []
   for (let n = 0; n < 12; n++) {

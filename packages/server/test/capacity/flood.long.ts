@@ -20,7 +20,7 @@ async function flooded(free: () => Promise<void>): Promise<number[]> {
   return statuses
 }
 
-test('1,000 creations get nothing of the GPUs that a waiting request is offered', async () => {
+test('1,000 creations get none of the GPUs that a waiting request is offered', async () => {
   const vms = [await fleet.newVm({ type: 'a100.2x' }), await fleet.newVm({ type: 'a100.2x' })]
   const { id } = await fleet.wait({ vm: vmBody({ type: 'a100.2x' }) })
   const statuses = await flooded(() => fleet.free(vms[0]!))
@@ -29,7 +29,7 @@ test('1,000 creations get nothing of the GPUs that a waiting request is offered'
   await fleet.clear()
 })
 
-test('1,000 creations get nothing of the GPUs that complete a waiting group', async () => {
+test('1,000 creations get none of the GPUs that complete a waiting group', async () => {
   const [large, ...small] = [await fleet.newVm({ type: 'a100.2x' }), await fleet.newVm(), await fleet.newVm()]
   const { id } = await fleet.wait({ instance_group: groupBody(3) })
   await fleet.free(small[0]!)

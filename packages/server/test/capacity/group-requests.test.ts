@@ -43,7 +43,7 @@ test('a group gets the GPUs of all members at one moment, on several hosts, and 
   expect(await freeGpus()).toBe(0)
 })
 
-test('creations beside a group that waits get nothing of the GPUs that complete it', async () => {
+test('concurrent creations get none of the GPUs that complete a waiting group', async () => {
   const vms = await fill(4, { type: 'a100.1x' })
   const waiting = await fleet.wait({
     instance_group: groupBody(2, { placement_policy: 'spread' }, { type: 'a100.2x' }),

@@ -11,7 +11,7 @@ afterAll(() => fleet?.service.close())
 beforeEach(() => fleet.service.clock.freeze())
 afterEach(() => fleet.clear())
 
-test('a request gets the GPUs that become free, and creations beside it get none', async () => {
+test('a request gets the GPUs that become free, and concurrent creations get none', async () => {
   const [first] = [await fleet.newVm(), await fleet.newVm()]
   const name = freshName('patient')
   const request = await fleet.wait({ vm: vmBody({ name }) })

@@ -5,7 +5,7 @@ import type { History } from './history.ts'
 import { checkGpus, type GpuSample } from './history-checks.ts'
 
 const reconnectMs = 200
-const lookMs = 400
+const checkIntervalMs = 400
 /** The stream of a process that hangs is silent and stays open. */
 const longestStreamMs = 5_000
 
@@ -79,7 +79,7 @@ export class EngineWatch {
       for (const broken of checkGpus(gpus)) history.violation(broken)
       for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(twice))
         history.violation(`${what} is with several VMs at once: ${vms}`)
-      await delay(lookMs)
+      await delay(checkIntervalMs)
     }
   }
 }

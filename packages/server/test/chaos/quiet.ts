@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Cluster } from './cluster.ts'
 
-const lookMs = 200
+const checkIntervalMs = 200
 const patienceMs = 120_000
 
 /** What is still pending; empty when the service has settled. */
@@ -39,6 +39,6 @@ export async function untilQuiet(cluster: Cluster): Promise<string[]> {
       `UPDATE clock SET shift = shift + interval '500 milliseconds'
        WHERE NOT EXISTS (SELECT FROM operation_queue WHERE lease_token IS NOT NULL)`,
     )
-    await delay(lookMs)
+    await delay(checkIntervalMs)
   }
 }

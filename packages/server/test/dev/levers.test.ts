@@ -92,7 +92,7 @@ test('a client freezes time, fills a location, fails the third boot, reaches the
   expect(Math.abs(Date.parse((await clock()).now) - Date.now())).toBeLessThan(60_000)
 })
 
-test('whatever becomes due during a clock advance happens at its own time', async () => {
+test('everything that becomes due during a clock advance happens at its own time', async () => {
   await lever('clockSet', { body: { mode: 'frozen' } })
   const begin = Date.parse((await clock()).now)
   const { operation } = await service.ok('vmCreate', {

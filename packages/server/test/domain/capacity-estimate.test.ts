@@ -1,10 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { estimate, remainingMs } from '../../src/domain/capacity/estimate.ts'
-import { chooseTarget, type LaneHost, type LaneState, type Waiting } from '../../src/domain/capacity/lane.ts'
+import {
+  chooseTarget,
+  type QueueHost,
+  type QueueState,
+  type Waiting,
+} from '../../src/domain/capacity/queue.ts'
 
 const hour = 3_600_000
-const host = (id: string, free: number, ...ends: (number | null)[]): LaneHost => ({
+const host = (id: string, free: number, ...ends: (number | null)[]): QueueHost => ({
   id,
   free,
   vms: ends.map((endsAt) => ({ gpus: 1, endsAt, since: 0, reservedUntil: null })),
@@ -19,7 +24,7 @@ const request = (id: string, gpus = 1, more: Partial<Waiting> = {}): Waiting => 
   ttlMs: null,
   ...more,
 })
-const estimates = (state: Partial<LaneState>) =>
+const estimates = (state: Partial<QueueState>) =>
   estimate({ now: 0, hosts: [], waiting: [], livesMs: [], accumulateAfterMs: hour, ...state })
 
 test('requests get the GPUs of VMs with a time to live, in order', () => {
@@ -141,13 +146,13 @@ test('a group accumulates nothing: smaller requests pass it, and the first one b
 })
 
 test('GPUs of a reservation are free when it has ended, and its VM too', () => {
-  const reserved = (endsAt: number | null, reservedUntil: number): LaneHost => ({
+  const reserved = (endsAt: number | null, reservedUntil: number): QueueHost => ({
     ...host('a', 0),
     vms: [{ gpus: 1, endsAt, since: 0, reservedUntil }],
   })
   const livesMs = Array(30).fill(hour)
-  const whenGranted = (lane: LaneHost) =>
-    estimates({ hosts: [lane], waiting: [request('x')], livesMs }).get('x')
+  const whenGranted = (queue: QueueHost) =>
+    estimates({ hosts: [queue], waiting: [request('x')], livesMs }).get('x')
   expect(whenGranted(reserved(2 * hour, 2 * hour))).toMatchObject({ latestAt: 2 * hour, basis: 'expiries' })
   expect(whenGranted(reserved(null, 5 * hour))).toMatchObject({ likelyAt: 5 * hour, basis: 'history' })
   expect(whenGranted(reserved(null, hour / 2))).toMatchObject({ likelyAt: hour, basis: 'history' })

@@ -22,7 +22,7 @@ function play(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean
       shares.take(holder)
       held.push(holder)
     } else if (!isTaking && held.includes(holder)) {
-      shares.giveBack(holder)
+      shares.release(holder)
       held.splice(held.indexOf(holder), 1)
     }
   return held
@@ -81,7 +81,7 @@ test('the least recently served come first', () => {
   const shares = new SlotShares(4)
   for (const holder of [holders[0]!, holders[2]!, holders[1]!]) {
     shares.take(holder)
-    shares.giveBack(holder)
+    shares.release(holder)
   }
   expect(shares.projects.ids).toEqual(['a1', 'b1', 'a2'])
   expect(shares.organizations.ids).toEqual(['b', 'a'])

@@ -68,11 +68,11 @@ test('the conformance suite detects every faulty engine and passes the correct o
   const waiting = ['no fault', ...Object.keys(mutations)]
   const passed: string[] = []
   // The number of parallel calls equals the number of connections.
-  const lane = async () => {
+  const runWaiting = async () => {
     for (let name = waiting.shift(); name; name = waiting.shift())
       if (!(await noticing(name))) passed.push(name)
   }
-  await Promise.all(Array.from({ length: connections }, lane))
+  await Promise.all(Array.from({ length: connections }, runWaiting))
   expect(passed).toEqual(['no fault'])
 })
 

@@ -122,7 +122,7 @@ test('a request that reached a proxy without TLS is refused', async () => {
   expect(await behindProxy('https')).toMatchObject({ status: 200 })
 })
 
-test('a key sees nothing of another tenant', async () => {
+test('a key sees no data of another tenant', async () => {
   const organizationId = await addOrganization(service.database)
   const user = await addUser(service.database, { memberOf: { [organizationId]: 'owner' } })
   const token = await tokenOf(service.database, user)

@@ -316,7 +316,7 @@ test('a group that cannot be created raises one alert, until it is created', asy
   const body = groupBody(2)
   await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   const failed = await service.ok('instanceGroupCreate', { body })
-  expect(await service.endedSoon(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  expect(await service.advanceUntilEnded(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
   expect(await ofProject()).toEqual([
     expect.objectContaining({
       kind: 'creation_failed',
@@ -327,9 +327,9 @@ test('a group that cannot be created raises one alert, until it is created', asy
   ])
   await service.simulator().clearFaults()
   const { operation } = await service.ok('instanceGroupCreate', { body })
-  await service.endedSoon(operation.operation_id)
+  await service.advanceUntilEnded(operation.operation_id)
   expect(await ofProject()).toEqual([])
   const params = { instance_group_id: operation.metadata.id }
   const removal = await service.ok('instanceGroupDelete', { params })
-  await service.endedSoon(removal.operation.operation_id)
+  await service.advanceUntilEnded(removal.operation.operation_id)
 })

@@ -140,7 +140,7 @@ test('operators find snapshots, images and reserved addresses of all tenants by 
   expect(await findAll('quay-address')).toMatchObject([{ project_id, location: 'us-east1-a' }])
 })
 
-test('a search shows nothing of other tenants and no deleted resources', async () => {
+test('a search shows no resources of other tenants and no deleted resources', async () => {
   expect(await find('others')).toEqual([])
   expect(await find(strangersVm)).toEqual([])
   const resources = resourcesOf(service)

@@ -51,7 +51,7 @@ test('a group of eight with room for seven is refused, says that seven fit, and 
 test('of two groups of five that want eight hosts at once, exactly one is admitted', {
   timeout: 900_000,
 }, async () => {
-  for (let round = 0; round < countOf('gangRaces'); round++) {
+  for (let round = 0; round < countOf('groupRaces'); round++) {
     const answers = await Promise.all([1, 2].map(() => fleet.create(groupBody(5, {}, { type: 'a100.8x' }))))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
     expect(answers.find(({ status }) => status === 409)!.body).toMatchObject({ fits: 3 })
@@ -78,7 +78,7 @@ test('spread puts each member on a host of its own or refuses; pack uses few hos
   expect(await hostsOf(packed.id)).toBe(3)
 })
 
-test('a group grows all or none and fills the lowest free numbers; it shrinks from the highest', async () => {
+test('a group grows by all new members or none, from the lowest free number; it shrinks from the highest number', async () => {
   const group = await fleet.newGroup(4, {}, { type: 'a100.8x' })
   const params = { instance_group_id: group.id }
   const refused = await fleet.service.call('instanceGroupUpdate', { params, body: { desired_count: 9 } })
@@ -98,7 +98,7 @@ test('a group grows all or none and fills the lowest free numbers; it shrinks fr
   expect(await fleet.changed(group.id, { desired_count: 0 })).toMatchObject({ state: 'HEALTHY', members: [] })
 })
 
-test('a group stops and starts as a whole, and starts all or none', async () => {
+test('a group stops and starts as a whole: all members start, or none', async () => {
   const group = await fleet.newGroup(5, {}, { type: 'a100.8x' })
   const params = { instance_group_id: group.id }
   const stop = await fleet.service.ok('instanceGroupStop', { params })

@@ -85,7 +85,7 @@ test('if a member does not boot twice, the whole group is removed with its error
   const before = await fleet.store()
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   const { id, operation_id } = await fleet.begun(groupBody(3))
-  expect(await fleet.service.endedSoon(operation_id)).toMatchObject({
+  expect(await fleet.service.advanceUntilEnded(operation_id)).toMatchObject({
     state: 'FAILED',
     result: { code: 'engine_error' },
   })
@@ -105,7 +105,7 @@ test('a growth that fails leaves the group as it was', async () => {
     params: { instance_group_id: group.id },
     body: { desired_count: 4 },
   })
-  expect(await fleet.service.endedSoon(operation.operation_id)).toMatchObject({ state: 'FAILED' })
+  expect(await fleet.service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'FAILED' })
   expect(await fleet.get(group.id)).toMatchObject({
     ...{ state: 'HEALTHY', desired_count: 2, running_instance_count: 2, instances: group.instances },
   })
@@ -179,7 +179,7 @@ test('a member that is lost with its host is replaced under its name, with anoth
   })
 })
 
-test('each member is told the names, addresses and ranks of all members', async () => {
+test('each member receives the names, addresses and ranks of all members', async () => {
   const group = await fleet.newGroup(3)
   const specs = await fleet.service.sql<{ id: string; group: Rendezvous }>(
     `SELECT id, spec -> 'group' AS group FROM simulated_vms WHERE NOT is_removed`,
@@ -199,7 +199,7 @@ test('the fourth failure of a day makes the wait for members cost money', async 
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   for (let failure = 0; failure < 3; failure++) {
     const { operation_id } = await fleet.begun(groupBody(1))
-    expect(await fleet.service.endedSoon(operation_id)).toMatchObject({ state: 'FAILED' })
+    expect(await fleet.service.advanceUntilEnded(operation_id)).toMatchObject({ state: 'FAILED' })
   }
   await fleet.service.simulator().clearFaults()
   const { id, operation_id, names } = await fleet.slowGroup(2)

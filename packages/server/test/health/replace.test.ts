@@ -107,7 +107,7 @@ test('a deletion during a replacement releases the GPUs that were held', async (
   await levers.lever('faultCreate', { on: 'vm-replace', step: 'power_off', effect: 'delay', delay_ms: 500 })
   await service.ok('vmUpdate', { params: { vm_id: vm.id }, body: { action: 'REPLACE' } })
   const { operation } = await service.ok('vmDelete', { params: { vm_id: vm.id } })
-  await service.endedSoon(operation.operation_id)
+  await service.advanceUntilEnded(operation.operation_id)
   await levers.advance(120)
   const held = await service.sql(`SELECT id FROM gpus WHERE state = 'held'`)
   expect([held, await used()]).toEqual([[], 0])

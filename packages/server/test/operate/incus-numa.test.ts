@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/index.ts'
 import type { VmSpec } from '../../src/engines/engine.ts'
 import { definitionOf } from '../../src/engines/incus/definition.ts'
-import { gpusOf, nodesBeside, type Resources } from '../../src/engines/incus/fleet/resources.ts'
+import { gpusOf, numaNodesOfGpus, type Resources } from '../../src/engines/incus/fleet/resources.ts'
 
 /** The response of `GET /1.0/resources` for a host with two sockets of 32 threads, and two GPUs on each. */
 const cards = ['0000:17:00.0', '0000:65:00.0', '0000:ca:00.0', '0000:e3:00.0']
@@ -21,16 +21,16 @@ const twoNodes: Resources = {
 }
 
 test('a VM gets the cores of the NUMA nodes that have its GPUs', () => {
-  expect(nodesBeside(twoNodes, [cards[3]!], 12)).toEqual([1])
-  expect(nodesBeside(twoNodes, [cards[2]!, cards[0]!], 24)).toEqual([0, 1])
+  expect(numaNodesOfGpus(twoNodes, [cards[3]!], 12)).toEqual([1])
+  expect(numaNodesOfGpus(twoNodes, [cards[2]!, cards[0]!], 24)).toEqual([0, 1])
   expect(gpusOf(twoNodes).map(({ numaNode }) => numaNode)).toEqual([0, 0, 1, 1])
   expect(gpusOf(twoNodes).map(({ iommuGroup }) => iommuGroup)).toEqual([20, 21, 22, 23])
 })
 
 test('a VM is not pinned if it has more cores than the nodes of its GPUs, or if the host has one node', () => {
-  expect(nodesBeside(twoNodes, [cards[0]!], 33)).toEqual([])
+  expect(numaNodesOfGpus(twoNodes, [cards[0]!], 33)).toEqual([])
   const oneNode = { ...twoNodes, cpu: { total: 32, sockets: [socket(0)] } }
-  expect(nodesBeside(oneNode, [cards[0]!], 12)).toEqual([])
+  expect(numaNodesOfGpus(oneNode, [cards[0]!], 12)).toEqual([])
 })
 
 /** A VM on a virtual machine's location. */

@@ -78,7 +78,7 @@ test('a VM whose creation is abandoned can be deleted as soon as its engine allo
   expect(await resources.stateOf(id)).toBe('STATE_DELETING')
   await simulator.clearFaults()
   const { operation } = await resources.removeVm(id)
-  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect((await service.call('vmGet', { params: { vm_id: id } })).status).toBe(404)
 })
 

@@ -235,7 +235,7 @@ test.each(plan)('$operation ends consistently with an engine that $fault at $met
   if (kind === 'delay') workerServices.stepMs = impatientMs
   await service.simulator().addFault({ method, kind, delayMs, times })
   const { operation } = await begin()
-  const ended = await service.endedSoon(operation.operation_id)
+  const ended = await service.advanceUntilEnded(operation.operation_id)
   if (isRefusalFinal(given))
     expect(ended).toMatchObject({ state: 'FAILED', result: { code: 'engine_error' } })
   else expect(ended, JSON.stringify(ended)).toMatchObject({ state: 'SUCCEEDED' })
@@ -255,7 +255,7 @@ test('an engine that repeatedly forgets to shut down a guest is called until it 
   const vm_id = await resources.newVm()
   await service.simulator().addFault({ method: 'powerVm', kind: 'forget', times: 5 })
   const { operation } = await resources.act(vm_id, { action: 'STOP' })
-  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   const { content } = await service.ok('vmSerialLog', { params: { vm_id } })
   expect(content).toContain('Reached target Power-Off')
 })

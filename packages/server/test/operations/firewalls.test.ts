@@ -121,7 +121,7 @@ describe('firewalls of VMs in trouble', () => {
     await resources.succeeded(begun)
   })
 
-  test('an active rule of a large network is in force on every VM', async () => {
+  test('an active rule of a large network is applied on every VM', async () => {
     const { project_id: projectId } = service.credentials
     const many = await addVmRows(service, { projectId, count: 300, series: 2 })
     await resources.newRule()
@@ -141,7 +141,7 @@ describe('a host that is down', () => {
     await service.server.reconciler.reports()
   }
 
-  test('does not delay a rule, and counts as up only when the rule is in force', async () => {
+  test('does not delay a rule, and counts as up only when the rule is applied', async () => {
     const vm = await resources.newVm()
     const host = await hostOf(vm)
     await lose(host.name)
@@ -259,7 +259,7 @@ describe('a rule that is being renamed', () => {
     })
     expect(taken.body).toMatchObject({ code: 'already_exists' })
     await service.clock.advance('6 minutes')
-    expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'FAILED' })
+    expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'FAILED' })
     const back = await service.ok('firewallRuleGet', { params: { rule_id: rule } })
     expect(back).toMatchObject({ name: from, state: 'active', destination_ports: ['8888'] })
     await service.simulator().clearFaults()

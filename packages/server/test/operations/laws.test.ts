@@ -316,7 +316,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     test(`${kind} may run every step twice`, async () => {
       const request = await prepare()
       const { operation } = await request()
-      const ended = await withRunner(doingTwice(), () => service.endedSoon(operation.operation_id))
+      const ended = await withRunner(doingTwice(), () => service.advanceUntilEnded(operation.operation_id))
       expect(ended.state).toBe('SUCCEEDED')
       await settle(service)
       await checkInvariants(service)
@@ -377,7 +377,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       )
       const undone = new Set<string>()
       const ended = await withRunner(undoingTwice(failing, undone), () =>
-        service.endedSoon(operation.operation_id),
+        service.advanceUntilEnded(operation.operation_id),
       )
       expect(ended.state).toBe(definition.isTeardown ? 'SUCCEEDED' : 'FAILED')
       if (!definition.isTeardown)
@@ -414,7 +414,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
         late.start()
         await eventually(async () => isStopped)
         await service.clock.advance('11 seconds')
-        const ended = await withRunner(definitions, () => service.endedSoon(operation.operation_id))
+        const ended = await withRunner(definitions, () => service.advanceUntilEnded(operation.operation_id))
         expect(ended.state).toBe('SUCCEEDED')
         const row = () =>
           service.sql('SELECT state, result, step, step_log, completed_at FROM operations WHERE id = $1', [
@@ -455,7 +455,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
               if (at === last && outcome === 'FAILED') throw new Failure('engine_error', 'on purpose')
             }),
       )
-      const ended = await withRunner(describing, () => service.endedSoon(operation.operation_id))
+      const ended = await withRunner(describing, () => service.advanceUntilEnded(operation.operation_id))
       expect(ended.state).toBe(outcome)
       const record =
         resourceType === 'vm'

@@ -384,7 +384,7 @@ test('a forgotten host with local storage loses its disks, and its operations in
   await service.clock.advance('31 seconds')
   await reports()
   expect((await operator('adminHostForget', host.id)).status).toBe(200)
-  expect(await service.endedSoon(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect(await act(off, 'START')).toMatchObject(failsForItsDisk)
   await eventually(async () => (await service.call('diskGet', { params: { disk_id: disk } })).status === 404)
   const told = await service.sql(`SELECT FROM events_written WHERE type = 'disk.lost' AND resource_id = $1`, [

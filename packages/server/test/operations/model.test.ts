@@ -4,7 +4,7 @@ import { startService, type TestService } from '@slipway/testing/service.ts'
 import { countOf } from '@slipway/testing/setup/counts.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
-import { Lane, type LanePlace } from '../support/model.ts'
+import { type ModelProject, ProjectModel } from '../support/model.ts'
 import { type Step, steps } from '../support/model-steps.ts'
 
 /** Independent projects, each with its own hosts, so that losses in one run do not affect another. */
@@ -13,13 +13,13 @@ const locations = ['us-east1-a', 'us-west1-a']
 const stepsPerRun = 50
 
 let service: TestService
-let places: LanePlace[]
+let projects: ModelProject[]
 
 beforeAll(async () => {
   service = await startService()
   const { organization_id, operator_key } = service.credentials
   const token = await ownerToken(service)
-  places = []
+  projects = []
   for (const location of locations)
     for (const family of families) {
       const name = `${location} ${family}`
@@ -27,27 +27,27 @@ beforeAll(async () => {
       const items = [{ name: `${family}_gpus`, max: 100 }]
       await service.ok('adminQuotaSet', { token: operator_key, body: { project_id: projectId, items } })
       const networks = await service.ok('networkList', { token, params: { project_id: projectId } })
-      places.push({ projectId, token, location, family, networkId: networks.items[0]!.id })
+      projects.push({ projectId, token, location, family, networkId: networks.items[0]!.id })
     }
 })
 afterAll(() => service.close())
 
 async function runAll(histories: Step[][]): Promise<void> {
-  const lanes = places.map((place) => new Lane(service, place))
+  const models = projects.map((project) => new ProjectModel(service, project))
   try {
     await Promise.all(
       histories.map(async (history, index) => {
-        for (const step of history) await lanes[index]!.run(step)
+        for (const step of history) await models[index]!.run(step)
       }),
     )
-    for (const lane of lanes) await lane.compare()
+    for (const model of models) await model.compare()
     for (const location of locations) await service.simulator(location).clearFaults()
     await settle(service)
     await settle(service)
     await checkInvariants(service)
   } finally {
     for (const location of locations) await service.simulator(location).clearFaults()
-    await Promise.allSettled(lanes.map((lane) => lane.clear()))
+    await Promise.allSettled(models.map((model) => model.clear()))
   }
 }
 

@@ -21,7 +21,7 @@ afterAll(() => service.close())
  * retried.
  */
 const succeeded = async ({ operation }: { operation: { operation_id: string } }) =>
-  expect((await service.endedSoon(operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(operation.operation_id)).state).toBe('SUCCEEDED')
 
 test('a restored database can change VMs and disks that changed after the backup, and applies its own firewall rules', async () => {
   const [id, diskId] = [await resources.newVm(), await resources.newDisk({ size: '10GiB' })]

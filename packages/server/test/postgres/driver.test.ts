@@ -7,7 +7,7 @@ import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { JoinedSocket } from '../../src/postgres/joined-socket.ts'
-import { ask } from '../../src/postgres/prepared.ts'
+import { sendStatement } from '../../src/postgres/prepared.ts'
 
 // prepared.ts, joined-socket.ts and connections.ts in src/postgres use undocumented parts of the driver. Before
 // upgrading the driver, check these files against the new version, then change the version here.
@@ -42,11 +42,11 @@ test('the driver has every private part that prepared statements use', async () 
   // A response is due while the client is not ready.
   const isReady = () => Reflect.get(client, 'readyForQuery')
   expect(isReady()).toBe(true)
-  const asked = ask(client, { text: 'SELECT 1' })
+  const asked = sendStatement(client, { text: 'SELECT 1' })
   expect(isReady()).toBe(false)
   await asked
   expect(isReady()).toBe(true)
   // The driver itself records which statements a connection has prepared.
-  await ask(client, { name: 'noted', text: 'SELECT 1' })
+  await sendStatement(client, { name: 'noted', text: 'SELECT 1' })
   expect(connection).toMatchObject({ parsedStatements: { noted: 'SELECT 1' }, submittedNamedStatements: {} })
 })

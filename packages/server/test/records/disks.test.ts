@@ -62,7 +62,7 @@ test('the description of a disk can be changed while the disk grows', async () =
   expect((await change(id, { description: 'growing' })).body.operation.state).toBe('SUCCEEDED')
   expect(await read(id)).toMatchObject({ state: 'resizing', description: 'growing' })
   await service.simulator().clearFaults()
-  expect((await service.endedSoon(growth.operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(growth.operation.operation_id)).state).toBe('SUCCEEDED')
   expect(await read(id)).toMatchObject({ state: 'available', size: '20GiB', description: 'growing' })
 })
 
@@ -75,7 +75,7 @@ test('a disk that is being deleted cannot be changed', async () => {
     body: { code: 'conflict' },
   })
   await service.simulator().clearFaults()
-  expect((await service.endedSoon(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
 })
 
 test.each([

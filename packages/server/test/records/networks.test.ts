@@ -96,7 +96,7 @@ test('an assigned address replaces the dynamic one, and unassigning gives the VM
   expect((await service.call('addressUnassign', { params: { address_id: id } })).status).toBe(409)
 })
 
-test('events tell which VM got or lost a reserved address, whatever the reason was', async () => {
+test('events say which VM got or lost a reserved address, for every possible reason', async () => {
   const { id } = await reserved()
   const first = await resources.succeeded(
     await service.ok('vmCreate', { body: { ...vmBody(), public_address_id: id } }),

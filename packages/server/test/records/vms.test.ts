@@ -79,7 +79,7 @@ test('updating the name, description or labels of a VM returns an operation that
   const stop = await resources.act(id, { action: 'STOP' })
   expect((await change(id, { description: 'stopping' })).body.operation.state).toBe('SUCCEEDED')
   await service.simulator().clearFaults()
-  expect((await service.endedSoon(stop.operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(stop.operation.operation_id)).state).toBe('SUCCEEDED')
   expect(await read(id)).toMatchObject({ state: 'STATE_SHUTOFF', description: 'stopping' })
 
   await service.simulator().addFault({ method: 'removeVm', kind: 'fail', times: 100 })
@@ -89,7 +89,7 @@ test('updating the name, description or labels of a VM returns an operation that
     body: { code: 'conflict' },
   })
   await service.simulator().clearFaults()
-  expect((await service.endedSoon(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(deletion.operation.operation_id)).state).toBe('SUCCEEDED')
 })
 
 test('a VM cannot get the name of another existing VM', async () => {

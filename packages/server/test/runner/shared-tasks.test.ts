@@ -72,7 +72,7 @@ test('a process keeps a long task, which another process takes over when the fir
   expect(await gets(other, 'dead')).toBe(true)
 })
 
-test('a process that lost its task to another process is told to stop', async () => {
+test('a process that lost its task to another process stops its work', async () => {
   const sleeper = newProcess()
   let signal: AbortSignal | undefined
   void sleeper.runIfDue({ name: 'lost', everyMs: 0 }, (given) => {

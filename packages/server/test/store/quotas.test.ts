@@ -77,7 +77,7 @@ test('a quota that does not exist allows nothing', async () => {
   expect(await used(projectId)).toEqual({ vms: 0, a100_gpus: 0 })
 })
 
-test('concurrent requests never exceed a quota, whatever order they name it in', async () => {
+test('concurrent requests never exceed a quota, in any order of quotas', async () => {
   const projectId = await addProject(25)
   const answers = await Promise.all(
     Array.from({ length: 80 }, (_, i) =>

@@ -97,8 +97,8 @@ function faulty(method: Changing, fault: Fault, action?: string): Mutation {
       const act = (changedCall: Call) => own(...args.slice(0, -1), changedCall)
       if (action !== undefined && args[1] !== action) return act(call)
       const found = await known(subject, method, args[0].id)
-      const isMeant = fault === ignoresGenerations || isAccepted(method, found, call)
-      await (isMeant ? fault(subject, found, call, act) : act(call))
+      const isAffected = fault === ignoresGenerations || isAccepted(method, found, call)
+      await (isAffected ? fault(subject, found, call, act) : act(call))
       // The result also shows the actual state, without the work that was not done.
       return method === 'ensureVm' ? subject.engine.inspectVm(args[0], call.signal) : undefined
     }

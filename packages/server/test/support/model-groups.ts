@@ -2,7 +2,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import type { TestService } from '@slipway/testing/service.ts'
 import { expect } from 'vitest'
-import type { LanePlace } from './model.ts'
+import type { ModelProject } from './model.ts'
 
 type Reply = { status: number; body: unknown }
 
@@ -19,14 +19,14 @@ interface VmModel {
 /** The groups and capacity requests of one project. Their VMs are in the model of its VMs. */
 export class GroupModel {
   readonly #service: TestService
-  readonly #place: LanePlace
+  readonly #project: ModelProject
   readonly #vms: VmModel
   /** The members of each group, by id, in the order of their numbers. */
   readonly #groups = new Map<string, { name: string; members: Map<string, number> }>()
 
-  constructor(service: TestService, place: LanePlace, vms: VmModel) {
+  constructor(service: TestService, project: ModelProject, vms: VmModel) {
     this.#service = service
-    this.#place = place
+    this.#project = project
     this.#vms = vms
   }
 
@@ -89,7 +89,7 @@ export class GroupModel {
   }
 
   async compare(): Promise<void> {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     const { items } = await this.#service.ok('instanceGroupList', { token, params: { project_id } })
     const seen = items.map(({ id, name, desired_count, instances }) => ({
       ...{ id, name, desired_count },
@@ -109,7 +109,7 @@ export class GroupModel {
 
   /** Reads the members of a group: those that the model does not know are new, and those that are missing were removed. */
   async #adopt(id: string, count: number): Promise<void> {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     const params = { project_id, instance_group_id: id }
     const { name, members } = await this.#service.ok('instanceGroupGet', { token, params })
     expect(members).toHaveLength(count)
@@ -126,12 +126,12 @@ export class GroupModel {
   }
 
   #vm(name: string) {
-    const { family, location } = this.#place
+    const { family, location } = this.#project
     return vmBody({ name, type: `${family}.1x`, location })
   }
 
   #call(id: Parameters<TestService['call']>[0], params: Record<string, string>, body?: unknown) {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     const given = body === undefined ? {} : { body }
     return this.#service.call(id, {
       token,

@@ -23,7 +23,7 @@ interface ModelDisk {
   vm: string | null
 }
 
-export interface LanePlace {
+export interface ModelProject {
   projectId: string
   token: string
   location: string
@@ -35,19 +35,19 @@ const mostVms = 5
 const mostDisks = 6
 
 /** One project on its own hosts, and its expected state after all steps. */
-export class Lane {
+export class ProjectModel {
   readonly #service: TestService
-  readonly #place: LanePlace
+  readonly #project: ModelProject
   readonly #vms = new Map<string, ModelVm>()
   readonly #disks = new Map<string, ModelDisk>()
   readonly #rules = new Map<string, { name: string; port: string }>()
 
   readonly #groups: GroupModel
 
-  constructor(service: TestService, place: LanePlace) {
+  constructor(service: TestService, project: ModelProject) {
     this.#service = service
-    this.#place = place
-    this.#groups = new GroupModel(service, place, {
+    this.#project = project
+    this.#groups = new GroupModel(service, project, {
       hasRoomFor: (count) => this.#vms.size + count <= mostVms,
       hasName: (name) => this.#hasName(name),
       add: (id, name, type) => this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false }),
@@ -125,8 +125,8 @@ export class Lane {
     )
     // A single read equals the list, except for the cost, which grows.
     for (const { cost_usd: _, ...listed } of vms.items) {
-      const params = { project_id: this.#place.projectId, vm_id: listed.id }
-      expect(await this.#service.ok('vmGet', { token: this.#place.token, params })).toMatchObject(listed)
+      const params = { project_id: this.#project.projectId, vm_id: listed.id }
+      expect(await this.#service.ok('vmGet', { token: this.#project.token, params })).toMatchObject(listed)
     }
     await this.#groups.compare()
     const disks = await this.#ok('diskList', {})
@@ -162,14 +162,14 @@ export class Lane {
   }
 
   get #simulator() {
-    return this.#service.simulator(this.#place.location)
+    return this.#service.simulator(this.#project.location)
   }
 
   async #createVm(name: string, gpus: 1 | 2, diskIndex: number | null): Promise<void> {
     if (this.#vms.size >= mostVms) return
-    const type = `${this.#place.family}.${gpus}x`
+    const type = `${this.#project.family}.${gpus}x`
     const disk = diskIndex === null ? undefined : pick(this.#disks, diskIndex)
-    const { location } = this.#place
+    const { location } = this.#project
     const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
     const answer = await this.#call('vmCreate', {}, body)
     if (this.#hasName(name)) return this.#refused(answer, 'already_exists')
@@ -236,7 +236,7 @@ export class Lane {
   async #retype(index: number, gpus: 1 | 2): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || !vm) return
-    const type = `${this.#place.family}.${gpus}x`
+    const type = `${this.#project.family}.${gpus}x`
     const answer = await this.#call('vmUpdate', { vm_id: id }, { type })
     if (vm.state !== 'STATE_SHUTOFF') return this.#refused(answer, 'conflict')
     await this.#ends(answer)
@@ -275,7 +275,11 @@ export class Lane {
 
   async #createDisk(name: string): Promise<void> {
     if (this.#disks.size >= mostDisks) return
-    const answer = await this.#call('diskCreate', {}, { name, size: '10GiB', location: this.#place.location })
+    const answer = await this.#call(
+      'diskCreate',
+      {},
+      { name, size: '10GiB', location: this.#project.location },
+    )
     if ([...this.#disks.values()].some((disk) => disk.name === name))
       return this.#refused(answer, 'already_exists')
     this.#disks.set(await this.#ends(answer), { name, gib: 10, vm: null })
@@ -325,9 +329,9 @@ export class Lane {
       'firewallRuleCreate',
       {},
       {
-        ...{ name, vpc_network_id: this.#place.networkId, action: 'allow', direction: 'ingress' },
+        ...{ name, vpc_network_id: this.#project.networkId, action: 'allow', direction: 'ingress' },
         ...{ protocols: ['tcp'], sources: [{ cidr: '203.0.113.0/24' }], destination_ports: ['8888'] },
-        destinations: [{ resource_id: [...this.#vms.keys()][0] ?? this.#place.networkId }],
+        destinations: [{ resource_id: [...this.#vms.keys()][0] ?? this.#project.networkId }],
       },
     )
     if ([...this.#rules.values()].some((rule) => rule.name === name))
@@ -373,7 +377,7 @@ export class Lane {
   #ended(answer: { body: unknown }) {
     expect(answer.body).toHaveProperty('operation')
     const { operation_id } = (answer.body as { operation: { operation_id: string } }).operation
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     return eventually(async () => {
       const params = { project_id, operation_id }
       const now = await this.#service.ok('operationGet', { token, params, query: { wait: 20 } })
@@ -382,7 +386,7 @@ export class Lane {
   }
 
   async #stateOf(vm_id: string): Promise<string> {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     return (await this.#service.ok('vmGet', { token, params: { project_id, vm_id } })).state
   }
 
@@ -394,7 +398,7 @@ export class Lane {
   }
 
   #call(id: Parameters<TestService['call']>[0], params: Record<string, string>, body?: unknown) {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     return this.#service.call(id, {
       token,
       params: { project_id, ...params },
@@ -403,7 +407,7 @@ export class Lane {
   }
 
   #ok<Id extends 'vmList' | 'diskList' | 'firewallRuleList'>(id: Id, params: Record<string, string>) {
-    const { projectId: project_id, token } = this.#place
+    const { projectId: project_id, token } = this.#project
     return this.#service.ok(id, { token, params: { project_id, ...params } })
   }
 }

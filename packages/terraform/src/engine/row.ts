@@ -3,7 +3,7 @@ import type { Attribute, Value, Values } from '../values/types.ts'
 import type { Problem } from './diagnostics.ts'
 import type { CallParts, Session } from './session.ts'
 
-/** What the provider stores beside the state of a resource. */
+/** What the provider stores in addition to the state of a resource. */
 export interface Private {
   /** The resource was imported: what only the creation's request says is not known. */
   isImported?: boolean

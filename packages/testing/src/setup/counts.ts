@@ -4,7 +4,7 @@ const cases = {
   fuzzBatches: [160, 630],
   chaosFaults: [20, 80],
   /** How often two groups want the same hosts. */
-  gangRaces: [3, 100],
+  groupRaces: [3, 100],
   /** How often a process is killed in the middle of writes. */
   kills: [3, 10],
 } satisfies Record<string, [short: number, long: number]>

@@ -1,5 +1,5 @@
-import type { LaneState, RunningVm } from './lane.ts'
-import { LaneReplay } from './replay.ts'
+import type { QueueState, RunningVm } from './queue.ts'
+import { QueueReplay } from './replay.ts'
 
 export interface Estimate {
   earliestAt: number | null
@@ -15,20 +15,20 @@ const fewestLives = 30
  * Estimates when each request is granted, by a replay of the queue. First only VMs with a time to live end. If that is not
  * enough for a request, the other VMs end as such VMs did in the past.
  */
-export function estimate(lane: LaneState): Map<string, Estimate> {
-  const replay = (endOf: (vm: RunningVm) => number | null) => new LaneReplay(lane, endOf).run()
+export function estimate(queue: QueueState): Map<string, Estimate> {
+  const replay = (endOf: (vm: RunningVm) => number | null) => new QueueReplay(queue, endOf).run()
   const known = replay(({ endsAt }) => endsAt)
   const byHistory = (share: number) =>
-    lane.livesMs.length < fewestLives
+    queue.livesMs.length < fewestLives
       ? new Map<string, number>()
       : replay(
           ({ endsAt, since, reservedUntil }) =>
             endsAt ??
-            Math.max(lane.now + remainingMs(lane.livesMs, lane.now - since, share), reservedUntil ?? 0),
+            Math.max(queue.now + remainingMs(queue.livesMs, queue.now - since, share), reservedUntil ?? 0),
         )
   const [early, likely, late] = [byHistory(0.1), byHistory(0.5), byHistory(0.9)]
   return new Map(
-    lane.waiting.map(({ id }): [string, Estimate] => {
+    queue.waiting.map(({ id }): [string, Estimate] => {
       const at = known.get(id)
       const likelyAt = likely.get(id)
       if (at !== undefined && (likelyAt === undefined || likelyAt >= at))

@@ -1,17 +1,17 @@
 /** Times are milliseconds since 1970. */
 
-/** A VM that has GPUs of a host, or a reservation that has them for VMs to come. */
+/** A VM that has GPUs of a host, or a reservation that holds them for later VMs. */
 export interface RunningVm {
   gpus: number
-  /** When its time to live, or the reservation, is over; null if that is not known. */
+  /** When its time to live or the reservation ends; null if that is not known. */
   endsAt: number | null
   /** Since when it has the GPUs. */
   since: number
-  /** When the reservation of the GPUs ends: until then they go back to it. Null without a reservation. */
+  /** When the reservation of the GPUs ends: until then, freed GPUs return to the reservation. Null without a reservation. */
   reservedUntil: number | null
 }
 
-export interface LaneHost {
+export interface QueueHost {
   id: string
   /** GPUs that are free, or will be after their reset. */
   free: number
@@ -24,20 +24,20 @@ export interface Waiting {
   gpus: number
   /** One, or the number of members of a group. */
   vms: number
-  /** Each member on a host of its own. */
+  /** True if each member needs a host of its own. */
   isSpread: boolean
-  /** The only host that it can use; null for any. */
+  /** The only host that the request can use; null for any. */
   hostId: string | null
   since: number
-  /** The time to live of its VM; null if it has none. */
+  /** The time to live of its VM; null if the VM has none. */
   ttlMs: number | null
-  /** It does not exist: it takes no GPUs. */
+  /** True for a request that does not exist. Its estimate is computed, but it takes no GPUs. */
   isImagined?: boolean
 }
 
-export interface LaneState {
+export interface QueueState {
   now: number
-  hosts: LaneHost[]
+  hosts: QueueHost[]
   /** In order of the queue. */
   waiting: Waiting[]
   /** How long VMs of the family had their GPUs, in ascending order. */
@@ -46,11 +46,11 @@ export interface LaneState {
 }
 
 /**
- * Chooses the host whose GPUs are held for a request until they suffice: the one where they are free first by the VMs' times
- * to live, otherwise the one with the fewest GPUs left to free.
+ * Chooses the host whose GPUs are held for a request until there are enough: the host on which enough GPUs become free first
+ * by the VMs' times to live, otherwise the host with the fewest GPUs missing.
  */
 export function chooseTarget(
-  hosts: LaneHost[],
+  hosts: QueueHost[],
   { gpus, hostId }: Pick<Waiting, 'gpus' | 'hostId'>,
 ): string | undefined {
   const ranked = hosts
@@ -63,8 +63,8 @@ export function chooseTarget(
   return ranked[0]?.id
 }
 
-/** When `gpus` GPUs of a host are free, if only VMs with a time to live end; a huge number if that is not enough. */
-function freeAt({ free, vms }: LaneHost, gpus: number): number {
+/** When `gpus` GPUs of a host are free, if only VMs with a time to live end; a very large number if those are not enough. */
+function freeAt({ free, vms }: QueueHost, gpus: number): number {
   let count = free
   if (count >= gpus) return Number.NEGATIVE_INFINITY
   const ending = vms.filter(({ endsAt }) => endsAt !== null).sort((a, b) => a.endsAt! - b.endsAt!)

@@ -1,4 +1,4 @@
-import { chooseTarget, type LaneState, type RunningVm, type Waiting } from './lane.ts'
+import { chooseTarget, type QueueState, type RunningVm, type Waiting } from './queue.ts'
 
 /** GPUs of a host that become free. */
 interface End {
@@ -8,8 +8,8 @@ interface End {
 }
 
 /** Ends VMs in order of time, and gives their GPUs to the queue by its rules. */
-export class LaneReplay {
-  readonly #lane: LaneState
+export class QueueReplay {
+  readonly #queue: QueueState
   readonly #endOf: (vm: RunningVm) => number | null
   readonly #granted = new Map<string, number>()
   readonly #free: Map<string, number>
@@ -21,18 +21,18 @@ export class LaneReplay {
   #target: { requestId: string; hostId: string | undefined } | undefined
   #at: number
 
-  constructor(lane: LaneState, endOf: (vm: RunningVm) => number | null) {
-    this.#lane = lane
+  constructor(queue: QueueState, endOf: (vm: RunningVm) => number | null) {
+    this.#queue = queue
     this.#endOf = endOf
-    this.#at = lane.now
-    this.#left = [...lane.waiting]
-    this.#free = new Map(lane.hosts.map(({ id, free }) => [id, free]))
-    this.#room = new GroupRoom(lane)
-    this.#ends = lane.hosts
+    this.#at = queue.now
+    this.#left = [...queue.waiting]
+    this.#free = new Map(queue.hosts.map(({ id, free }) => [id, free]))
+    this.#room = new GroupRoom(queue)
+    this.#ends = queue.hosts
       .flatMap(({ id, vms }) =>
         vms.flatMap((vm) => {
           const at = endOf(vm)
-          return at === null ? [] : [{ at: Math.max(at, lane.now), hostId: id, gpus: vm.gpus }]
+          return at === null ? [] : [{ at: Math.max(at, queue.now), hostId: id, gpus: vm.gpus }]
         }),
       )
       .sort((a, b) => a.at - b.at)
@@ -40,7 +40,7 @@ export class LaneReplay {
 
   /** Returns when each request is granted. */
   run(): Map<string, number> {
-    this.#serve(new Set(this.#lane.hosts.flatMap(({ id, free }) => (free > 0 ? [id] : []))))
+    this.#serve(new Set(this.#queue.hosts.flatMap(({ id, free }) => (free > 0 ? [id] : []))))
     for (let next = 0; next < this.#ends.length && this.#left.length > 0; ) {
       this.#at = this.#ends[next]!.at
       const changed = new Set<string>()
@@ -84,7 +84,7 @@ export class LaneReplay {
     const { gpus, ttlMs, isImagined } = request
     if (isImagined) return
     const endsAt = ttlMs === null ? null : this.#at + ttlMs
-    const end = this.#endOf({ gpus, endsAt, since: this.#lane.now, reservedUntil: null })
+    const end = this.#endOf({ gpus, endsAt, since: this.#queue.now, reservedUntil: null })
     for (const hostId of hostIds) {
       this.#add(hostId, -gpus)
       if (end !== null) this.#insert({ at: Math.max(end, this.#at), hostId, gpus })
@@ -142,7 +142,7 @@ export class LaneReplay {
   /** Gives the first request a target when it has waited long enough. */
   #chooseTarget(): void {
     const head = this.#head()
-    if (!head || head.gpus === 1 || this.#at < head.since + this.#lane.accumulateAfterMs) {
+    if (!head || head.gpus === 1 || this.#at < head.since + this.#queue.accumulateAfterMs) {
       this.#target = undefined
       return
     }
@@ -152,7 +152,7 @@ export class LaneReplay {
       if (at > this.#at)
         ends.set(hostId, [
           ...(ends.get(hostId) ?? []),
-          { gpus, endsAt: at, since: this.#lane.now, reservedUntil: null },
+          { gpus, endsAt: at, since: this.#queue.now, reservedUntil: null },
         ])
     const hosts = [...this.#free].map(([id, free]) => ({ id, free, vms: ends.get(id) ?? [] }))
     this.#target = { requestId: head.id, hostId: chooseTarget(hosts, head) }
@@ -163,7 +163,7 @@ export class LaneReplay {
 class GroupRoom {
   readonly #vms = new Map<number, { vms: number; hosts: number }>()
 
-  constructor({ waiting, hosts }: LaneState) {
+  constructor({ waiting, hosts }: QueueState) {
     for (const { vms, gpus } of waiting) if (vms > 1) this.#vms.set(gpus, { vms: 0, hosts: 0 })
     for (const { free } of hosts) this.change(0, free)
   }

@@ -9,10 +9,10 @@ export const coveredShare = 0.9
 const utilization = gpuMetricNames.indexOf('DCGM_FI_DEV_GPU_UTIL')
 
 /**
- * Judges one sample. It is idle only if every GPU of the VM is known to be below the limit, and the guest says that no SSH
+ * Classifies one sample. It is idle only if every GPU of the VM is known to be below the limit, and the guest says that no SSH
  * session is open. Without a report, nothing is known.
  */
-export function judgeSample(
+export function classifySample(
   { min_gpu_utilization, ignore_ssh }: IdlePolicy,
   gpuCount: number,
   report: GuestReport | null,

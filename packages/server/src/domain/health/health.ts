@@ -14,7 +14,7 @@ export interface Fault {
 
 interface Circumstances {
   chosen: XidMeanings
-  /** The VM was reset at least twice since a day ago, and the GPU had such an error before. */
+  /** The VM was reset at least twice in the last 24 hours, and the GPU had such an error before. */
   wasResetTwice: boolean
 }
 

@@ -33,9 +33,9 @@ import { Firewalls, type ProtectedVm } from './firewall.ts'
 import { cordonMember } from './fleet/cordon.ts'
 import { inventory } from './fleet/inventory.ts'
 import { environmentOf, listMembers, type MemberList } from './fleet/members.ts'
-import { nodesBesideGpus } from './fleet/resources.ts'
+import { numaNodesOfVm } from './fleet/resources.ts'
 import { Survey } from './fleet/survey.ts'
-import { markGone } from './gone.ts'
+import { recordRemoval } from './gone.ts'
 import {
   changeExisting,
   changeInstance,
@@ -62,7 +62,7 @@ import {
   removeOwnForward,
   rewriteForward,
 } from './networks.ts'
-import { Check, powerOff, reset, shutDown, start, vanished } from './power.ts'
+import { Check, powerOff, removedDuringCreation, reset, shutDown, start } from './power.ts'
 import { ensureProject } from './project.ts'
 import { SerialLogs } from './serial.ts'
 import { Statuses } from './status.ts'
@@ -164,7 +164,7 @@ export class IncusEngine implements Engine {
     const pools = isOn(known) ? null : await this.#disks.placeAll(spec, call)
     await this.#ensureNetwork(spec, known, firewall, call.signal)
     const goal = power === 'on' ? 'on' : 'shut'
-    const nodes = goal === 'on' && !isOn(known) ? await nodesBesideGpus(this.#ctx, spec, call.signal) : []
+    const nodes = goal === 'on' && !isOn(known) ? await numaNodesOfVm(this.#ctx, spec, call.signal) : []
     const definition = pools && definitionOf(this.#ctx, spec, bridge, goal, nodes, pools)
     const { result: instance, check } = await Check.of(() =>
       changeInstance(this.#ctx, spec.id, call, (now) => {
@@ -172,7 +172,7 @@ export class IncusEngine implements Engine {
         return { ...redefinition(now, definition), isFresh: true }
       }),
     )
-    if (!instance) throw vanished(spec.id)
+    if (!instance) throw removedDuringCreation(spec.id)
     if (power === 'on' && !isOn(instance) && !hasDied(instance)) await start(this.#ctx, spec.id, check, call)
     const status = await this.inspectVm(spec, call.signal)
     if (status?.power === 'booting') this.#watchBoot(spec)
@@ -202,7 +202,7 @@ export class IncusEngine implements Engine {
 
   async removeVm(vm: VmRef, call: Call): Promise<void> {
     const before = await changeInstance(this.#ctx, vm.id, call)
-    await markGone(this.#ctx, vm.id, call)
+    await recordRemoval(this.#ctx, vm.id, call)
     // The instance may have been created between the two lines above; a later creation finds the mark.
     const instance = before ?? (await changeInstance(this.#ctx, vm.id, call))
     if (!instance) {

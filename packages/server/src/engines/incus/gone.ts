@@ -19,7 +19,7 @@ export async function requireNotGone(ctx: IncusContext, id: string, call: Call):
 }
 
 /** Throws `stale` if a newer generation removed the object. */
-export async function markGone(ctx: IncusContext, id: string, call: Call): Promise<void> {
+export async function recordRemoval(ctx: IncusContext, id: string, call: Call): Promise<void> {
   const profile = { config: { [goneAt]: new Date().toISOString() }, description: 'Slipway: removed' }
   await putProfile(ctx, nameOf(id), id, call, profile).catch((error) => {
     if (!isDuplicate(error)) throw unavailable(error)
@@ -27,7 +27,7 @@ export async function markGone(ctx: IncusContext, id: string, call: Call): Promi
 }
 
 /** A worker that is days late has lost its lease, so nothing can recreate these objects. */
-export async function forgetLongGone(ctx: IncusContext, signal: AbortSignal): Promise<void> {
+export async function deleteOldRemovalRecords(ctx: IncusContext, signal: AbortSignal): Promise<void> {
   for (const { name, config } of await listProfiles(ctx, signal))
     if (config[goneAt] && Date.now() - Date.parse(config[goneAt]) > keptMs)
       await removeProfile(ctx, name, signal).catch(() => {})

@@ -88,14 +88,14 @@ export async function start(ctx: IncusContext, vmId: string, check: Check, call:
     // If two processes start the instance, one gets an error. If the instance never ran, the next call starts it again.
     const now = await changeInstance(ctx, vmId, call, (seen) => (isOn(seen) ? null : { isFresh: true }))
     // Incus removes an instance if its creation did not finish. The next call creates it again.
-    if (!now) throw vanished(vmId)
+    if (!now) throw removedDuringCreation(vmId)
     if (isOn(now)) return
     // The instance exists, so it is the start operation that Incus no longer has.
     throw error.kind === 'missing' ? new EngineError('unavailable', `the start of ${vmId} was lost`) : error
   })
 }
 
-export const vanished = (vmId: string) =>
+export const removedDuringCreation = (vmId: string) =>
   new EngineError('unavailable', `${vmId} was removed during its creation`)
 
 const goal = (value: Goal) => ({ config: { [marks.goal]: value } })

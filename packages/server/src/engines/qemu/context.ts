@@ -25,7 +25,7 @@ export interface QemuEngineOptions {
   log: EngineLog
   /** Shows the progress of the mini guest's build; logged if not given. */
   progress?: (message: string) => void
-  /** The bundle of `forwarder/main.ts`; by default it is beside the server's own bundle. */
+  /** The bundle of `forwarder/main.ts`; by default it is next to the server's own bundle. */
   forwarderProgram?: string
   qemuProgram?: string
   sysfsRoot?: string

@@ -10,7 +10,7 @@ import { seedImage } from './images/seed.ts'
 import { miniGuestUp } from './mini-guest/files.ts'
 import { syncForwards } from './network.ts'
 import { type Observed, observe } from './observe.ts'
-import { letRun, powerOff, pressPowerButton } from './power.ts'
+import { finishStart, powerOff, pressPowerButton } from './power.ts'
 import { limitSerial, readSerial } from './process/serial-log.ts'
 import type { Run } from './vm-records.ts'
 
@@ -144,7 +144,7 @@ export class Monitor {
   async #restoreForwards(id: string): Promise<void> {
     await this.#locked(id, async (seen) => {
       if (!seen.run || !seen.process) return
-      if (!seen.run.process) await letRun(this.#ctx, id)
+      if (!seen.run.process) await finishStart(this.#ctx, id)
       await syncForwards(this.#ctx, id, seen.record, { ...seen.run, process: seen.process })
     })
   }

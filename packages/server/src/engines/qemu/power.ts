@@ -33,7 +33,7 @@ export async function powerOn(
 ): Promise<void> {
   const current = seen.run && !seen.process ? await awaitSpawn(ctx, id, seen) : seen
   if (current.run && current.process) {
-    if (!current.run.process) await letRun(ctx, id)
+    if (!current.run.process) await finishStart(ctx, id)
     await syncForwards(ctx, id, current.record, { ...current.run, process: current.process })
     return
   }
@@ -126,7 +126,7 @@ async function start(ctx: QemuContext, id: string, record: VmRecord, signal: Abo
     await ctx.isolation.prepare(folder, ownFiles(machine))
     for (const disk of record.spec.disks) await offerDisk(ctx, id, disk)
     const process = await launch(ctx, id, machine)
-    await letRun(ctx, id)
+    await finishStart(ctx, id)
     const started = { ...run, process }
     await ctx.records.writeRun(id, started)
     await syncForwards(ctx, id, record, started)
@@ -173,7 +173,7 @@ async function launch(ctx: QemuContext, id: string, machine: Machine): Promise<P
 }
 
 /** The last step of a start. It can be repeated, because the server that began the start may have died. */
-export async function letRun(ctx: QemuContext, id: string): Promise<void> {
+export async function finishStart(ctx: QemuContext, id: string): Promise<void> {
   const folder = ctx.records.folder(id)
   await ctx.isolation.seal(folder)
   const record = await ctx.records.read(id)

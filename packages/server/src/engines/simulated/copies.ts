@@ -70,6 +70,7 @@ export class SimulatedCopies {
   }
 
   async require(id: string): Promise<void> {
-    if (!(await this.find({ id, host: '' }))) throw new EngineError('missing', `no such copy: ${id}`)
+    if (!(await this.find({ id, host: '' })))
+      throw new EngineError('missing', `no such image or snapshot: ${id}`)
   }
 }

@@ -61,7 +61,7 @@ export function briefReport({ name, model, gpu_count, xids }: SimulatedHost): Ho
   }
 }
 
-/** A GPU with an error that only a replacement cures does not respond any more. */
+/** A GPU with an error that only a replacement fixes no longer responds. */
 function evidenceOf(found: SimulatedHost['xids']): Pick<GpuReport, 'check' | 'xids'> {
   const passed = !found.some(({ xid }) => meaningOf(xid) === 'replace')
   const xids = found.filter(({ xid }) => xid !== lostXid).map(({ xid, at }) => ({ xid, at }))

@@ -46,7 +46,7 @@ export function isSignedWith(
   })
 }
 
-/** A line feed in the path would let a signature stand for another request. */
+/** A line feed in the path would make a signature valid for another request. */
 function decodedPath(path: string): string | undefined {
   try {
     const decoded = decodeURIComponent(path)

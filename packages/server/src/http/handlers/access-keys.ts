@@ -16,7 +16,7 @@ import {
 } from '../../store/identity/access-keys.ts'
 import { accessKeyView } from '../../views/identity.ts'
 import { findRole } from '../access.ts'
-import { type Context, type Handlers, makerOf, requireCaller } from '../context.ts'
+import { type Context, creatorOf, type Handlers, requireCaller } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 /** The only response that contains the secret. */
@@ -34,7 +34,7 @@ export const accessKeyHandlers = {
     ),
 
   accessKeyCreate: async (context) =>
-    viewWithSecret(await createProjectKey(context.tx, context.by, makerOf(context), keyRequest(context))),
+    viewWithSecret(await createProjectKey(context.tx, context.by, creatorOf(context), keyRequest(context))),
 
   accessKeyDelete: (context) => revoke(context, { projectId: context.by.projectId, organizationId: null }),
 
@@ -48,7 +48,7 @@ export const accessKeyHandlers = {
   async organizationKeyCreate(context) {
     const { tx, by, organizationId } = context
     const role = roleIn(context, organizationId)
-    return viewWithSecret(await createOrganizationKey(tx, by, makerOf(context), role, keyRequest(context)))
+    return viewWithSecret(await createOrganizationKey(tx, by, creatorOf(context), role, keyRequest(context)))
   },
 
   organizationKeyDelete: (context) => {
@@ -60,7 +60,7 @@ export const accessKeyHandlers = {
     pageById(context, (...page) => listOperatorKeys(context.tx, ...page), accessKeyView),
 
   adminKeyCreate: async (context) =>
-    viewWithSecret(await createOperatorKey(context.tx, context.by, makerOf(context), context.body)),
+    viewWithSecret(await createOperatorKey(context.tx, context.by, creatorOf(context), context.body)),
 
   adminKeyDelete: (context) => revoke(context, operatorScope),
 } satisfies Partial<Handlers>

@@ -7,7 +7,7 @@ import { findAnyVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { idList } from '../filters.ts'
 import { pageById } from '../pages.ts'
-import { started } from './operations.ts'
+import { operationResponse } from './operations.ts'
 
 const view = ({ created_at, host_id, ...row }: TenantVmRow) => ({
   ...row,
@@ -24,12 +24,12 @@ export const adminVmHandlers = {
 
   async adminVmStop(context) {
     const vm = await lockVmOrThrow(context)
-    return started(await admitVmStop(context.tx, { ...context.by, projectId: vm.project_id }, vm))
+    return operationResponse(await admitVmStop(context.tx, { ...context.by, projectId: vm.project_id }, vm))
   },
 
   async adminVmDelete(context) {
     const vm = await lockVmOrThrow(context)
-    return started(await admitVmDelete(context.tx, { ...context.by, projectId: vm.project_id }, vm))
+    return operationResponse(await admitVmDelete(context.tx, { ...context.by, projectId: vm.project_id }, vm))
   },
 } satisfies Partial<Handlers>
 

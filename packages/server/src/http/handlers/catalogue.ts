@@ -55,7 +55,7 @@ export const catalogueHandlers = {
   }),
 
   estimateCreate({ tx, by, services, body: { vm, disk } }) {
-    if (vm && !disk) return estimateVm(tx, services.catalogueMemory, by, vm)
+    if (vm && !disk) return estimateVm(tx, services.catalogueCache, by, vm)
     if (disk && !vm) return estimateDisk(tx, by, disk)
     throw new Failure('invalid_argument', 'Send exactly one of vm and disk.')
   },

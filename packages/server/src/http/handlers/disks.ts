@@ -10,13 +10,13 @@ import { findDiskView, listDiskViews, lockDisks } from '../../store/compute/disk
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
-import { started } from './operations.ts'
+import { operationResponse } from './operations.ts'
 
 const lockedDisk = async ({ tx, by, params }: Context<'diskUpdate' | 'diskDelete'>) =>
   requireFound('disk', (await lockDisks(tx, by.projectId, [params.disk_id]))[0])
 
 export const diskHandlers = {
-  diskCreate: async ({ tx, by, body }) => started(await admitDiskCreate(tx, by, body)),
+  diskCreate: async ({ tx, by, body }) => operationResponse(await admitDiskCreate(tx, by, body)),
 
   async diskList(context) {
     const { tx, project, query } = context
@@ -39,10 +39,10 @@ export const diskHandlers = {
 
   async diskUpdate(context) {
     const { tx, by, body } = context
-    if (!('size' in body)) return started(await annotate(tx, by, await lockedDisk(context), body))
+    if (!('size' in body)) return operationResponse(await annotate(tx, by, await lockedDisk(context), body))
     // The payment method is checked before the disk is looked up, as on routes that always need one.
     context.requirePayment()
-    return started(await admitDiskResize(tx, by, await lockedDisk(context), body))
+    return operationResponse(await admitDiskResize(tx, by, await lockedDisk(context), body))
   },
 
   async diskDelete(context) {
@@ -50,6 +50,6 @@ export const diskHandlers = {
     const refusal = protectionRefusal('disk', disk)
     if (refusal) throw refusal
     await requireUncaptured(context.tx, [disk.id], `The disk ${disk.name}`)
-    return started(await admitDiskDelete(context.tx, context.by, disk))
+    return operationResponse(await admitDiskDelete(context.tx, context.by, disk))
   },
 } satisfies Partial<Handlers>

@@ -8,7 +8,7 @@ import { findRuleView, listRuleViews, lockRule, type RuleRow } from '../../store
 import type { Context, Handlers } from '../context.ts'
 import { labelFilter } from '../filters.ts'
 import { pageOfRecords } from '../pages.ts'
-import { started } from './operations.ts'
+import { operationResponse } from './operations.ts'
 
 type ChangeRoutes = 'firewallRuleUpdate' | 'firewallRuleDelete'
 
@@ -16,7 +16,8 @@ const lockedRule = async ({ tx, by, params }: Context<ChangeRoutes>): Promise<Ru
   requireFound('firewall rule', await lockRule(tx, by.projectId, params.rule_id))
 
 export const firewallRuleHandlers = {
-  firewallRuleCreate: async ({ tx, by, body }) => started(await admitFirewallRuleCreate(tx, by, body)),
+  firewallRuleCreate: async ({ tx, by, body }) =>
+    operationResponse(await admitFirewallRuleCreate(tx, by, body)),
 
   firewallRuleList(context) {
     const filter = { projectId: context.project.projectId, labels: labelFilter(context.query) }
@@ -31,11 +32,11 @@ export const firewallRuleHandlers = {
   async firewallRuleUpdate(context) {
     const { tx, by, body } = context
     checkFirewallRuleUpdate(body)
-    return started(await admitFirewallRuleUpdate(tx, by, await lockedRule(context), body))
+    return operationResponse(await admitFirewallRuleUpdate(tx, by, await lockedRule(context), body))
   },
 
   firewallRuleDelete: async (context) =>
-    started(await admitFirewallRuleDelete(context.tx, context.by, await lockedRule(context))),
+    operationResponse(await admitFirewallRuleDelete(context.tx, context.by, await lockedRule(context))),
 
   firewallRuleTest: ({ tx, by, body }) => testFirewall(tx, by.projectId, body),
 } satisfies Partial<Handlers>

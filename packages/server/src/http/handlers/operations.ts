@@ -14,7 +14,7 @@ type ListId = Extract<RouteId, 'operationList' | `${string}OperationList`> &
 type GetId = Extract<RouteId, 'operationGet' | `${string}OperationGet`>
 
 /** The response of every route that begins an operation. */
-export const started = (operation: BegunOperation) => ({ operation: operationView(operation) })
+export const operationResponse = (operation: BegunOperation) => ({ operation: operationView(operation) })
 
 function list(context: Context<ListId>, type: OperationType | null) {
   const { tx, query, project } = context

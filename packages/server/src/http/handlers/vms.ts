@@ -24,7 +24,7 @@ import { findVm, lockVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Context, Handlers } from '../context.ts'
 import { choiceList, commaList, idList, labelFilter, locationList } from '../filters.ts'
 import { afterCursor, pageOfSorted } from '../pages.ts'
-import { started } from './operations.ts'
+import { operationResponse } from './operations.ts'
 
 type ChangeRoutes = 'vmUpdate' | 'vmDelete' | 'vmAttachDisks' | 'vmDetachDisks'
 
@@ -36,7 +36,7 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   if ('type' in body) return admitVmRetype(tx, by, vm, body.type)
   if ('ttl_seconds' in body) return admitVmTtl(tx, by, vm, body)
   if ('idle_policy' in body)
-    return changeIdlePolicy(tx, context.services.catalogueMemory, by, vm, body.idle_policy)
+    return changeIdlePolicy(tx, context.services.catalogueCache, by, vm, body.idle_policy)
   if ('on_gpu_fault' in body) return changeOnGpuFault(tx, by, vm, body.on_gpu_fault)
   if (!('action' in body)) return annotate(tx, by, vm, body)
   if (body.action === 'RESERVE') return reserveVm(tx, by, vm, body.reservation_id)
@@ -71,7 +71,7 @@ const vmPage = sharedRead(
 
 export const vmHandlers = {
   vmCreate: async ({ services, tx, by, body }) =>
-    started(await admitVmCreate(tx, services.catalogueMemory, by, body)),
+    operationResponse(await admitVmCreate(tx, services.catalogueCache, by, body)),
 
   async vmList({ tx, project, routeId, params, query, pageBytes }) {
     const filter = {
@@ -92,25 +92,25 @@ export const vmHandlers = {
   async vmUpdate(context) {
     // The payment method is checked before the VM is looked up, as on routes that always need one.
     if ('action' in context.body && context.body.action === 'START') context.requirePayment()
-    return started(await update(context, await lockedVm(context), context.body))
+    return operationResponse(await update(context, await lockedVm(context), context.body))
   },
 
   async vmDelete(context) {
     const vm = await lockedVm(context)
     const refusal = protectionRefusal('VM', vm)
     if (refusal) throw refusal
-    return started(await admitVmDelete(context.tx, context.by, vm))
+    return operationResponse(await admitVmDelete(context.tx, context.by, vm))
   },
 
   async vmAttachDisks(context) {
     const { tx, by, body } = context
     requireDistinct('attach_disks', body.attach_disks)
-    return started(await admitVmAttachDisks(tx, by, await lockedVm(context), body))
+    return operationResponse(await admitVmAttachDisks(tx, by, await lockedVm(context), body))
   },
 
   async vmDetachDisks(context) {
     const { tx, by, body } = context
-    return started(await admitVmDetachDisks(tx, by, await lockedVm(context), body))
+    return operationResponse(await admitVmDetachDisks(tx, by, await lockedVm(context), body))
   },
 
   async vmSerialLog({ tx, project, params, query, services }) {

@@ -28,7 +28,7 @@ export class InFlight {
     this.#mostWaiting = limits.organizationQueue
   }
 
-  /** Runs a request now or when it is its turn; throws 429 if it cannot run in time. */
+  /** Runs a request now or when its turn comes; throws 429 if it cannot run in time. */
   async run<T>(owner: string, request: () => Promise<T>): Promise<T> {
     const waiting = this.#enter(owner)
     if (waiting) await waiting

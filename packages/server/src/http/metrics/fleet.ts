@@ -35,7 +35,7 @@ const gauges: Record<FleetMetric, Shown> = {
     labels: ['location'],
   },
   capacity_requests_waiting: {
-    help: 'Capacity requests in the waiting list, by location and GPU family.',
+    help: 'Capacity requests that wait in the queue, by location and GPU family.',
     labels: ['location', 'family'],
   },
   webhook_deliveries_pending: { help: 'Webhook deliveries that have not succeeded or failed yet.' },

@@ -31,8 +31,8 @@ import { emitAddress, emitUnassigned } from './events.ts'
 const releasePauseMs = 100
 
 /**
- * Promises a reserved address to a VM. If another VM has it, an operation of that VM replaces it by a dynamic one, and the
- * operation of the new VM waits until the engine of the old one shows that: the address is never on two VMs.
+ * Promises a reserved address to a VM. If another VM has the address, an operation of that VM first replaces it with a dynamic
+ * address. The operation of the new VM waits until inspection shows this, so that two VMs never have the same address.
  */
 export async function admitAddressAssign(
   tx: Tx,
@@ -173,13 +173,13 @@ async function waitForRelease({ operation, scratch, services: { database } }: Wo
   // A deletion of the other VM ends its operation before it removes the VM, and with it the address.
   const { code } = { ...(release?.result as { code?: string } | undefined) }
   return release?.state === 'FAILED' && code !== 'cancelled'
-    ? fail('conflict', 'The address could not be taken from the VM that has it.')
+    ? fail('conflict', 'The VM that has the address could not release it.')
     : wait(releasePauseMs)
 }
 
 async function setPromised(work: Work): Promise<Outcome> {
   const promised = await findPromisedAddress(work.services.database, work.operation.resource_id)
-  // The step is repeated after its operation was withdrawn.
+  // The promise was withdrawn, and then the step was repeated.
   if (!promised) return fail('conflict', 'The address is no longer promised to the VM.')
   const { id, address, is_reserved } = promised
   const status = await setAddress(work, address)
@@ -190,7 +190,7 @@ async function setPresent(work: Work): Promise<void> {
   await setAddress(work, (await vmOf(work)).public_address ?? '')
 }
 
-/** Sets the address at the engine and verifies it by inspection. A host without the VM has no address of it either. */
+/** Sets the address at the engine and verifies it by inspection. If the engine does not have the VM, nothing is to be set. */
 async function setAddress(work: Work, address: string): Promise<VmStatus | null> {
   const vm = await vmOf(work)
   if (vm.host_id === null) return null
@@ -203,7 +203,7 @@ async function setAddress(work: Work, address: string): Promise<VmStatus | null>
   return status
 }
 
-/** The VM has the address. Rules that depend on it are compiled again; the address before is free when none allows it. */
+/** The VM has the address. Rules that depend on it are compiled again; the previous address is free when no rule allows it. */
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const { id, address, isReserved, sshDestination } = work.scratch
   const vm = await lockVmOf(work, tx)

@@ -62,7 +62,7 @@ async function adoptFromVm(tx: Tx, by: ProjectRequester, vmId: string, annotatio
       `The VM ${vm.name} has no public address. To reserve a free address, send location instead of vm_id.`,
     )
   const row = await adoptAddress(tx, { vmId, ...annotation })
-  if (!row) throw new Failure('conflict', `The address of the VM ${vm.name} is reserved already.`)
+  if (!row) throw new Failure('conflict', `The address of the VM ${vm.name} is already reserved.`)
   return row
 }
 
@@ -82,7 +82,7 @@ export async function changeAddress(
   return row
 }
 
-/** No VM gets the address before no firewall of the project can still allow it. */
+/** Another VM gets the address only when no firewall of the project can still allow it. */
 export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
   const row = await lockAddress(tx, by.projectId, id)
   if (!row) throw notFound('address')

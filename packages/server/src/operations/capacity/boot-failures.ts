@@ -1,6 +1,6 @@
 import type { Tx } from '../../postgres/database.ts'
-import { lockLanes, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
-import { listOldLanes, restorePlaces } from '../../store/capacity/places.ts'
+import { listOldQueues, restoreEntries } from '../../store/capacity/queue-entries.ts'
+import { lockQueues, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
 import {
   failAfterFailedBoot,
   forgetOperation,
@@ -32,8 +32,8 @@ export async function requeueBeforeRemoval(tx: Tx, operationId: string): Promise
     if (failed) await emitRequest(tx, 'capacity_request.failed', failed)
     return
   }
-  await lockLanes(tx, await listOldLanes(tx, request.id))
-  await restorePlaces(tx, request.id)
-  await touchLanesOfRequest(tx, request.id)
+  await lockQueues(tx, await listOldQueues(tx, request.id))
+  await restoreEntries(tx, request.id)
+  await touchQueuesOfRequest(tx, request.id)
   await emitRequest(tx, 'capacity_request.requeued', request)
 }

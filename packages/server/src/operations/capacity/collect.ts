@@ -1,7 +1,7 @@
 import { chooseGpus, type OpenHost } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { holdGpus } from '../../store/capacity/holds.ts'
-import type { Lane } from '../../store/capacity/lanes.ts'
+import type { Queue } from '../../store/capacity/queues.ts'
 import {
   listShortReservations,
   type ShortReservation,
@@ -11,9 +11,9 @@ import {
 /**
  * Holds free GPUs for the reservations that lack some, in whole units of their type. Then it begins units of which only a part
  * is free, at most as many as are missing. They are completed when more GPUs become free. The transaction has locked the
- * hosts and the lane.
+ * hosts and the queue.
  */
-export async function collectGpus(tx: Tx, { location, family }: Lane, hosts: OpenHost[]): Promise<void> {
+export async function collectGpus(tx: Tx, { location, family }: Queue, hosts: OpenHost[]): Promise<void> {
   for (const reservation of await listShortReservations(tx, { location, family })) {
     const before = reservation.missing
     for (const host of hosts) await take(tx, reservation, host, false)

@@ -1,8 +1,8 @@
 import { Failure, requireFound } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
-import { lockLanesOfRequest, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
-import { deletePlaces } from '../../store/capacity/places.ts'
+import { deleteEntries } from '../../store/capacity/queue-entries.ts'
+import { lockQueuesOfRequest, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
 import { endRequest, findRequest, findStanding, type RequestRow } from '../../store/capacity/requests.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockVm } from '../../store/compute/vms.ts'
@@ -18,8 +18,8 @@ import { emitRequest } from './events.ts'
 import { closeBlocked, offerGpus, requeue } from './offer.ts'
 
 /**
- * Admits the VM or the group of a request on the GPUs that are held for it: a creation or a start with all its checks but
- * stock.
+ * Admits the VM or the group of a request on the GPUs that are held for it: a creation or a start with all its checks except
+ * that for stock.
  */
 export async function admitHeld(
   tx: Tx,
@@ -29,9 +29,9 @@ export async function admitHeld(
 ): Promise<BegunOperation> {
   const { id } = request
   const operation = await admitWanted(tx, catalogue, by, request)
-  await lockLanesOfRequest(tx, id)
-  await touchLanesOfRequest(tx, id)
-  await deletePlaces(tx, id)
+  await lockQueuesOfRequest(tx, id)
+  await touchQueuesOfRequest(tx, id)
+  await deleteEntries(tx, id)
   const ended = await endRequest(tx, {
     id,
     from: 'held',
@@ -57,7 +57,7 @@ async function admitWanted(
   if (group) return admitGroupCreate(tx, catalogue, by, { ...group, vm: { ...group.vm, location } }, hold)
   if (replace_vm_id) {
     const sick = requireFound('VM', await lockVm(tx, { projectId, id: replace_vm_id }))
-    if (!isDue(sick)) throw new Failure('conflict', `The VM ${sick.name} does not need other GPUs any more.`)
+    if (!isDue(sick)) throw new Failure('conflict', `The VM ${sick.name} no longer needs other GPUs.`)
     return admitVmReplace(tx, by, sick, hold)
   }
   const stopped = requireFound('VM', await lockVm(tx, { projectId, id: start_vm_id! }))

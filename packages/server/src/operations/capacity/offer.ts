@@ -9,16 +9,16 @@ import {
   listOpenHosts,
   lockHosts,
 } from '../../store/capacity/holds.ts'
+import { findNextEntries, type QueueEntry, setEntriesOpen } from '../../store/capacity/queue-entries.ts'
 import {
-  type LaneRow,
-  listLanesOfHosts,
-  lockLanes,
-  lockLanesOfHosts,
-  lockLanesOfRequest,
+  listQueuesOfHosts,
+  lockQueues,
+  lockQueuesOfHosts,
+  lockQueuesOfRequest,
   noteTurn,
-  touchLanesOfRequest,
-} from '../../store/capacity/lanes.ts'
-import { findNextPlaces, type PlaceRow, setPlacesOpen } from '../../store/capacity/places.ts'
+  type QueueRow,
+  touchQueuesOfRequest,
+} from '../../store/capacity/queues.ts'
 import {
   blockRequest,
   findRequest,
@@ -28,7 +28,7 @@ import {
   setWaiting,
 } from '../../store/capacity/requests.ts'
 import { scheduleReservationCheck } from '../../store/capacity/reservations.ts'
-import { lockIdleHostsForGang } from '../../store/compute/group-hosts.ts'
+import { lockIdleHostsForGroup } from '../../store/compute/group-hosts.ts'
 import { type Block, blockOf } from './blocks.ts'
 import { collectGpus } from './collect.ts'
 import { emitRequest } from './events.ts'
@@ -44,42 +44,42 @@ const usualRecheckS = 30
 export async function offerGpus(tx: Tx, hostIds: string[]): Promise<void> {
   if (hostIds.length === 0) return
   // One round trip. The hosts and the queues are read when the queues are locked.
-  const [lanes, locked, open, places] = await Promise.all([
-    listLanesOfHosts(tx, hostIds),
-    lockLanesOfHosts(tx, hostIds),
+  const [queues, locked, open, entries] = await Promise.all([
+    listQueuesOfHosts(tx, hostIds),
+    lockQueuesOfHosts(tx, hostIds),
     listOpenHosts(tx, hostIds),
-    findNextPlaces(tx, hostIds, []),
+    findNextEntries(tx, hostIds, []),
   ])
-  if (locked.length < lanes.length) {
-    await lockLanes(tx, lanes)
+  if (locked.length < queues.length) {
+    await lockQueues(tx, queues)
     return offerGpus(tx, hostIds)
   }
-  for (const lane of locked) {
+  for (const queue of locked) {
     const isHere = ({ location, family }: { location: string; family: string }) =>
-      location === lane.location && family === lane.family
+      location === queue.location && family === queue.family
     const hosts = open.filter(isHere)
-    if (lane.has_reservations) await collectGpus(tx, lane, hosts)
-    if (lane.waiting === 0) continue
-    await accumulate(tx, lane, hosts)
-    const isUnchanged = !lane.has_reservations && lane.target_host === null
-    await offerInTurn(tx, lane, hosts, isUnchanged ? places.find(isHere) : await nextOf(tx, hosts, []))
+    if (queue.has_reservations) await collectGpus(tx, queue, hosts)
+    if (queue.waiting === 0) continue
+    await accumulate(tx, queue, hosts)
+    const isUnchanged = !queue.has_reservations && queue.target_host === null
+    await offerInTurn(tx, queue, hosts, isUnchanged ? entries.find(isHere) : await nextEntry(tx, hosts, []))
   }
 }
 
-const nextOf = async (tx: Tx, hosts: OpenHost[], passed: string[]): Promise<PlaceRow | undefined> =>
+const nextEntry = async (tx: Tx, hosts: OpenHost[], passed: string[]): Promise<QueueEntry | undefined> =>
   (
-    await findNextPlaces(
+    await findNextEntries(
       tx,
       hosts.map(({ id }) => id),
       passed,
     )
   )[0]
 
-/** Holds free GPUs of the target host for the request that accumulates them, which gets the hold when they suffice. */
-async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<void> {
-  const target = hosts.find(({ id }) => id === lane.target_host)
+/** Holds free GPUs of the target host for the request that accumulates them. The request is held when there are enough. */
+async function accumulate(tx: Tx, queue: QueueRow, hosts: OpenHost[]): Promise<void> {
+  const target = hosts.find(({ id }) => id === queue.target_host)
   if (!target) return
-  const request = (await findRequest(tx, lane.accumulator!))!
+  const request = (await findRequest(tx, queue.accumulator!))!
   if (request.state !== 'waiting') return
   const held = (await listHeldGpus(tx, request.id)).length
   const taken = target.gpus.slice(0, Math.min(request.gpus - held, target.freeGpus))
@@ -91,25 +91,25 @@ async function accumulate(tx: Tx, lane: LaneRow, hosts: OpenHost[]): Promise<voi
   )
   target.gpus = target.gpus.filter((gpu) => !taken.includes(gpu))
   target.freeGpus -= taken.length
-  if (held + taken.length === request.gpus) await becomeHeld(tx, lane, request, [target.id])
+  if (held + taken.length === request.gpus) await becomeHeld(tx, queue, request, [target.id])
 }
 
-/** Gives GPUs to the first request that fits, again and again. A request that does not fit lets smaller ones pass. */
+/** Gives GPUs to the first request that fits, until none fits. A request that does not fit is passed by smaller ones. */
 async function offerInTurn(
   tx: Tx,
-  lane: LaneRow,
+  queue: QueueRow,
   hosts: OpenHost[],
-  start: PlaceRow | undefined,
+  start: QueueEntry | undefined,
 ): Promise<void> {
   const passed: string[] = []
-  for (let next = start; next; next = await nextOf(tx, hosts, passed)) {
+  for (let next = start; next; next = await nextEntry(tx, hosts, passed)) {
     const request = (await findRequest(tx, next.request_id))!
-    const block = await blockOf(tx, request, lane.location)
+    const block = await blockOf(tx, request, queue.location)
     if (block) {
       await closeBlocked(tx, request, block)
       continue
     }
-    const placements = await placeAt(tx, lane, hosts, next, request)
+    const placements = await placeRequest(tx, queue, hosts, next, request)
     if (!placements) {
       passed.push(next.request_id)
       continue
@@ -120,34 +120,40 @@ async function offerInTurn(
       'request',
       placements.flatMap(({ gpuIds }) => gpuIds),
     )
-    await becomeHeld(tx, lane, request, [...new Set(placements.map(({ hostId }) => hostId))])
-    await noteTurn(tx, { ...laneOf(lane), turn: next.turn })
+    await becomeHeld(tx, queue, request, [...new Set(placements.map(({ hostId }) => hostId))])
+    await noteTurn(tx, { ...queueOf(queue), turn: next.turn })
   }
 }
 
-const laneOf = ({ location, family }: LaneRow) => ({ location, family })
+const queueOf = ({ location, family }: QueueRow) => ({ location, family })
 
 /**
  * Takes GPUs for a request from the hosts; undefined if it does not fit. A group also gets GPUs of other hosts, which are added
- * to `hosts`. Only hosts that no other transaction holds are locked, since hosts are locked before queues. If the group would
- * fit with the others, the service tries again in a transaction that waits for them.
+ * to `hosts`. Only hosts that no other transaction has locked are locked here, because hosts must be locked before queues. If
+ * these hosts are not enough, the service tries again in a transaction that waits for the locked ones.
  */
-async function placeAt(tx: Tx, lane: LaneRow, hosts: OpenHost[], place: PlaceRow, request: RequestRow) {
+async function placeRequest(
+  tx: Tx,
+  queue: QueueRow,
+  hosts: OpenHost[],
+  entry: QueueEntry,
+  request: RequestRow,
+) {
   const wanted = {
-    ...laneOf(lane),
-    gpuCount: place.gpus,
-    allowedHosts: place.host_id ? [place.host_id] : null,
+    ...queueOf(queue),
+    gpuCount: entry.gpus,
+    allowedHosts: entry.host_id ? [entry.host_id] : null,
   }
-  if (place.vms === 1) {
+  if (entry.vms === 1) {
     const placement = takeGpus(hosts, wanted, false)
     return placement && [placement]
   }
   const policy = request.body.instance_group?.placement_policy ?? 'unspecified'
   const except = hosts.map(({ id }) => id)
-  hosts.push(...(await lockIdleHostsForGang(tx, { ...wanted, except, most: place.vms }, policy)))
+  hosts.push(...(await lockIdleHostsForGroup(tx, { ...wanted, except, most: entry.vms }, policy)))
   const copies = hosts.map((host) => ({ ...host }))
-  const placements = placeGroup(copies, wanted, place.vms, policy)
-  if (placements.length < place.vms) {
+  const placements = placeGroup(copies, wanted, entry.vms, policy)
+  if (placements.length < entry.vms) {
     await makeRequestDue(tx, request.id)
     tx.signal('capacity')
     return undefined
@@ -156,19 +162,19 @@ async function placeAt(tx: Tx, lane: LaneRow, hosts: OpenHost[], place: PlaceRow
   return placements
 }
 
-async function becomeHeld(tx: Tx, lane: LaneRow, request: RequestRow, hostIds: string[]): Promise<void> {
-  const held = await setHeld(tx, { id: request.id, location: lane.location, hostIds })
-  if (!held) throw new Error('a request with an open place does not wait')
-  await touchLanesOfRequest(tx, request.id)
-  await setPlacesOpen(tx, request.id, false)
+async function becomeHeld(tx: Tx, queue: QueueRow, request: RequestRow, hostIds: string[]): Promise<void> {
+  const held = await setHeld(tx, { id: request.id, location: queue.location, hostIds })
+  if (!held) throw new Error('a request with an open queue entry is not waiting')
+  await touchQueuesOfRequest(tx, request.id)
+  await setEntriesOpen(tx, request.id, false)
   await emitRequest(tx, 'capacity_request.held', held)
   tx.signal('capacity')
 }
 
-/** A blocked request keeps its turn, and blocks no other request. */
+/** Closes the queue entries of a blocked request, so that it keeps its turn and delays no other request. */
 export async function closeBlocked(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { reason: blockedBy, until: retryAt, recheckS = usualRecheckS } = block
-  await setPlacesOpen(tx, request.id, false)
+  await setEntriesOpen(tx, request.id, false)
   await blockRequest(tx, { id: request.id, blockedBy, retryAt, retryS: recheckS })
 }
 
@@ -190,7 +196,7 @@ export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void
   await offerGpus(tx, hostIds)
 }
 
-/** The request has lost GPUs that were held for it. It waits again, and the rest of them is offered to others. */
+/** Makes a request that has lost some of its held GPUs wait again, and offers the rest of the GPUs to other requests. */
 async function loseHold(tx: Tx, requestId: string): Promise<void> {
   const { held_hosts } = (await findRequest(tx, requestId))!
   await lockHosts(tx, held_hosts)
@@ -199,14 +205,14 @@ async function loseHold(tx: Tx, requestId: string): Promise<void> {
   await offerGpus(tx, held_hosts)
 }
 
-/** The request has no hold any more. */
+/** Makes a request that no longer has a hold wait again. */
 export async function requeue(tx: Tx, requestId: string): Promise<void> {
-  await lockLanesOfRequest(tx, requestId)
-  await touchLanesOfRequest(tx, requestId)
+  await lockQueuesOfRequest(tx, requestId)
+  await touchQueuesOfRequest(tx, requestId)
   const request = await setWaiting(tx, requestId)
   // A request that only accumulated GPUs is already waiting.
   if (!request) return
-  await setPlacesOpen(tx, requestId, true)
+  await setEntriesOpen(tx, requestId, true)
   await emitRequest(tx, 'capacity_request.requeued', request)
   tx.signal('capacity')
 }

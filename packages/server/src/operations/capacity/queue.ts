@@ -1,68 +1,68 @@
 import { vmTypes } from '@slipway/contract'
 import { estimate } from '../../domain/capacity/estimate.ts'
-import { chooseTarget, type LaneHost, type Waiting } from '../../domain/capacity/lane.ts'
+import { chooseTarget, type QueueHost, type Waiting } from '../../domain/capacity/queue.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { pingDatabase } from '../../postgres/ping.ts'
-import { listLaneGpus, listLivesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
+import { listLivesMs, listQueueGpus, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
 import { endHolds, isHostOpen, lockHosts } from '../../store/capacity/holds.ts'
+import { findHead } from '../../store/capacity/queue-entries.ts'
 import {
-  findLane,
-  type Lane,
-  type LaneRow,
-  lockLanes,
+  findQueue,
+  lockQueues,
   pauseAccumulating,
-  setLaneDue,
+  type Queue,
+  type QueueRow,
+  setQueueDue,
   startAccumulating,
   stopAccumulating,
-} from '../../store/capacity/lanes.ts'
-import { findHead } from '../../store/capacity/places.ts'
+} from '../../store/capacity/queues.ts'
 import { findRequest } from '../../store/capacity/requests.ts'
 import { blockOf } from './blocks.ts'
 import { closeBlocked, offerGpus } from './offer.ts'
 
-/** When the first request gets a host whose GPUs are held for it until they suffice, and for how long. */
+/** When the first request of a queue gets a target host, whose GPUs are held for it until there are enough, and for how long. */
 interface Accumulation {
   afterMs: number
-  /** Then the GPUs go to others, for as long. */
+  /** After this time, the GPUs go to other requests for the same time. */
   maxMs: number
 }
 
-/** The requests with an estimate and an exact position. */
+/** The number of requests of a queue that get an estimate and an exact position. */
 const mostEstimates = 100
 
-/** Looks after one queue: what its first request accumulates, and the estimates of all. */
-export async function lookAtLane(
+/** Maintains one queue: the accumulation of GPUs for its first request, and the estimates of all requests. */
+export async function maintainQueue(
   database: Database,
-  { location, family }: Lane,
+  { location, family }: Queue,
   accumulation: Accumulation,
 ): Promise<void> {
-  const lane = { location, family }
-  await stopIfOver(database, lane, accumulation)
-  await startIfDue(database, lane, accumulation)
-  // A change of the queue from here on makes it due again.
+  const queue = { location, family }
+  await stopIfOver(database, queue, accumulation)
+  await startIfDue(database, queue, accumulation)
+  // A later change of the queue makes it due again.
   await database.transaction(async (tx) => {
-    const [row] = await lockLanes(tx, [lane])
-    await setLaneDue(tx, { ...lane, dueAt: await nextLook(tx, row!, accumulation) })
+    const [row] = await lockQueues(tx, [queue])
+    await setQueueDue(tx, { ...queue, dueAt: await nextCheckAt(tx, row!, accumulation) })
   })
-  await estimateLane(database, lane, accumulation)
+  await estimateQueue(database, queue, accumulation)
 }
 
-async function nextLook(tx: Tx, lane: LaneRow, { afterMs, maxMs }: Accumulation): Promise<Date | null> {
-  if (lane.accumulating_since) return new Date(lane.accumulating_since.getTime() + maxMs)
-  const head = await findHead(tx, { location: lane.location, family: lane.family })
+async function nextCheckAt(tx: Tx, queue: QueueRow, { afterMs, maxMs }: Accumulation): Promise<Date | null> {
+  if (queue.accumulating_since) return new Date(queue.accumulating_since.getTime() + maxMs)
+  const head = await findHead(tx, { location: queue.location, family: queue.family })
   if (!head || head.gpus === 1) return null
-  const dueAt = new Date(Math.max(head.created_at.getTime() + afterMs, lane.paused_until?.getTime() ?? 0))
-  // If it is due already, there is no host to accumulate on; a change of the queue or of a host is a new chance.
+  const dueAt = new Date(Math.max(head.created_at.getTime() + afterMs, queue.paused_until?.getTime() ?? 0))
+  // If that time has passed, there is no host to accumulate on; a change of the queue or of a host makes the queue due again.
   return dueAt > (await pingDatabase(tx)) ? dueAt : null
 }
 
-/** Ends the accumulation of a request that no longer waits, that is too slow, or whose host takes no VMs any more. */
-async function stopIfOver(database: Database, lane: Lane, { maxMs }: Accumulation): Promise<void> {
-  const before = await findLane(database, lane)
+/** Ends the accumulation for a request that no longer waits, that took too long, or whose host no longer accepts VMs. */
+async function stopIfOver(database: Database, queue: Queue, { maxMs }: Accumulation): Promise<void> {
+  const before = await findQueue(database, queue)
   if (!before?.accumulator) return
   await database.transaction(async (tx) => {
     await lockHosts(tx, [before.target_host!])
-    const [row] = await lockLanes(tx, [lane])
+    const [row] = await lockQueues(tx, [queue])
     if (row!.accumulator !== before.accumulator) return
     const request = await findRequest(tx, row!.accumulator!)
     const now = await pingDatabase(tx)
@@ -73,41 +73,41 @@ async function stopIfOver(database: Database, lane: Lane, { maxMs }: Accumulatio
     // A request that got its hold on the target keeps the GPUs.
     if (!request?.held_hosts.includes(row!.target_host!))
       await endHolds(tx, row!.accumulator!, [row!.target_host!])
-    await stopAccumulating(tx, lane)
-    if (isOver && isWaiting) await pauseAccumulating(tx, { ...lane, seconds: maxMs / 1000 })
+    await stopAccumulating(tx, queue)
+    if (isOver && isWaiting) await pauseAccumulating(tx, { ...queue, seconds: maxMs / 1000 })
     await offerGpus(tx, [row!.target_host!])
   })
 }
 
-/** Gives the first request a target host, when it has waited long enough. */
-async function startIfDue(database: Database, lane: Lane, { afterMs }: Accumulation): Promise<void> {
-  const row = await findLane(database, lane)
-  const head = await findHead(database, lane)
+/** Gives the first request a target host if it has waited long enough. */
+async function startIfDue(database: Database, queue: Queue, { afterMs }: Accumulation): Promise<void> {
+  const row = await findQueue(database, queue)
+  const head = await findHead(database, queue)
   if (!row || row.accumulator || !head || head.gpus === 1) return
   const now = await pingDatabase(database)
   if (now.getTime() < head.created_at.getTime() + afterMs || (row.paused_until ?? now) > now) return
-  const target = chooseTarget(await readHosts(database, lane, now.getTime()), {
+  const target = chooseTarget(await readHosts(database, queue, now.getTime()), {
     gpus: head.gpus,
     hostId: head.host_id,
   })
   if (target === undefined) return
   await database.transaction(async (tx) => {
     await lockHosts(tx, [target])
-    const [locked] = await lockLanes(tx, [lane])
-    const first = await findHead(tx, lane)
+    const [locked] = await lockQueues(tx, [queue])
+    const first = await findHead(tx, queue)
     if (locked!.accumulator || first?.request_id !== head.request_id) return
     const request = (await findRequest(tx, head.request_id))!
-    const block = await blockOf(tx, request, lane.location)
+    const block = await blockOf(tx, request, queue.location)
     if (block) return closeBlocked(tx, request, block)
-    await startAccumulating(tx, lane, request.id, target)
+    await startAccumulating(tx, queue, request.id, target)
     await offerGpus(tx, [target])
   })
 }
 
-/** Returns the hosts of a queue. Reserved GPUs are free when the reservation has ended, and its VM too. */
-async function readHosts(db: Queryable, lane: Lane, now: number): Promise<LaneHost[]> {
-  const hosts = new Map<string, LaneHost>()
-  for (const { host_id, gpus, vm_id, ends_at, since, reserved_until } of await listLaneGpus(db, lane)) {
+/** Returns the hosts of a queue. Reserved GPUs are free when both the reservation and the VM that uses them have ended. */
+async function readHosts(db: Queryable, queue: Queue, now: number): Promise<QueueHost[]> {
+  const hosts = new Map<string, QueueHost>()
+  for (const { host_id, gpus, vm_id, ends_at, since, reserved_until } of await listQueueGpus(db, queue)) {
     const host = hosts.get(host_id) ?? { id: host_id, free: 0, vms: [] }
     hosts.set(host_id, host)
     const reservedUntil = reserved_until?.getTime() ?? null
@@ -121,9 +121,9 @@ async function readHosts(db: Queryable, lane: Lane, now: number): Promise<LaneHo
   return [...hosts.values()]
 }
 
-async function estimateLane(db: Queryable, lane: Lane, { afterMs }: Accumulation): Promise<void> {
-  const types = vmTypes.filter(({ family }) => family === lane.family)
-  const rows = await listWaiting(db, { ...lane, most: mostEstimates })
+async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulation): Promise<void> {
+  const types = vmTypes.filter(({ family }) => family === queue.family)
+  const rows = await listWaiting(db, { ...queue, most: mostEstimates })
   const now = (await pingDatabase(db)).getTime()
   const waiting = rows.map(
     (row): Waiting => ({
@@ -136,7 +136,7 @@ async function estimateLane(db: Queryable, lane: Lane, { afterMs }: Accumulation
       ttlMs: row.ttl_seconds === null ? null : row.ttl_seconds * 1000,
     }),
   )
-  // What a request that comes next would be told.
+  // The estimate for a new request.
   const next: Waiting = {
     id: '',
     gpus: 1,
@@ -149,7 +149,7 @@ async function estimateLane(db: Queryable, lane: Lane, { afterMs }: Accumulation
   }
   const estimates = estimate({
     now,
-    hosts: await readHosts(db, lane, now),
+    hosts: await readHosts(db, queue, now),
     waiting: rows.length < mostEstimates ? [...waiting, next] : waiting,
     livesMs: await listLivesMs(
       db,
@@ -159,5 +159,5 @@ async function estimateLane(db: Queryable, lane: Lane, { afterMs }: Accumulation
   })
   const likelyAt = estimates.get('')?.likelyAt ?? null
   estimates.delete('')
-  await putEstimates(db, lane, estimates, likelyAt)
+  await putEstimates(db, queue, estimates, likelyAt)
 }

@@ -4,8 +4,8 @@ import { uuid } from '../../domain/ids.ts'
 import { TryAgain, type Tx, violatedConstraint } from '../../postgres/database.ts'
 import { pingDatabase } from '../../postgres/ping.ts'
 import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
-import { lockLanes, lockLanesOfRequest, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
-import { deletePlaces, queueRequest } from '../../store/capacity/places.ts'
+import { deleteEntries, queueRequest } from '../../store/capacity/queue-entries.ts'
+import { lockQueues, lockQueuesOfRequest, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
 import {
   endRequest,
   findRequest,
@@ -59,7 +59,7 @@ export async function createRequest(
       ? new Failure('conflict', 'A capacity request is already waiting to start this VM.')
       : error
   })
-  await lockLanes(
+  await lockQueues(
     tx,
     candidates.map(({ location }) => ({ location, family })),
   )
@@ -70,7 +70,7 @@ export async function createRequest(
       { location, family },
       { id, organizationId, gpus: gpuCount, vms, isSpread, hostId },
     )
-  await touchLanesOfRequest(tx, id)
+  await touchQueuesOfRequest(tx, id)
   await requireOrganizationQuota(tx, by, 'capacity_requests')
   await emitRequest(tx, 'capacity_request.created', request, by)
   tx.signal('capacity')
@@ -127,9 +127,9 @@ export async function endAndOffer(
     await lockHosts(tx, held_hosts)
     await endHolds(tx, id, held_hosts)
   }
-  await lockLanesOfRequest(tx, id)
-  await touchLanesOfRequest(tx, id)
-  await deletePlaces(tx, id)
+  await lockQueuesOfRequest(tx, id)
+  await touchQueuesOfRequest(tx, id)
+  await deleteEntries(tx, id)
   const ended = await endRequest(tx, {
     id,
     from: isHeld ? 'held' : 'waiting',

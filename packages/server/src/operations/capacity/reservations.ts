@@ -7,7 +7,7 @@ import { pingDatabase } from '../../postgres/ping.ts'
 import { setPrices } from '../../store/billing/prices.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { listOpenHosts, lockHosts } from '../../store/capacity/holds.ts'
-import { lockLanes } from '../../store/capacity/lanes.ts'
+import { lockQueues } from '../../store/capacity/queues.ts'
 import {
   findReservation,
   insertReservation,
@@ -115,17 +115,17 @@ export async function endReservation(tx: Tx, by: Requester, id: string): Promise
 }
 
 /** Does what is due for a reservation: collects GPUs, meters the delivered ones, warns about the end, and ends it. */
-export async function lookAtReservation(database: Database, id: string): Promise<void> {
+export async function maintainReservation(database: Database, id: string): Promise<void> {
   const before = await findReservation(database, id)
   if (!before || before.ended_at) return
   const now = await pingDatabase(database)
   if (now >= before.ends_at) return database.transaction((tx) => end(tx, before))
   await database.transaction(async (tx) => {
-    const lane = { location: before.location, family: before.family }
-    const hostIds = (await listStockHosts(tx, lane)).map((host) => host.id)
+    const queue = { location: before.location, family: before.family }
+    const hostIds = (await listStockHosts(tx, queue)).map((host) => host.id)
     await lockHosts(tx, hostIds)
-    await lockLanes(tx, [lane])
-    if (hostIds.length > 0) await collectGpus(tx, lane, await listOpenHosts(tx, hostIds))
+    await lockQueues(tx, [queue])
+    if (hostIds.length > 0) await collectGpus(tx, queue, await listOpenHosts(tx, hostIds))
   })
   await database.transaction((tx) => note(tx, id, now))
 }

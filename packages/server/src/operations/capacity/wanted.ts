@@ -8,7 +8,7 @@ import {
 } from '@slipway/contract'
 import { asMember, Failure, invalidField, nameTaken, requireFound } from '../../domain/failure.ts'
 import type { Tx } from '../../postgres/database.ts'
-import { listGangOffering } from '../../store/compute/group-hosts.ts'
+import { listGroupOffering } from '../../store/compute/group-hosts.ts'
 import { listGroups } from '../../store/compute/instance-groups.ts'
 import { listOffering } from '../../store/compute/placement.ts'
 import type { QuotaAmounts } from '../../store/compute/quotas.ts'
@@ -107,7 +107,7 @@ async function wantedByGroup(
   })
   const type = vmType(vm.type)!
   const isSpread = policy === 'spread'
-  const room = await listGangOffering(tx, type)
+  const room = await listGroupOffering(tx, type)
   const offering = room.filter(({ vms, hosts }) => (isSpread ? hosts : vms) >= count)
   const what = `${count} × ${type.name}${isSpread ? ', each on a host of its own' : ''}`
   return {
@@ -194,7 +194,7 @@ async function wantedByStart(
       'conflict',
       vm.os_disk_lost_at
         ? `The VM ${vm.name} cannot be started because its OS disk is lost.`
-        : `START requires the VM in STATE_SHUTOFF; it is in ${vm.state}.`,
+        : `START requires the VM to be in STATE_SHUTOFF; it is in ${vm.state}.`,
     )
   const isLocal = (await findLocation(tx, vm.location))?.storage === 'local'
   const type = vmType(vm.type)!
@@ -221,6 +221,6 @@ function requireOffered(
   if (possible.length > 0) return possible
   throw invalidField(
     field,
-    `the hosts in service at ${candidates.map(({ location }) => location).join(', ')} could never run ${what}. ${offering.length > 0 ? `Such hosts are in ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
+    `the hosts in ${candidates.map(({ location }) => location).join(', ')} cannot run ${what}, even without other VMs. ${offering.length > 0 ? `Locations with such hosts: ${offering.join(', ')}` : 'Choose another type or a smaller number'}`,
   )
 }

@@ -19,7 +19,7 @@ import { callOf, engineAt } from '../engine-work.ts'
 
 interface KindFacts {
   resourceType: 'custom_image' | 'snapshot'
-  /** In messages. */
+  /** How messages call the kind. */
   noun: string
   quota: 'custom_images' | 'snapshots'
   product: string

@@ -74,7 +74,7 @@ interface Wanted {
   mustFreeze: boolean
 }
 
-/** The caller has locked the source, which stays as it is until the operation ends. */
+/** The caller has locked the source, which cannot be changed until the operation ends. */
 async function admit(
   tx: Tx,
   by: ProjectRequester,

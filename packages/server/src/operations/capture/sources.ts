@@ -17,7 +17,7 @@ export interface CaptureSource
     NewCapture,
     'sourceKind' | 'sourceId' | 'vmId' | 'size' | 'sizeGib' | 'blockSize' | 'location' | 'hostId'
   > {
-  /** What its engine has to know. */
+  /** What the engine needs to know about the source. */
   from: CaptureSpec['from']
 }
 
@@ -27,8 +27,8 @@ const notInProject = (what: string, id: string) =>
 const hostWhereLocal = async (tx: Tx, location: string, hostId: string | null) =>
   (await findLocation(tx, location))?.storage === 'local' ? hostId : null
 
-/** Throws a 409 unless the VM stays as it is while it is copied. */
-async function requireSteady(tx: Tx, vm: VmRow): Promise<void> {
+/** Throws a 409 unless the VM is running or stopped and no operation on it is in progress. */
+async function requireRunningOrStopped(tx: Tx, vm: VmRow): Promise<void> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.state !== 'STATE_RUNNING' && vm.state !== 'STATE_SHUTOFF')
     throw new Failure('conflict', `The VM ${vm.name} is in ${vm.state}; it must be running or stopped.`)
@@ -39,7 +39,7 @@ async function requireSteady(tx: Tx, vm: VmRow): Promise<void> {
 export async function lockSourceVm(tx: Tx, projectId: string, id: string): Promise<CaptureSource> {
   const vm = await lockVm(tx, { projectId, id })
   if (!vm) throw notInProject('VM', id)
-  await requireSteady(tx, vm)
+  await requireRunningOrStopped(tx, vm)
   return {
     ...{ sourceKind: 'vm', sourceId: id, vmId: id, size: vm.os_disk_size, sizeGib: vm.os_disk_gib },
     blockSize: 0,
@@ -65,7 +65,7 @@ export async function lockSourceDisk(tx: Tx, projectId: string, id: string): Pro
   await requireIdle(tx, id, `The disk ${disk.name}`)
   if (disk.state !== 'available')
     throw new Failure('conflict', `The disk ${disk.name} is ${disk.state}; it must be available.`)
-  if (vm) await requireSteady(tx, vm)
+  if (vm) await requireRunningOrStopped(tx, vm)
   return {
     ...{ sourceKind: 'disk', sourceId: id, vmId: vm?.id ?? null, size: disk.size, sizeGib: disk.size_gib },
     blockSize: disk.block_size,
@@ -92,13 +92,13 @@ export async function lockSourceSnapshot(tx: Tx, projectId: string, id: string):
   }
 }
 
-/** Throws a 409 for one that is being created or deleted. */
+/** Throws a 409 for an image or snapshot that is being created or deleted. */
 export async function requireAvailable(tx: Tx, noun: string, { id, name, state }: CaptureRow): Promise<void> {
   if (state !== 'available')
     throw await blockedBy(tx, id, `The ${noun} ${name} is ${state}; it must be available.`)
 }
 
-/** What an engine has to know in order to use the copy. */
+/** What an engine needs to know in order to use the image or snapshot. */
 export const captureSource = (capture: CaptureRow) => ({
   ...captureRef(capture),
   source: capture.engine_source!,

@@ -6,7 +6,7 @@ import { annotateDisk, type DiskRow, findDisk, findDiskView } from '../../store/
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
-import { diskNameOrConflict } from './disk.ts'
+import { writeUniqueDiskName } from './disk.ts'
 
 /** The caller has locked the disk's row. */
 export async function annotate(
@@ -17,7 +17,7 @@ export async function annotate(
 ): Promise<BegunOperation> {
   if (disk.state === 'deleting')
     throw new Failure('conflict', `The disk ${disk.name} is being deleted and cannot be changed.`)
-  await diskNameOrConflict(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
+  await writeUniqueDiskName(change.name ?? disk.name, () => annotateDisk(tx, disk.id, change))
   const changed = (await findDisk(tx, by.projectId, disk.id))!
   await relabelUsage(tx, [disk.id], changed.name, changed.labels)
   const record = (await findDiskView(tx, by.projectId, disk.id))!

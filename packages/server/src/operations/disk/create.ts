@@ -23,7 +23,6 @@ import { requireLocation } from '../catalogue.ts'
 import { callOf, emitResource, engineAt, nextInspectionMs } from '../engine-work.ts'
 import { admitDiskDelete } from './delete.ts'
 import {
-  diskNameOrConflict,
   diskOf,
   diskQuota,
   diskSpec,
@@ -31,6 +30,7 @@ import {
   meterDisk,
   removeDisk,
   requireSize,
+  writeUniqueDiskName,
 } from './disk.ts'
 
 export async function admitDiskCreate(
@@ -57,7 +57,7 @@ export async function admitDiskCreate(
     groupId: null,
     snapshotId: snapshot?.id ?? null,
   }
-  await diskNameOrConflict(body.name, () => insertDisk(tx, disk))
+  await writeUniqueDiskName(body.name, () => insertDisk(tx, disk))
   // Where storage is local, the disk is made where the snapshot is.
   if (snapshot?.host_id) await pinDisk(tx, id, snapshot.host_id)
   const operation = await beginOperation(tx, by, snapshot ? diskRestore : diskCreate, {
@@ -82,7 +82,7 @@ interface DiskShape {
   snapshot: CaptureRow | undefined
 }
 
-/** Returns what kind of disk is wanted, also from what its snapshot says; throws the 400s. */
+/** Returns the properties of the requested disk, from the request and its snapshot; throws the 400s. */
 export async function diskShapeOf(tx: Tx, projectId: string, body: DiskCreate): Promise<DiskShape> {
   const { type = 'persistent-ssd' } = body
   const snapshot = await snapshotOf(tx, projectId, body)
@@ -98,7 +98,7 @@ export async function diskShapeOf(tx: Tx, projectId: string, body: DiskCreate): 
   return { type, size, sizeGib, location, blockSize, snapshot }
 }
 
-/** The snapshot is not deleted before the transaction ends. */
+/** Returns the snapshot of the request, which cannot be deleted before the transaction ends. */
 async function snapshotOf(
   tx: Tx,
   projectId: string,

@@ -22,7 +22,7 @@ export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRo
     ...(disk.group_id !== null && { scratch: { memberOf: disk.group_id } }),
     eventType: 'disk.deleting',
   })
-  // A growth that is cancelled here is not undone, so that its quota is given back now.
+  // A cancelled resize is not undone, so its additional quota is returned here.
   if (grownByGib > 0) await giveBackQuota(tx, by.projectId, diskQuota(disk.type, grownByGib))
   return operation
 }

@@ -13,11 +13,11 @@ import { callOf, engineAt } from '../engine-work.ts'
 export const diskQuota = (type: DiskType, sizeGib: number) =>
   type === 'shared-volume' ? { shared_volume_tib: sizeTib(sizeGib) } : { disk_gib: sizeGib }
 
-/** Runs a write of this name and refuses a name that another disk of the project has. */
-export const diskNameOrConflict = <T>(name: string, write: () => Promise<T>): Promise<T> =>
+/** Runs a write. Refuses it if another disk of the project has this name. */
+export const writeUniqueDiskName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
   writeOrRefuse({ disks_project_id_name_key: nameTaken('disk', name) }, write)
 
-/** Returns the disk of an operation. It exists as long as the operation does: only a deletion removes it. */
+/** Returns the disk of an operation. Only a deletion removes a disk, so it exists during every other operation. */
 export async function diskOf(work: Work, db: Queryable = work.services.database): Promise<DiskRow> {
   const disk = await findDisk(db, work.operation.project_id, work.operation.resource_id)
   if (!disk) throw new Failure('not_found', 'The disk no longer exists.')
@@ -33,7 +33,7 @@ export const diskSpec = (disk: DiskRow): DiskSpec => ({
   serialNumber: disk.serial_number,
 })
 
-/** Deletes the disk's row, closes its meter and gives its quota back. */
+/** Deletes the disk's row, closes its meter and returns its quota. */
 export async function forgetDisk(work: Work, tx: Tx): Promise<void> {
   const disk = await diskOf(work, tx)
   await closeUsage(tx, disk.id)

@@ -11,7 +11,7 @@ import { findRule, insertRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireQuota } from '../admission.ts'
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { admitFirewallRuleDelete } from './delete.ts'
-import { activate, applyToNetwork, forgetRule, nameOrConflict, ruleOf } from './rule.ts'
+import { activate, applyToNetwork, forgetRule, ruleOf, writeUniqueRuleName } from './rule.ts'
 
 export async function admitFirewallRuleCreate(
   tx: Tx,
@@ -25,7 +25,7 @@ export async function admitFirewallRuleCreate(
   const sources = await checkEndpoints(tx, by.projectId, 'sources', body.sources)
   const destinations = await checkEndpoints(tx, by.projectId, 'destinations', body.destinations)
   const resource = { id: uuid(), name: body.name, labels: body.labels ?? {} }
-  await nameOrConflict(body.name, () =>
+  await writeUniqueRuleName(body.name, () =>
     insertRule(tx, {
       ...resource,
       projectId: by.projectId,

@@ -12,8 +12,8 @@ const pollMs = 500
 /** A large network is brought up to date in several runs of the step, each well inside a step's time limit. */
 const longestRunMs = 20_000
 
-/** Runs a write of this name and refuses a name that another rule of the project has, or may get back. */
-export const nameOrConflict = <T>(name: string, write: () => Promise<T>): Promise<T> =>
+/** Runs a write. Refuses it if another rule of the project has this name, or may get it back. */
+export const writeUniqueRuleName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
   writeOrRefuse(
     {
       firewall_rules_project_id_name_key: nameTaken('firewall rule', name),

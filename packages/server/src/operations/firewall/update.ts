@@ -7,7 +7,7 @@ import { markFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { moveRule, type RuleRow, raiseRuleGeneration, writeRule } from '../../store/network/rules.ts'
 import { beginOperation, type ProjectRequester, requireIdle } from '../admission.ts'
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
-import { activate, applyToNetwork, nameOrConflict, ruleOf } from './rule.ts'
+import { activate, applyToNetwork, ruleOf, writeUniqueRuleName } from './rule.ts'
 
 /** Checks the body alone, before the rule is read. */
 export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
@@ -16,7 +16,7 @@ export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
   checkEndpointForms(body)
 }
 
-/** Reads show the changed rule from now on; its state shows when the change is in force. */
+/** Reads show the changed rule from now on; its state shows when the change is active. */
 export async function admitFirewallRuleUpdate(
   tx: Tx,
   by: ProjectRequester,
@@ -30,7 +30,7 @@ export async function admitFirewallRuleUpdate(
   const destinations = body.destinations
     ? await checkEndpoints(tx, projectId, 'destinations', body.destinations)
     : rule.destinations
-  await nameOrConflict(changed.name, () =>
+  await writeUniqueRuleName(changed.name, () =>
     writeRule(tx, { ...changed, sources, destinations, state: 'updating' }),
   )
   await requireIdle(tx, rule.id, `The firewall rule ${rule.name}`)
@@ -61,6 +61,6 @@ export const firewallRuleUpdate: Definition = {
 async function restore(work: Work, tx: Tx): Promise<void> {
   const rule = await ruleOf(work, tx)
   const before = work.scratch.before as RuleRow
-  await nameOrConflict(before.name, () => writeRule(tx, { ...before, state: 'active' }))
+  await writeUniqueRuleName(before.name, () => writeRule(tx, { ...before, state: 'active' }))
   await markFirewallsOutdated(tx, rule.network_id)
 }

@@ -13,7 +13,7 @@ import { emit, type NewEvent, system } from '../../store/events/events.ts'
 import { instanceGroupView } from '../../views/instances.ts'
 import type { ProjectRequester } from '../admission.ts'
 
-/** Returns the group of an operation. It exists as long as the operation does: only a deletion removes it. */
+/** Returns the group of an operation. Only a deletion removes a group, so it exists during every other operation. */
 export async function groupOf(work: Work, db: Queryable = work.services.database): Promise<GroupRow> {
   return required(await findGroup(db, work.operation.project_id, work.operation.resource_id))
 }

@@ -2,7 +2,7 @@ import type { PlacementPolicyName } from '@slipway/contract'
 import { type OpenHost, placeGroup } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Hold, lockHeldHosts } from '../../store/capacity/holds.ts'
-import { lockHostsForGang } from '../../store/compute/group-hosts.ts'
+import { lockHostsForGroup } from '../../store/compute/group-hosts.ts'
 import type { PlacementRequest } from '../../store/compute/host-locks.ts'
 import { placeInReservations, type ReservationChoice } from '../capacity/reserved-placement.ts'
 import type { Placement } from '../vm/place.ts'
@@ -10,7 +10,7 @@ import type { Placement } from '../vm/place.ts'
 /** The usual size of a host, from which the number of hosts to lock first is estimated. */
 const gpusOfHost = 8
 
-export interface GangRequest extends PlacementRequest {
+export interface GroupPlacementRequest extends PlacementRequest {
   count: number
   policy: PlacementPolicyName
   /** Hosts that no member may be placed on. */
@@ -28,7 +28,7 @@ export interface GpuSources {
 /** Finds GPUs for all members of a group, on hosts that it locks; fewer placements than members if not all fit. */
 export async function placeMembers(
   tx: Tx,
-  request: GangRequest,
+  request: GroupPlacementRequest,
   { hold, reservations }: GpuSources,
 ): Promise<Placement[]> {
   const { count, policy, avoided } = request
@@ -40,7 +40,11 @@ export async function placeMembers(
   return [...reserved, ...(await placeInStock(tx, rest))]
 }
 
-async function placeOnHeld(tx: Tx, request: GangRequest, { heldFor, hostIds }: Hold): Promise<Placement[]> {
+async function placeOnHeld(
+  tx: Tx,
+  request: GroupPlacementRequest,
+  { heldFor, hostIds }: Hold,
+): Promise<Placement[]> {
   const hosts = await lockHeldHosts(
     tx,
     hostIds.map((hostId) => ({ heldFor, hostId })),
@@ -49,14 +53,14 @@ async function placeOnHeld(tx: Tx, request: GangRequest, { heldFor, hostIds }: H
 }
 
 /** Waits for hosts that other transactions hold, and looks again until no other host has room, so that the number is exact. */
-async function placeInStock(tx: Tx, request: GangRequest): Promise<Placement[]> {
+async function placeInStock(tx: Tx, request: GroupPlacementRequest): Promise<Placement[]> {
   const { count, policy, avoided } = request
   const hosts: OpenHost[] = []
   const except = [...avoided]
   for (let missing = count, round = 0; ; round++) {
     const few = Math.ceil((missing * request.gpuCount) / gpusOfHost) * 2 ** round
     const most = policy === 'spread' ? count : Math.min(count, few)
-    const more = await lockHostsForGang(tx, { ...request, except, most }, policy)
+    const more = await lockHostsForGroup(tx, { ...request, except, most }, policy)
     hosts.push(...more)
     except.push(...more.map(({ id }) => id))
     // Placing takes GPUs from the hosts that it gets.

@@ -1,7 +1,7 @@
 import { anyLocation, type PlacementPolicyName, vmType } from '@slipway/contract'
 import { outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
-import { listGangRoom } from '../../store/compute/group-hosts.ts'
+import { listGroupRoom } from '../../store/compute/group-hosts.ts'
 import type { ProjectRequester } from '../admission.ts'
 import { readReservedRoom, reservationChoice } from '../capacity/reserved-placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
@@ -21,7 +21,7 @@ export async function fittingLocations(
   const { family, gpuCount } = type
   const [{ name, fitting: one }, rooms, reserved] = await Promise.all([
     chooseLocation(tx, catalogue, by.projectId, { ...body, location: anyLocation }),
-    listGangRoom(tx, { family, gpuCount }),
+    listGroupRoom(tx, { family, gpuCount }),
     readReservedRoom(tx, by.projectId, body, type),
   ])
   const inStock = new Map(rooms.map((room) => [room.location, room]))

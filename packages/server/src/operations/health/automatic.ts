@@ -2,8 +2,8 @@ import { type Family, vmType } from '@slipway/contract'
 import { Failure } from '../../domain/failure.ts'
 import { uuid } from '../../domain/ids.ts'
 import type { Database, Tx } from '../../postgres/database.ts'
-import { lockLanes, touchLanesOfRequest } from '../../store/capacity/lanes.ts'
-import { queueFirst } from '../../store/capacity/places.ts'
+import { queueFirst } from '../../store/capacity/queue-entries.ts'
+import { lockQueues, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
 import { hasReplacementRequest, insertRequest } from '../../store/capacity/requests.ts'
 import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { system } from '../../store/events/events.ts'
@@ -69,11 +69,11 @@ async function requestGpus(tx: Tx, vmId: string, organizationId: string): Promis
     actor: system.actor,
     requestId: system.requestId,
   })
-  const lane = { location: vm.location, family }
-  await lockLanes(tx, [lane])
+  const queue = { location: vm.location, family }
+  await lockQueues(tx, [queue])
   const hostId = isLocal ? vm.host_id : null
-  await queueFirst(tx, lane, { id: request.id, gpus: gpuCount, vms: 1, isSpread: false, hostId })
-  await touchLanesOfRequest(tx, request.id)
+  await queueFirst(tx, queue, { id: request.id, gpus: gpuCount, vms: 1, isSpread: false, hostId })
+  await touchQueuesOfRequest(tx, request.id)
   await emitRequest(tx, 'capacity_request.created', request)
   tx.signal('capacity')
 }

@@ -21,7 +21,7 @@ const maxGuestFaultsPerDay = 50
 const resetsBefore = 2
 
 /**
- * Records faults of a VM's GPUs and tells its tenant. Returns the reasons for the health of the VM. The transaction has
+ * Records faults of a VM's GPUs and notifies its tenant. Returns the reasons for the health of the VM. The transaction has
  * locked the VM and the host of its GPUs.
  */
 export async function noteFaults(
@@ -51,7 +51,7 @@ export async function noteFaults(
 }
 
 /**
- * Changes the health of a VM and tells its tenant. If the host has lost a GPU of it, the VM is not billed from now on. The
+ * Changes the health of a VM and notifies its tenant. If the host has lost a GPU of it, the VM is not billed from now on. The
  * transaction has locked the VM.
  */
 export async function changeHealth(

@@ -63,7 +63,7 @@ export const vmReplace: Definition = {
     { name: 'power_off', call: powerOffForGood },
     { name: 'switch', tx: switchGpus, undoTx: stayOff },
     { name: 'boot', call: bootVm, undoCall: powerOffVm, onDeadline: bootDeadline },
-    { name: 'finish', tx: finish, isShared: true, onUnmet: whyNotStarted },
+    { name: 'finish', tx: finish, isShared: true, onUnexpectedState: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }
@@ -82,7 +82,7 @@ async function switchGpus(work: Work, tx: Tx): Promise<Outcome> {
   await lockHosts(tx, [...new Set([...hostIds, ...(vm.host_id ? [vm.host_id] : [])])])
   const held = await listHeldGpus(tx, operationId)
   if (held.length !== vm.gpu_count)
-    return fail('out_of_stock', 'The host of the new GPUs was closed in the meantime. Start the VM again.')
+    return fail('out_of_stock', 'The host of the new GPUs no longer accepts VMs. Start the VM again.')
   const cause = causeOf(work)
   if (!(await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause })))
     throw new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)

@@ -25,7 +25,7 @@ import { type Addresses, pickAddresses } from './addresses.ts'
 import { bootDeadline, bootVm, finishBoot, whyNotStarted } from './boot.ts'
 import { admitVmDelete } from './delete.ts'
 import { reserveRange } from './location.ts'
-import { admitNewDisks, announceNewDisks, requireAlone } from './new-disks.ts'
+import { admitNewDisks, announceNewDisks, leaveBatchForNewDisks } from './new-disks.ts'
 import { type Placement, placeVm } from './place.ts'
 import { hostsFor, notOnOneHost, planVm, quotaOf, rowOf, type VmPlan } from './plan.ts'
 import { noHost, noRange } from './refusals.ts'
@@ -53,8 +53,8 @@ export async function admitVmCreate(
   const plan = { ...planned, address: await lockGivenAddress(tx, by.projectId, body, location.name) }
   const quota = quotaOf(plan)
 
-  // Lock the disks, which may fix the host, and hold the range of the subnet.
-  requireAlone(tx, plan.newDisks)
+  // Lock the disks, which may determine the host, and hold the range of the subnet.
+  leaveBatchForNewDisks(tx, plan.newDisks)
   const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
     location: location.name,
     type,
@@ -148,7 +148,7 @@ export async function writeVm(
 async function placeReserved(tx: Tx, { by, body, type, location }: VmPlan, wanted: PlacementRequest) {
   const choice = reservationChoice(by.projectId, body)
   if (!choice) return undefined
-  // The stock that was found for the VM in a batch would be lost to the others.
+  // In a batch, the other requests could not use the GPUs that were already found in stock for this VM.
   if (!tx.mayWait) throw retryAlone('a reservation may have GPUs for the VM')
   const [found] = await placeInReservations(tx, choice, wanted)
   if (!found && choice.id)
@@ -170,7 +170,13 @@ export const vmCreate: Definition = {
       onDeadline: bootDeadline,
     },
     // A member of a group waits for the others within the deadline of the group.
-    { name: 'finish', tx: finishCreation, isShared: true, onUnmet: whyNotStarted, graceS: barrierGraceS },
+    {
+      name: 'finish',
+      tx: finishCreation,
+      isShared: true,
+      onUnexpectedState: whyNotStarted,
+      graceS: barrierGraceS,
+    },
   ],
   onAbandon: deleteAbandoned,
 }

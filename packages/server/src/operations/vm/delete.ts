@@ -49,7 +49,7 @@ export const vmDelete: Definition = {
   onAbandon: hideAbandoned,
 }
 
-/** The engine of a host that is down cannot remove the VM: the next step hides it instead. */
+/** If the host is down, its engine cannot remove the VM: the next step hides the VM instead. */
 async function remove(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.host_state === 'down') return next({ isHostAway: true })
@@ -77,8 +77,8 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
 }
 
 /**
- * Hides the VM from its tenant. Its name and quota are free at once; its GPUs, disks and addresses when a report of its host
- * shows that the VM is removed.
+ * Hides the VM from its tenant. Its name and quota are free at once. Its GPUs, disks and addresses become free when a report
+ * of its host shows that the VM was removed.
  */
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])

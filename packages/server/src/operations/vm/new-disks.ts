@@ -21,7 +21,7 @@ import { giveBackQuota, type QuotaAmounts } from '../../store/compute/quotas.ts'
 import { serialNumberOf, type VmRow } from '../../store/compute/vms.ts'
 import { emit } from '../../store/events/events.ts'
 import type { ProjectRequester } from '../admission.ts'
-import { diskNameOrConflict, diskQuota, diskSpec, meterDisk, requireSize } from '../disk/disk.ts'
+import { diskQuota, diskSpec, meterDisk, requireSize, writeUniqueDiskName } from '../disk/disk.ts'
 import { engineAt } from '../engine-work.ts'
 import type { VmBody } from './template.ts'
 
@@ -79,8 +79,8 @@ export function newDisksQuota(disks: Pick<NewDisk, 'type' | 'sizeGib'>[]): Quota
   return sum
 }
 
-/** Leaves the batch before anything is written, because a name that is taken would fail the whole batch. */
-export function requireAlone(tx: Tx, disks: NewDisk[]): void {
+/** Makes a request with new disks leave its batch before it writes: if a disk name is taken, the whole batch would fail. */
+export function leaveBatchForNewDisks(tx: Tx, disks: NewDisk[]): void {
   if (disks.length > 0 && !tx.mayWait) throw retryAlone('new disks are admitted by one request at a time')
 }
 
@@ -92,7 +92,7 @@ export async function admitNewDisks(
   pinnedToHost: string | null,
 ): Promise<void> {
   for (const disk of disks) {
-    await diskNameOrConflict(disk.name, () => insertDisk(tx, disk))
+    await writeUniqueDiskName(disk.name, () => insertDisk(tx, disk))
     await attachDiskRow(tx, vmId, disk.id, 'read-write', disk.type === 'persistent-ssd')
     if (pinnedToHost) await pinDisk(tx, disk.id, pinnedToHost)
   }

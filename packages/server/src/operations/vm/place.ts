@@ -36,11 +36,12 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
   const placed: (Placement | undefined)[] = requests.map(() => undefined)
   const lockedIds = () => hosts.map(({ id }) => id)
   const place = async (isInOneNode: boolean) => {
-    const isMeant = (request: PlacementRequest) => !isInOneNode || hasNodePreference(request)
+    // Requests without a preference for one NUMA node are placed in the second pass.
+    const isIncluded = (request: PlacementRequest) => !isInOneNode || hasNodePreference(request)
     for (let round = 0; round < mostRounds; round++) {
       for (const [index, request] of requests.entries())
-        if (isMeant(request)) placed[index] ??= takeGpus(hosts, request, isInOneNode)
-      const missing = requests.filter((request, index) => !placed[index] && isMeant(request))
+        if (isIncluded(request)) placed[index] ??= takeGpus(hosts, request, isInOneNode)
+      const missing = requests.filter((request, index) => !placed[index] && isIncluded(request))
       if (missing.length === 0) return
       const more = await lockHostsFor(tx, missing, isInOneNode, lockedIds())
       if (more.length === 0) return
@@ -50,7 +51,8 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
   for (;;) {
     await place(true)
     await place(false)
-    // Another request of the batch may be refused and leave its GPUs: they are free in the database until the batch commits.
+    // Another request of the batch may be refused later, so its GPUs may become free: in the database they are still free
+    // until the batch commits.
     const excluded = tx.mayWait ? lockedIds() : []
     const fits = await Promise.all(
       requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, excluded)),

@@ -2,20 +2,20 @@ import { anyLocation, type VmType } from '@slipway/contract'
 import { type Failure, outOfStock } from '../../domain/failure.ts'
 import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { time } from '../../postgres/time.ts'
-import { findQueue } from '../../store/capacity/lanes.ts'
+import { findQueueLength } from '../../store/capacity/queues.ts'
 import { listAvailability, listOffering } from '../../store/compute/placement.ts'
 import type { CatalogueCache } from '../catalogue.ts'
 import { chooseLocation } from './location.ts'
 import type { VmPlan } from './plan.ts'
 
-/** Returns why no host can take the new VM, or `TryAgain` if it may go to another location. */
+/** Returns why no host has room for the new VM, or `TryAgain` if the VM may be created in another location. */
 export async function noHost(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   return plan.body.location === anyLocation
     ? tryElsewhere(tx, catalogue, plan)
     : typeOutOfStock(tx, plan.type, plan.location.name)
 }
 
-/** Returns why the location's bridges cannot carry the subnet's range, or `TryAgain` if the VM may go to another location. */
+/** Returns why the location's bridges cannot carry the subnet's range, or `TryAgain` if the VM may be created in another location. */
 export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): Promise<Error> {
   if (plan.body.location === anyLocation) return tryElsewhere(tx, catalogue, plan)
   const { subnet_id, ...otherSubnet } = plan.body
@@ -54,7 +54,7 @@ export async function typeOutOfStock(tx: Tx, type: VmType, location: string): Pr
 /** Returns the queue in which a new request would probably be granted first; undefined if no queue can help. */
 export async function queueOf(tx: Tx, { family }: VmType, locations: string[]) {
   const queues = await Promise.all(
-    locations.map(async (location) => (await findQueue(tx, { location, family })) ?? emptyQueue),
+    locations.map(async (location) => (await findQueueLength(tx, { location, family })) ?? emptyQueue),
   )
   const likelyAt = ({ likely_at }: typeof emptyQueue) => likely_at?.getTime() ?? Number.POSITIVE_INFINITY
   const [best] = queues.sort((a, b) => likelyAt(a) - likelyAt(b) || a.waiting - b.waiting)
@@ -66,7 +66,7 @@ const emptyQueue: { waiting: number; likely_at: Date | null } = { waiting: 0, li
 const gpusOf = ({ gpuCount, gpuModel }: VmType) =>
   gpuCount === 1 ? `an ${gpuModel} GPU` : `${gpuCount} ${gpuModel} GPUs`
 
-/** Waiting helps only where a host could run the VM if other VMs left it. */
+/** Waiting helps only in locations where a host is large enough for the VM. */
 const retryHint = (offering: string[]) =>
   offering.length > 0
     ? `Try again later in ${offering.join(' or ')}.`

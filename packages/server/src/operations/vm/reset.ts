@@ -22,7 +22,7 @@ export const vmReset: Definition = {
     { name: 'admit', undoTx: markCrashed },
     { name: 'reset', call: reset },
     { name: 'boot', call: bootVm, onDeadline: bootDeadline },
-    { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
+    { name: 'finish', tx: finishBoot, isShared: true, onUnexpectedState: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }

@@ -26,7 +26,7 @@ export async function readSerialLog(
   }
 }
 
-/** Connects to the serial console, to write to it. Throws the 409 of a VM that has none until it is restarted. */
+/** Connects to the serial console, to write to it. Throws a 409 if the VM has no console until it is stopped and started. */
 export async function openGuestConsole(services: Services, vm: VmRow): Promise<GuestConsole> {
   try {
     return await engineAt(services, vm.location).openConsole(refOf(vm), AbortSignal.timeout(openMs))

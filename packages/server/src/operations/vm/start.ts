@@ -20,8 +20,8 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /**
- * A stopped VM has no GPUs. This claims those of the `hold`, or new ones, possibly on another host if its disks are not
- * local. If none are free, the VM gets its previous GPUs again, as long as they are in quarantine.
+ * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or new GPUs, possibly on another host if the VM's disks are
+ * not local. If none are free, the VM gets its previous GPUs again, if they are still in quarantine.
  */
 export async function admitVmStart(
   tx: Tx,
@@ -62,7 +62,7 @@ export const vmStart: Definition = {
   steps: [
     { name: 'admit', undoTx: backToShutoff },
     { name: 'boot', call: bootVm, undoCall: powerOffVm, onDeadline: bootDeadline },
-    { name: 'finish', tx: finishBoot, isShared: true, onUnmet: whyNotStarted },
+    { name: 'finish', tx: finishBoot, isShared: true, onUnexpectedState: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }

@@ -1,7 +1,7 @@
 import { type EventType, gpuQuota, type VmState, vmStates, vmStateTable, vmType } from '@slipway/contract'
 import { isAssertionFailure, type Tx } from '../../postgres/database.ts'
 import { gatheredChange } from '../../postgres/gathered.ts'
-import { Unmet, type Work } from '../../runner/operation.ts'
+import { UnexpectedState, type Work } from '../../runner/operation.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import { reservedProduct, setReservationOfVm } from '../../store/capacity/reservations.ts'
 import type { OperationRow } from '../../store/compute/operation-row.ts'
@@ -52,7 +52,7 @@ const eventNames: Record<VmState, EventType> = {
 
 export const vmEvent = (state: VmState): EventType => eventNames[state]
 
-/** The states from which the table lets a VM go to `to`. */
+/** The states from which the state table allows a change to `to`. */
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
@@ -93,13 +93,13 @@ const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
     },
     eventNames.STATE_RUNNING,
   ).catch((error) => {
-    throw isAssertionFailure(error) ? new Unmet('a VM is not in a state before running') : error
+    throw isAssertionFailure(error) ? new UnexpectedState('a VM is not in a state before running') : error
   })
 
 /** A new member of a group may be metered before it runs. */
 const isWaitingMember = ({ state, group_id }: VmRow) => state === 'STATE_CREATING' && group_id !== null
 
-/** Meters a new member that responds and waits for the other members of its group, unless it is metered already. */
+/** Meters a new member that responds and waits for the other members of its group, unless it is already metered. */
 export async function meterEarly(tx: Tx, vm: VmRow): Promise<void> {
   if (isWaitingMember(vm) && vm.metered_since === null) await openVmUsage(tx, vm)
 }
@@ -168,7 +168,7 @@ export async function leaveToReconciler(tx: Tx, by: Requester, operation: Operat
   if (vm) await changeVmState(tx, vm, 'STATE_UNREACHABLE', { from, cause })
 }
 
-/** Moves the GPUs of a VM that is off to quarantine and gives their quota back; keeps its disks and addresses. */
+/** Moves the GPUs of a VM that is off to quarantine and returns their quota; keeps its disks and addresses. */
 export async function releaseGpus(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])
   // A VM that is off uses no reservation. Its GPUs stay with the reservation.
@@ -185,7 +185,7 @@ export const heldQuota = (vm: VmRow, gpuCount: number) => ({
   ...osDiskQuota(vm),
 })
 
-/** Removes the VM's rows; its public address is held for a while. A hidden VM has given its quota back already. */
+/** Removes the VM's rows; its public address is held for a while. The quota of a hidden VM was already returned. */
 export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<undefined[]> => {
   const ids = vms.map(({ id }) => id)
   await wantFirewallsNaming(tx, vms)

@@ -50,7 +50,7 @@ export async function powerOff(work: Work): Promise<Outcome> {
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
-  // A guest that still runs means that the engine has lost the request.
+  // If the guest is still running, the engine has lost the request: send it again.
   if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))

@@ -3,14 +3,14 @@ import { invalidField } from '../../domain/failure.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { findInstanceTemplate } from '../../store/compute/instance-templates.ts'
 
-/** A request for a VM that has everything a VM needs: also an image or a custom image. */
+/** A request for a VM that has everything that a VM needs, including an image or a custom image. */
 export type VmBody = VmCreate & Required<Pick<VmCreate, 'type' | 'location'>>
 
-/** Returns the request with the members of its template that it does not replace; throws the 400 for a missing one. */
+/** Returns the request with the fields of its template that it does not replace; throws a 400 for a missing field. */
 export async function completeVmBody(db: Queryable, projectId: string, request: VmCreate): Promise<VmBody> {
   if (request.image !== undefined && request.custom_image !== undefined)
     throw invalidField('custom_image', 'cannot be combined with image')
-  const template = await membersOfTemplate(db, projectId, request.instance_template_id)
+  const template = await fieldsOfTemplate(db, projectId, request.instance_template_id)
   const body = { ...withoutReplacedImage(template, request), ...request }
   const { type, location } = body
   if (type === undefined) throw invalidField('type', 'is required')
@@ -26,7 +26,7 @@ function withoutReplacedImage(template: Partial<VmCreate>, request: VmCreate): P
   return request.image === undefined && request.custom_image === undefined ? template : others
 }
 
-async function membersOfTemplate(
+async function fieldsOfTemplate(
   db: Queryable,
   projectId: string,
   id: string | undefined,
@@ -34,6 +34,6 @@ async function membersOfTemplate(
   if (id === undefined) return {}
   const template = await findInstanceTemplate(db, projectId, id)
   if (!template) throw invalidField('instance_template_id', 'must be an instance template of this project')
-  const { placement_policy: _, ...members } = template.body
-  return members
+  const { placement_policy: _, ...fields } = template.body
+  return fields
 }

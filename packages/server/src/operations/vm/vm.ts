@@ -11,7 +11,7 @@ export const refOf = (vm: VmRow): VmRef => ({ id: vm.id, host: vm.host ?? '' })
 
 export const vmGone = () => new Failure('not_found', 'The VM no longer exists.')
 
-/** Returns the VM of an operation. It exists as long as the operation does: only a deletion removes it. */
+/** Returns the VM of an operation. Only a deletion removes a VM, so it exists during every other operation. */
 export async function vmOf(work: Work, db: Queryable = work.services.database): Promise<VmRow> {
   const vm = await findAnyVm(db, work.operation.resource_id)
   if (!vm) throw vmGone()

@@ -49,8 +49,8 @@ BEGIN
 END $$`
 
 /**
- * Makes the service the owner of what a superuser created in its database, for example while restoring a backup. At most
- * starts there is nothing to do.
+ * Makes the service the owner of what a superuser created in its database, for example while restoring a backup. Usually there
+ * is nothing to do.
  */
 export async function giveToService(superuserUrl: string, database: string): Promise<void> {
   const client = new pg.Client({ connectionString: superuserUrl })

@@ -1,10 +1,10 @@
 import type { Estimate } from '../../domain/capacity/estimate.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
-import type { Lane } from './lanes.ts'
+import type { Queue } from './queues.ts'
 
 /** GPUs of one host that are free, that one VM has, or that a reservation has without a VM. */
-interface LaneGpusRow {
+interface QueueGpusRow {
   host_id: string
   gpus: number
   vm_id: string | null
@@ -14,7 +14,7 @@ interface LaneGpusRow {
 }
 
 // GPUs in quarantine are free soon. The GPUs that the first request accumulates are free for it.
-export const listLaneGpus = statement<LaneGpusRow, Lane>(
+export const listQueueGpus = statement<QueueGpusRow, Queue>(
   'estimate_gpus',
   `SELECT g.host_id, count(*)::integer AS gpus, v.id AS vm_id, v.expires_at AS ends_at,
           coalesce(v.started_at, v.created_at) AS since,
@@ -38,7 +38,7 @@ interface WaitingRow {
 }
 
 /** The first requests of a queue, in order. */
-export const listWaiting = statement<WaitingRow, Lane & { most: number }>(
+export const listWaiting = statement<WaitingRow, Queue & { most: number }>(
   'estimate_waiting',
   `SELECT p.request_id, p.gpus, p.host_id, r.created_at, p.vms, p.is_spread, r.ttl_seconds
    FROM (SELECT * FROM capacity_places WHERE is_open AND location = :location AND family = :family
@@ -72,7 +72,7 @@ interface EstimateRow {
 // row could end in a deadlock.
 const given = `unnest(:requestId::uuid[], :earliestAt::timestamptz[], :likelyAt::timestamptz[], :latestAt::timestamptz[],
   :basis::text[]) AS new (request_id, earliest_at, likely_at, latest_at, basis)`
-const put = statement<never, Lane & Columns<EstimateRow>>(
+const put = statement<never, Queue & Columns<EstimateRow>>(
   'estimate_put',
   `UPDATE capacity_places p SET earliest_at = new.earliest_at, likely_at = new.likely_at, latest_at = new.latest_at,
      basis = new.basis, estimated_at = slipway_now()
@@ -92,7 +92,7 @@ const putFirst = statement<never, Columns<Pick<EstimateRow, 'requestId' | 'lates
 )
 
 // A request that ended without a grant counts as late, unless it ended before its estimated time.
-const putLane = statement<never, Lane & { likelyAt: Date | null }>(
+const putQueue = statement<never, Queue & { likelyAt: Date | null }>(
   'estimate_put_lane',
   `UPDATE capacity_lanes SET likely_at = :likelyAt, estimated_at = slipway_now(), hit_rate = (
      SELECT avg((coalesce(granted_at <= first_latest_at, false))::integer) FROM (
@@ -105,10 +105,10 @@ const putLane = statement<never, Lane & { likelyAt: Date | null }>(
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at))
 
-/** Writes the estimates of a queue, and the one for a request that would be added to it. No transaction locks all of it. */
+/** Writes the estimates of a queue, and the estimate for a new request. The queue is not locked. */
 export async function putEstimates(
   db: Queryable,
-  { location, family }: Lane,
+  { location, family }: Queue,
   estimates: Map<string, Estimate>,
   likelyAt: number | null,
 ): Promise<void> {
@@ -124,5 +124,5 @@ export async function putEstimates(
     await put.run(db, { location, family, ...columns(rows, members) })
     await putFirst.run(db, columns(rows, ['requestId', 'latestAt']))
   }
-  await putLane.run(db, { location, family, likelyAt: dateOf(likelyAt) })
+  await putQueue.run(db, { location, family, likelyAt: dateOf(likelyAt) })
 }

@@ -2,10 +2,10 @@ import { vmTypes } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { fits } from '../compute/placement.ts'
-import type { Lane } from './lanes.ts'
+import type { Queue } from './queues.ts'
 
-/** A place in a queue, as an offer reads it. */
-export interface PlaceRow {
+/** The entry of a request in a queue (a row of `capacity_places`), as an offer reads it. */
+export interface QueueEntry {
   request_id: string
   turn: number
   /** The GPUs of one VM. */
@@ -15,19 +15,19 @@ export interface PlaceRow {
   host_id: string | null
 }
 
-const place = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
+const entryColumns = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
 
-/** The number of groups that are examined when GPUs become free. Organizations alternate, so that they are of several tenants. */
+/** The number of groups that are examined when GPUs become free. Organizations take turns, so the groups are of several tenants. */
 const mostGroups = 10
 
-// One probe of an index for each size that fits, so that requests that do not fit are not read. The size is a range, by which
-// the rows are ordered: then only the index by size serves the order. For an equality the planner would read the queue in its
-// order until it finds the size. A group is read with the room on all hosts where one of its members fits; it needs at most as
-// many hosts as it has members.
-const first = `SELECT ${place} FROM capacity_places p
+// One index lookup for each size that fits, so that requests that do not fit are not read. The size is compared as a range
+// (>= and <=) and the rows are ordered by it, because then only the index by size gives this order. With an equality, the
+// planner would read the queue in its order until it finds the size. A group is read with the room on all hosts where one of
+// its members fits; it needs at most as many hosts as it has members.
+const first = `SELECT ${entryColumns} FROM capacity_places p
          WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
            AND request_id <> ALL (:passed::uuid[])`
-const next = statement<Lane & PlaceRow, { hostIds: string[]; sizes: number[]; passed: string[] }>(
+const next = statement<Queue & QueueEntry, { hostIds: string[]; sizes: number[]; passed: string[] }>(
   'place_next',
   `WITH open AS MATERIALIZED (
      SELECT id, location, family, free_gpus FROM hosts
@@ -43,7 +43,7 @@ const next = statement<Lane & PlaceRow, { hostIds: string[]; sizes: number[]; pa
        WHERE h.location = l.location AND h.family = l.family AND h.free_gpus >= s.gpus) q
      WHERE s.gpus <= l.free
      UNION ALL
-     SELECT ${place} FROM (
+     SELECT ${entryColumns} FROM (
        SELECT * FROM capacity_places g WHERE is_open AND vms > 1 AND g.location = l.location AND g.family = l.family
        ORDER BY turn, request_id LIMIT ${mostGroups}) p
      CROSS JOIN LATERAL (
@@ -57,22 +57,25 @@ const next = statement<Lane & PlaceRow, { hostIds: string[]; sizes: number[]; pa
 
 const sizes = [...new Set(vmTypes.map(({ gpuCount }) => gpuCount))]
 
-/** Returns the first open place that fits, in each queue for the GPUs of these hosts. `passed` are left out. */
-export const findNextPlaces = (tx: Tx, hostIds: string[], passed: string[]): Promise<(Lane & PlaceRow)[]> =>
-  next.all(tx, { hostIds, sizes, passed })
+/** Returns the first open entry that fits, in each queue for the GPUs of these hosts. Requests in `passed` are left out. */
+export const findNextEntries = (
+  tx: Tx,
+  hostIds: string[],
+  passed: string[],
+): Promise<(Queue & QueueEntry)[]> => next.all(tx, { hostIds, sizes, passed })
 
-/** Returns the first open place of the queue that is for one VM, with the time since when it waits. */
-export const findHead = statement<PlaceRow & { created_at: Date }, Lane>(
+/** Returns the first open entry of the queue that is for one VM, with the time since when its request waits. */
+export const findHead = statement<QueueEntry & { created_at: Date }, Queue>(
   'place_head',
-  `SELECT ${place}, r.created_at
+  `SELECT ${entryColumns}, r.created_at
    FROM (SELECT * FROM capacity_places WHERE is_open AND vms = 1 AND location = :location AND family = :family
          ORDER BY turn, request_id LIMIT 1) p
    JOIN capacity_requests r ON r.id = p.request_id`,
 ).one
 
-// An organization's next turn is after its last one and after what was granted last, by the number of GPUs. A queue that is
-// empty forgets the turns. The transaction has locked the lane.
-const forgetTurns = statement<never, Lane>(
+// An organization's next turn is its last turn or the current turn of the queue, whichever is later, plus the number of GPUs
+// of the request. The turns of an empty queue are deleted. The transaction has locked the queue.
+const forgetTurns = statement<never, Queue>(
   'lane_forget_turns',
   `WITH forgotten AS (
      UPDATE capacity_lanes l SET virtual_time = 0
@@ -85,7 +88,7 @@ const forgetTurns = statement<never, Lane>(
    DELETE FROM capacity_turns t USING forgotten f
    WHERE t.location = f.location AND t.family = f.family AND coalesce(t.no_hold_until < slipway_now(), true)`,
 )
-const takeTurn = statement<{ turn: number }, Lane & { organizationId: string; gpus: number }>(
+const takeTurn = statement<{ turn: number }, Queue & { organizationId: string; gpus: number }>(
   'lane_take_turn',
   `INSERT INTO capacity_turns AS t (organization_id, location, family, last_turn)
    SELECT :organizationId, location, family, virtual_time + :gpus::integer FROM capacity_lanes
@@ -102,57 +105,57 @@ interface WantedVms {
   hostId: string | null
 }
 
-const addPlace = statement<never, Lane & WantedVms & { requestId: string; turn: number }>(
+const addEntry = statement<never, Queue & WantedVms & { requestId: string; turn: number }>(
   'place_insert',
   `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)
    VALUES (:requestId, :location, :family, :turn, :gpus, :vms, :isSpread, :hostId)`,
 )
 
-/** Adds a request to the end of its organization's turns. The transaction has locked the lane. */
+/** Adds a request to the end of its organization's turns. The transaction has locked the queue. */
 export async function queueRequest(
   tx: Tx,
-  { location, family }: Lane,
+  { location, family }: Queue,
   request: { id: string; organizationId: string } & WantedVms,
 ): Promise<void> {
   const { id: requestId, organizationId, ...wanted } = request
   await forgetTurns.run(tx, { location, family })
   const gpus = wanted.gpus * wanted.vms
   const { turn } = (await takeTurn.one(tx, { location, family, organizationId, gpus }))!
-  await addPlace.run(tx, { location, family, requestId, turn, ...wanted })
+  await addEntry.run(tx, { location, family, requestId, turn, ...wanted })
 }
 
-const firstTurn = statement<{ turn: number }, Lane>(
+const firstTurn = statement<{ turn: number }, Queue>(
   'place_first_turn',
   `SELECT least(0, coalesce((SELECT turn FROM capacity_places WHERE location = :location AND family = :family
                             ORDER BY turn LIMIT 1), 0)) - 1 AS turn`,
 )
 
-/** Adds a request before all others. The transaction has locked the lane. */
+/** Adds a request before all others. The transaction has locked the queue. */
 export async function queueFirst(
   tx: Tx,
-  lane: Lane,
+  queue: Queue,
   { id: requestId, ...wanted }: { id: string } & WantedVms,
 ): Promise<void> {
-  const { turn } = (await firstTurn.one(tx, lane))!
-  await addPlace.run(tx, { ...lane, requestId, turn, ...wanted })
+  const { turn } = (await firstTurn.one(tx, queue))!
+  await addEntry.run(tx, { ...queue, requestId, turn, ...wanted })
 }
 
-/** Opens or closes the places of a request. The transaction has locked its lanes. */
-export const setPlacesOpen = statement<never, { requestId: string; isOpen: boolean }, Tx>(
+/** Opens or closes the entries of a request. The transaction has locked its queues. */
+export const setEntriesOpen = statement<never, { requestId: string; isOpen: boolean }, Tx>(
   'place_set_open',
   'UPDATE capacity_places SET is_open = :isOpen WHERE request_id = :requestId AND is_open <> :isOpen',
 ).runBy('requestId', 'isOpen')
 
-/** Removes the places of a request that has ended, and keeps them in its row. The transaction has locked its lanes. */
-export const deletePlaces = statement<never, { requestId: string }, Tx>(
+/** Removes the queue entries of a request that has ended, and keeps a copy in its row. The transaction has locked its queues. */
+export const deleteEntries = statement<never, { requestId: string }, Tx>(
   'place_delete',
   `WITH gone AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, vms, is_spread, host_id)
    UPDATE capacity_requests SET old_places = (SELECT json_agg(gone) FROM gone)
    WHERE id = :requestId AND EXISTS (SELECT FROM gone)`,
 ).runBy('requestId')
 
-/** Gives a request its old places back. The transaction has locked their lanes. */
-export const restorePlaces = statement<never, { requestId: string }, Tx>(
+/** Gives a request its old queue entries back. The transaction has locked their queues. */
+export const restoreEntries = statement<never, { requestId: string }, Tx>(
   'place_restore',
   `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)
    SELECT r.id, o.location, o.family, o.turn, o.gpus, coalesce(o.vms, 1), coalesce(o.is_spread, false), o.host_id
@@ -161,7 +164,7 @@ export const restorePlaces = statement<never, { requestId: string }, Tx>(
    WHERE r.id = :requestId ON CONFLICT DO NOTHING`,
 ).runBy('requestId')
 
-export const listOldLanes = statement<Lane, { requestId: string }, Tx>(
+export const listOldQueues = statement<Queue, { requestId: string }, Tx>(
   'place_old_lanes',
   `SELECT o.location, o.family FROM capacity_requests r
    CROSS JOIN json_to_recordset(r.old_places) AS o (location text, family text) WHERE r.id = :requestId`,

@@ -2,13 +2,13 @@ import type { Family } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
-/** The queue for the GPUs of one family at one location. */
-export interface Lane {
+/** The queue for the GPUs of one family at one location: a row of `capacity_lanes`. */
+export interface Queue {
   location: string
   family: Family
 }
 
-export interface LaneRow extends Lane {
+export interface QueueRow extends Queue {
   virtual_time: number
   waiting: number
   accumulator: string | null
@@ -20,25 +20,25 @@ export interface LaneRow extends Lane {
   has_reservations: boolean
 }
 
-const laneColumns = `l.location, l.family, l.virtual_time, l.waiting, l.accumulator, l.target_host, l.accumulating_since,
+const queueColumns = `l.location, l.family, l.virtual_time, l.waiting, l.accumulator, l.target_host, l.accumulating_since,
   l.paused_until, l.due_at,
   EXISTS (SELECT FROM reservations r WHERE r.location = l.location AND r.family = l.family AND r.ended_at IS NULL) AS has_reservations`
 
-export const findLane = statement<LaneRow, Lane>(
+export const findQueue = statement<QueueRow, Queue>(
   'lane_find',
-  `SELECT ${laneColumns} FROM capacity_lanes l WHERE l.location = :location AND l.family = :family`,
+  `SELECT ${queueColumns} FROM capacity_lanes l WHERE l.location = :location AND l.family = :family`,
 ).one
 
 const wanted = 'unnest(:location::text[], :family::text[]) AS w (location, family)'
 
-// Every transaction locks lanes in this order.
-const lock = statement<LaneRow, Columns<Lane>>(
+// Every transaction locks queues in the order of location and family.
+const lock = statement<QueueRow, Columns<Queue>>(
   'lane_lock',
-  `SELECT ${laneColumns} FROM ${wanted} JOIN capacity_lanes l ON l.location = w.location AND l.family = w.family
+  `SELECT ${queueColumns} FROM ${wanted} JOIN capacity_lanes l ON l.location = w.location AND l.family = w.family
    ORDER BY l.location, l.family FOR NO KEY UPDATE OF l`,
 )
 
-const insert = statement<never, Columns<Lane>>(
+const insert = statement<never, Columns<Queue>>(
   'lane_insert',
   `INSERT INTO capacity_lanes (location, family) SELECT w.location, w.family FROM ${wanted}
    ORDER BY w.location, w.family ON CONFLICT DO NOTHING`,
@@ -46,14 +46,14 @@ const insert = statement<never, Columns<Lane>>(
 
 const openHosts = `hosts WHERE id = ANY (:hostIds::uuid[]) AND is_schedulable AND state = 'up' AND free_gpus > 0 AND family <> ''`
 /** Lists the queues for the free GPUs of hosts. A queue that no request has ever used has no row. */
-export const listLanesOfHosts = statement<Lane, { hostIds: string[] }>(
+export const listQueuesOfHosts = statement<Queue, { hostIds: string[] }>(
   'lane_of_hosts',
   `SELECT DISTINCT location, family FROM ${openHosts}`,
 ).allBy('hostIds')
-/** Locks those that have a row. */
-export const lockLanesOfHosts = statement<LaneRow, { hostIds: string[] }, Tx>(
+/** Locks the queues for the free GPUs of hosts, if they have a row. */
+export const lockQueuesOfHosts = statement<QueueRow, { hostIds: string[] }, Tx>(
   'lane_lock_of_hosts',
-  `SELECT ${laneColumns} FROM capacity_lanes l WHERE (l.location, l.family) IN (SELECT location, family FROM ${openHosts})
+  `SELECT ${queueColumns} FROM capacity_lanes l WHERE (l.location, l.family) IN (SELECT location, family FROM ${openHosts})
    ORDER BY l.location, l.family FOR NO KEY UPDATE OF l`,
 ).allBy('hostIds')
 
@@ -61,34 +61,32 @@ export const lockLanesOfHosts = statement<LaneRow, { hostIds: string[] }, Tx>(
  * Locks the queues until the transaction ends. Every transaction that adds to a queue or frees GPUs does this, so that the
  * later of two such transactions sees what the other has done.
  */
-export async function lockLanes(tx: Tx, lanes: Lane[]): Promise<LaneRow[]> {
-  if (lanes.length === 0) return []
-  const params = columns(lanes, ['location', 'family'])
+export async function lockQueues(tx: Tx, queues: Queue[]): Promise<QueueRow[]> {
+  if (queues.length === 0) return []
+  const params = columns(queues, ['location', 'family'])
   const locked = await lock.all(tx, params)
-  if (locked.length === lanes.length) return locked
+  if (locked.length === queues.length) return locked
   await insert.run(tx, params)
   return lock.all(tx, params)
 }
 
-const lanesOfRequest = statement<Lane, { requestId: string }>(
+const queuesOfRequest = statement<Queue, { requestId: string }>(
   'place_lanes',
   'SELECT location, family FROM capacity_places WHERE request_id = :requestId',
 )
 
-/** Locks the queues in which a request has a place. */
-export const lockLanesOfRequest = async (tx: Tx, requestId: string): Promise<LaneRow[]> =>
-  lockLanes(tx, await lanesOfRequest.all(tx, { requestId }))
+/** Locks the queues in which a request has an entry. */
+export const lockQueuesOfRequest = async (tx: Tx, requestId: string): Promise<QueueRow[]> =>
+  lockQueues(tx, await queuesOfRequest.all(tx, { requestId }))
 
-/**
- * Records the turn of a granted request as the current turn of the queue.
- */
-export const noteTurn = statement<never, Lane & { turn: number }, Tx>(
+/** Records the turn of a granted request as the current turn of the queue. */
+export const noteTurn = statement<never, Queue & { turn: number }, Tx>(
   'lane_note_turn',
   `UPDATE capacity_lanes SET virtual_time = greatest(virtual_time, :turn) WHERE location = :location AND family = :family`,
 ).run
 
-/** Makes a check of the request's queues due now, because their estimates and what they accumulate may have changed. */
-export const touchLanesOfRequest = statement<never, { requestId: string }, Tx>(
+/** Makes a check of the request's queues due now, because their estimates and their accumulation may have changed. */
+export const touchQueuesOfRequest = statement<never, { requestId: string }, Tx>(
   'lane_touch',
   `UPDATE capacity_lanes l SET due_at = slipway_now() FROM capacity_places p
    WHERE p.request_id = :requestId AND l.location = p.location AND l.family = p.family
@@ -96,41 +94,41 @@ export const touchLanesOfRequest = statement<never, { requestId: string }, Tx>(
 ).runBy('requestId')
 
 /** Queues that are due. While requests wait, estimates are at most a minute old. */
-export const laneDue = `SELECT location, family FROM capacity_lanes
+export const dueQueuesSql = `SELECT location, family FROM capacity_lanes
   WHERE due_at <= slipway_now() OR waiting > 0 AND coalesce(estimated_at < slipway_now() - interval '60 seconds', true)`
 
-export const listDueLanes = statement<Lane>('lane_due', laneDue).all
+export const listDueQueues = statement<Queue>('lane_due', dueQueuesSql).all
 
-const setAccumulator = statement<never, Lane & { requestId: string | null; hostId: string | null }>(
+const setAccumulator = statement<never, Queue & { requestId: string | null; hostId: string | null }>(
   'lane_accumulate',
   `UPDATE capacity_lanes SET accumulator = :requestId, target_host = :hostId,
      accumulating_since = CASE WHEN :requestId::uuid IS NOT NULL THEN slipway_now() END
    WHERE location = :location AND family = :family`,
 )
-export const startAccumulating = (tx: Tx, { location, family }: Lane, requestId: string, hostId: string) =>
+export const startAccumulating = (tx: Tx, { location, family }: Queue, requestId: string, hostId: string) =>
   setAccumulator.run(tx, { location, family, requestId, hostId })
-export const stopAccumulating = (tx: Tx, { location, family }: Lane) =>
+export const stopAccumulating = (tx: Tx, { location, family }: Queue) =>
   setAccumulator.run(tx, { location, family, requestId: null, hostId: null })
 
-export const pauseAccumulating = statement<never, Lane & { seconds: number }, Tx>(
+export const pauseAccumulating = statement<never, Queue & { seconds: number }, Tx>(
   'lane_pause',
   `UPDATE capacity_lanes SET paused_until = slipway_now() + :seconds * interval '1 second'
    WHERE location = :location AND family = :family`,
 ).run
 
-export const setLaneDue = statement<never, Lane & { dueAt: Date | null }, Tx>(
+export const setQueueDue = statement<never, Queue & { dueAt: Date | null }, Tx>(
   'lane_set_due',
   'UPDATE capacity_lanes SET due_at = :dueAt WHERE location = :location AND family = :family',
 ).run
 
 /** The length of a queue, and the estimate for a new request if it is at most a minute old. */
-export const findQueue = statement<{ waiting: number; likely_at: Date | null }, Lane>(
+export const findQueueLength = statement<{ waiting: number; likely_at: Date | null }, Queue>(
   'lane_queue',
   `SELECT waiting, CASE WHEN estimated_at > slipway_now() - interval '60 seconds' THEN likely_at END AS likely_at
    FROM capacity_lanes WHERE location = :location AND family = :family`,
-).one as (db: Queryable, lane: Lane) => Promise<{ waiting: number; likely_at: Date | null } | undefined>
+).one as (db: Queryable, queue: Queue) => Promise<{ waiting: number; likely_at: Date | null } | undefined>
 
-// Called after a hold was not claimed.
+// Called when a hold was not claimed: the organization gets no new hold in this queue for some time.
 export const refuseHolds = statement<
   never,
   { organizationId: string; location: string; family: string; seconds: number },

@@ -47,7 +47,7 @@ export interface RequestRow {
 
 export type BlockReason = 'quota' | 'budget' | 'payment' | 'suspended'
 
-/** A request with its best place and the estimate there. */
+/** A request with its best queue entry and the estimate there. */
 export interface RequestRecordRow extends RequestRow {
   gpus_held: number
   /** The position up to 100; null beyond that, and for a request that does not wait. */
@@ -62,7 +62,7 @@ export interface RequestRecordRow extends RequestRow {
 
 const maxPosition = 100
 
-// A request that waits has a place. With several locations, the place with the earliest estimate is shown. Positions are
+// A waiting request has a queue entry. With several locations, the entry with the earliest estimate is shown. Positions are
 // counted up to 100, so that the statement does not read more rows for a longer queue.
 const records = `SELECT r.*, p.earliest_at, p.likely_at, p.latest_at, p.basis, p.estimated_at, p.hit_rate,
     (SELECT count(*) FROM gpus g WHERE g.held_for = r.id AND g.state = 'held')::integer AS gpus_held,
@@ -109,7 +109,7 @@ export const findRequestRecord = statement<RequestRecordRow, { projectId: string
   `${records} WHERE r.id = :id AND r.project_id = :projectId`,
 ).oneBy('projectId', 'id')
 
-/** Finds a request of any project, without its place. */
+/** Finds a request of any project, without its queue entry. */
 export const findRequest = statement<RequestRow, { id: string }>(
   'capacity_request_any',
   'SELECT * FROM capacity_requests WHERE id = :id',
@@ -174,7 +174,7 @@ export const listDueRequests = statement<{ id: string }>(
 ).all
 
 /**
- * The GPUs of the hosts are held for the request. Fails if it does not wait any more. It is granted at once, or when the group
+ * The GPUs of the hosts are held for the request. Fails if it is no longer waiting. It is granted at once, or when the group
  * that did not boot is removed.
  */
 export const setHeld = statement<RequestRow, { id: string; location: string; hostIds: string[] }, Tx>(

@@ -1,7 +1,7 @@
 import type { Family, ReservationState } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { ifGiven, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
-import type { Lane } from './lanes.ts'
+import type { Queue } from './queues.ts'
 
 export interface ReservationRow {
   id: string
@@ -176,9 +176,9 @@ export interface ShortReservation {
 
 /**
  * Lists the reservations of a queue that lack GPUs and collect them now, earliest first. The transaction has locked the
- * lane.
+ * queue.
  */
-export const listShortReservations = statement<ShortReservation, Lane>(
+export const listShortReservations = statement<ShortReservation, Queue>(
   'reservation_short',
   `SELECT r.id, r.unit_gpus, (r.quantity - o.gpus)::integer AS missing, o.owned
    FROM reservations r CROSS JOIN LATERAL (
@@ -191,7 +191,7 @@ export const listShortReservations = statement<ShortReservation, Lane>(
 ).all
 
 /** Lists hosts of a queue with free GPUs, those with the most free GPUs first. */
-export const listStockHosts = statement<{ id: string }, Lane>(
+export const listStockHosts = statement<{ id: string }, Queue>(
   'reservation_stock_hosts',
   `SELECT id FROM hosts WHERE location = :location AND family = :family AND is_schedulable AND state = 'up' AND free_gpus > 0
    ORDER BY free_gpus DESC, id LIMIT 200`,

@@ -36,7 +36,7 @@ export interface CaptureRow {
 
 const selectCapture = 'SELECT c.*, h.name AS host FROM captures c LEFT JOIN hosts h ON h.id = c.host_id'
 
-/** Finds one of a project, of either kind. */
+/** Finds a custom image or snapshot of a project. */
 export const findCapture = statement<CaptureRow, { projectId: string; id: string }>(
   'capture_by_id',
   `${selectCapture} WHERE c.id = :id AND c.project_id = :projectId`,
@@ -47,7 +47,7 @@ const lock = statement<never, { projectId: string; kind: string; id: string }>(
   'SELECT id FROM captures WHERE id = :id AND project_id = :projectId AND kind = :kind FOR UPDATE',
 )
 
-// A deletion waits until what is created from the copy is written, or is seen by it.
+// A deletion waits for this lock, so that it sees the VM or disk that is created from the image or snapshot.
 const share = statement<{ id: string }, { id: string }>(
   'capture_share',
   `SELECT id FROM captures WHERE id = :id AND state = 'available' FOR KEY SHARE`,
@@ -145,7 +145,7 @@ export const lockCapturesOfHost = statement<{ id: string; project_id: string }, 
   'SELECT id, project_id FROM captures WHERE host_id = :hostId ORDER BY id FOR UPDATE',
 ).allBy('hostId')
 
-/** What a lost host had is at no engine any more. */
+/** The engine no longer has the images and snapshots of a lost host. */
 export const unpinLostCapture = statement<never, { id: string }, Tx>(
   'capture_unpin',
   'UPDATE captures SET host_id = NULL WHERE id = :id',
@@ -202,7 +202,7 @@ export interface CaptureResult {
   source: Record<string, unknown>
 }
 
-/** Returns false if it is not being created any more. */
+/** Returns false if it is no longer being created. */
 export const finishCapture = async (tx: Tx, id: string, result: CaptureResult): Promise<boolean> =>
   (await finish.one(tx, { id, ...result })) !== undefined
 

@@ -31,7 +31,7 @@ interface NewTicket {
   lifeS: number
 }
 
-/** A ticket works once: of two that redeem it at the same time, one finds it. */
+/** A ticket works once: if two requests redeem it at the same time, only one of them finds it. */
 export const redeemTicket = statement<ConsoleTicket, { hash: Buffer }>(
   'console_ticket_redeem',
   `WITH redeemed AS (DELETE FROM console_tickets WHERE hash = :hash RETURNING *)
@@ -73,7 +73,7 @@ export const leaveConsole = statement<never, { vmId: string; sessionId: string }
   'DELETE FROM console_sessions WHERE vm_id = :vmId AND session_id = :sessionId',
 ).runBy('vmId', 'sessionId')
 
-/** Who writes to the console of a VM now. */
+/** The session that may write to the console of a VM now. */
 export const findWriter = statement<{ holder: string }, { vmId: string }>(
   'console_writer',
   'SELECT holder FROM console_sessions WHERE vm_id = :vmId AND lease_until > slipway_now()',

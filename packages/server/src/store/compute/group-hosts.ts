@@ -5,7 +5,7 @@ import { statement } from '../../postgres/statement.ts'
 import type { PlacementRequest } from './host-locks.ts'
 import { bestFirst, fits } from './placement.ts'
 
-interface GangParams extends PlacementRequest {
+interface GroupHostParams extends PlacementRequest {
   /** Hosts that are locked already, or must not be used. */
   except: string[]
   most: number
@@ -17,7 +17,7 @@ const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> 
 // Waits for the locks of the hosts, in the order of their ids like every change of GPUs, or skips hosts that others hold.
 const lockWith = (name: string, order: string) => {
   const lock = (way: string, waiting: string) =>
-    statement<{ id: string }, GangParams>(
+    statement<{ id: string }, GroupHostParams>(
       `host_${way}_gang_${name}`,
       `SELECT h.id FROM hosts h
        WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :most::integer))
@@ -69,16 +69,16 @@ const offering = statement<
 )
 
 /** Locks up to `most` hosts with room for at least one VM: the fullest ones, or to pack VMs the emptiest ones. */
-export const lockHostsForGang = async (tx: Tx, params: GangParams, policy: PlacementPolicyName) =>
+export const lockHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
   openHosts(tx, await lockFor(policy).wait.all(tx, params))
 
-/** Does the same without those that other transactions hold. */
-export const lockIdleHostsForGang = async (tx: Tx, params: GangParams, policy: PlacementPolicyName) =>
+/** Like `lockHostsForGroup`, but skips hosts that other transactions have locked. */
+export const lockIdleHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
   openHosts(tx, await lockFor(policy).skip.all(tx, params))
 
 /** Lists how many VMs of this size fit in each location now, and on how many hosts, in catalogue order. */
-export const listGangRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)
+export const listGroupRoom = (tx: Tx, params: { family: string; gpuCount: number }) => room.all(tx, params)
 
 /** How many VMs of this size each location could run if its hosts in service were empty, and on how many hosts. */
-export const listGangOffering = (tx: Tx, { family, gpuCount }: { family: string; gpuCount: number }) =>
+export const listGroupOffering = (tx: Tx, { family, gpuCount }: { family: string; gpuCount: number }) =>
   offering.all(tx, { family, gpuCount })

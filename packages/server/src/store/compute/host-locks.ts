@@ -2,7 +2,7 @@ import type { Family } from '@slipway/contract'
 import type { OpenHost } from '../../domain/placement.ts'
 import type { Tx } from '../../postgres/database.ts'
 import { type Statement, statement } from '../../postgres/statement.ts'
-import { bestFirst, fits, isThereOne } from './placement.ts'
+import { bestFirst, existsHost, fits } from './placement.ts'
 
 export interface PlacementRequest {
   location: string
@@ -57,7 +57,7 @@ type OneRequest = PlacementRequest & { held: string[] }
 const here = `${fits(':location', ':family', ':gpuCount')} AND ${isNotHeld}`
 const hereAllowed = `h.id = ANY (:allowedHosts::uuid[]) AND ${here}`
 const fitsNow = (name: string, condition: string) =>
-  statement<{ fits: boolean }, OneRequest>(`host_fits_${name}`, `SELECT ${isThereOne(condition)} AS fits`)
+  statement<{ fits: boolean }, OneRequest>(`host_fits_${name}`, `SELECT ${existsHost(condition)} AS fits`)
 const waitFor = (name: string, condition: string) =>
   statement<{ id: string }, OneRequest>(
     `host_await_${name}`,

@@ -213,7 +213,7 @@ const admissionLock = statement<never, { key: string }>(
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 7102031))',
 )
 
-/** Serialises the admission of groups in a location and family, so that two never wait for each other's hosts. */
+/** Admits groups of a location and family one after another, so that two never wait for the hosts of each other. */
 export const lockGroupAdmission = (tx: Tx, location: string, family: string) =>
   admissionLock.run(tx, { key: `${location} ${family}` })
 

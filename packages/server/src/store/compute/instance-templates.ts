@@ -3,7 +3,7 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { fitsLabels, type LabelParams, labelParams } from '../../postgres/labels.ts'
 import { filteredStatement, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
-/** The members of a template, without its name. */
+/** The fields of a template, without its name. */
 export type TemplateBody = Omit<
   InstanceTemplateCreate,
   'name' | 'new_version' | 'id' | 'version' | 'project_id' | 'created_at'
@@ -80,7 +80,7 @@ interface NewTemplate {
   id: string
   projectId: string
   name: string
-  /** JSON text, because the driver would send an object as jsonb, which changes the order of its members. */
+  /** JSON text, because the driver would send an object as jsonb, which changes the order of its fields. */
   body: string
   labels: Labels
   isNewVersion: boolean

@@ -74,7 +74,7 @@ const fill = statement<never, { organizationId: string | null; names: string[]; 
    ON CONFLICT (organization_id, name) DO UPDATE SET max = greatest(excluded.max, q.used) WHERE q.max IS NULL`,
 )
 
-// Serialises transactions that add something that is counted.
+// Transactions that add something that is counted run one after another.
 const lock = statement<never, { organizationId: string; names: string[] }>(
   'organization_quota_lock',
   `SELECT FROM organization_quotas WHERE organization_id = :organizationId AND name = ANY (:names::text[])

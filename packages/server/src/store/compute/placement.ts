@@ -16,7 +16,7 @@ export const bestFirst = 'ORDER BY h.free_gpus, h.id'
  * The order makes the planner use the index. For a plain EXISTS it would expect to find a host early in a scan of the
  * table.
  */
-export const isThereOne = (condition: string) =>
+export const existsHost = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
 // The transaction fails if a GPU is neither free nor held for this claim. The GPU of a reservation stays with it.
@@ -94,7 +94,7 @@ const catalogueOrder = 'ORDER BY l.position, l.name, t.place'
 const availability = statement<AvailabilityRow, TypesAt>(
   'availability_list',
   `SELECT t.type, l.name AS location,
-          ${isThereOne(fits('l.name', 't.family', 't.gpu_count'))} AS available
+          ${existsHost(fits('l.name', 't.family', 't.gpu_count'))} AS available
    FROM locations l CROSS JOIN ${wantedTypes}
    WHERE :location::text IS NULL OR l.name = :location ${catalogueOrder}`,
 )
@@ -103,7 +103,7 @@ const availability = statement<AvailabilityRow, TypesAt>(
 const offering = statement<{ location: string }, { family: string; gpuCount: number }>(
   'location_offering',
   `SELECT l.name AS location FROM locations l
-   WHERE ${isThereOne(
+   WHERE ${existsHost(
      `h.is_schedulable AND h.state = 'up' AND h.location = l.name AND h.family = :family
       AND h.usable_gpus >= :gpuCount::integer`,
    )}

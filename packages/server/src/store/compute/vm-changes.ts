@@ -126,7 +126,7 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-// A boot cures everything except a GPU that the host has lost.
+// A boot clears every fault except the loss of a GPU that the host has found.
 const healthAfterBoot = `CASE WHEN v.health IS NOT NULL
   AND (SELECT true FROM gpus x WHERE x.vm_id = v.id AND x.lost_at IS NOT NULL LIMIT 1) THEN v.health END`
 

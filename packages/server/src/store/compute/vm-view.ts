@@ -42,7 +42,7 @@ const cost = `trim_scale(round((${spent}) / 3600000, 6))`
 
 const nvmeShares = familyNames.map((family) => `WHEN '${family}' THEN ${families[family].nvmeGb}`).join(' ')
 
-// The row contains the text of an on-demand VM. Quotation marks in values are escaped, so only the members match.
+// The row contains the text of an on-demand VM. Quotation marks in values are escaped, so only the field names match.
 const staticRecord = `CASE WHEN v.is_address_static THEN replace(v.record, '"type":"dynamic"', '"type":"static"')
                           ELSE v.record END`
 const ownRecord = `CASE WHEN v.reservation_id IS NULL THEN ${staticRecord} ELSE (

@@ -19,7 +19,7 @@ export interface NewEvent {
   data?: Record<string, unknown>
 }
 
-/** The caller that requested a change. The event of the change has the same members. */
+/** The caller that requested a change. The event of the change has the same fields. */
 export interface Requester {
   actor: string
   requestId: string

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../postgres/database.ts'
 import { isLeaseOver } from '../../postgres/leases.ts'
 import { statement } from '../../postgres/statement.ts'
-import { laneDue } from '../capacity/lanes.ts'
 import { endedHolders } from '../capacity/operation-holds.ts'
+import { dueQueuesSql } from '../capacity/queues.ts'
 import { claimable } from '../compute/operation-leases.ts'
 import { expired, expiring } from '../compute/vm-expiry.ts'
 import { selectVmsToStop } from '../compute/vm-list.ts'
@@ -34,7 +34,7 @@ const conditions = {
   hosts: `${found(`SELECT FROM hosts WHERE state = 'down' AND forgotten_at IS NULL`)}
     OR ${found(`SELECT FROM hosts WHERE state = 'draining'`)} OR ${found(unservedLocations)}`,
   capacity: `${found('SELECT FROM capacity_requests WHERE due_at <= slipway_now() ORDER BY due_at')}
-    OR ${found(laneDue)} OR ${found('SELECT FROM reservations WHERE due_at <= slipway_now() ORDER BY due_at')}
+    OR ${found(dueQueuesSql)} OR ${found('SELECT FROM reservations WHERE due_at <= slipway_now() ORDER BY due_at')}
     OR ${found(endedHolders)}`,
   gpus: found(`SELECT FROM gpus WHERE state = 'quarantined' AND NOT is_held_back ORDER BY quarantined_at`),
 }

@@ -3,7 +3,7 @@ import { uuid } from '../../domain/ids.ts'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { isBefore, statement } from '../../postgres/statement.ts'
 import { emit } from '../events/events.ts'
-import { askForCheck } from './gpu-health.ts'
+import { markForCheck } from './gpu-health.ts'
 import type { LocationRow } from './locations.ts'
 
 export interface HostRow {
@@ -190,14 +190,14 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
 }
 
 /** Locks the host of the GPU and lets its next report decide. Returns the GPU; false if a VM or hold has it. */
-export async function putUpForCheck(
+export async function requestGpuCheck(
   tx: Tx,
   gpuId: string,
 ): Promise<{ gpu: Gpu; isAsked: boolean } | undefined> {
   const known = await findGpu(tx, gpuId)
   if (!known) return undefined
   await lock.one(tx, { id: known.host_id })
-  const isAsked = (await askForCheck(tx, gpuId)) !== undefined
+  const isAsked = (await markForCheck(tx, gpuId)) !== undefined
   const { host_id, ...gpu } = (await findGpu(tx, gpuId))!
   return { gpu, isAsked }
 }

@@ -54,7 +54,7 @@ export const markHostForgotten = async (tx: Tx, id: string): Promise<boolean> =>
   (await forget.one(tx, { id })) !== undefined
 
 /** Lets a forgotten host of this name report again. Returns its id, if there is one. */
-export const recallHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
+export const readmitHost = async (tx: Tx, location: string, name: string): Promise<string | undefined> =>
   (await recall.one(tx, { location, name }))?.id
 
 /** Returns the names of the forgotten hosts. Their reports are rejected. */

@@ -43,7 +43,7 @@ export const markSuspect = statement<never, { gpuId: string }, Tx>(
   `UPDATE gpus SET suspect_since = slipway_now() WHERE id = :gpuId AND suspect_since IS NULL`,
 ).runBy('gpuId')
 
-/** The faults of a GPU since a day ago, and how often its VM was reset since then. */
+/** The faults of a GPU in the last 24 hours, and how often its VM was reset in that time. */
 export const readRecentFaults = statement<
   { guest_faults: number; xids_before: number[]; resets: number },
   { gpuId: string; vmId: string }
@@ -168,7 +168,7 @@ const automatic = statement<{ count: number }, { vmId: string }>(
   `SELECT count(*)::integer AS count FROM operations
    WHERE resource_id = :vmId AND kind = 'vm-replace' AND actor = 'system' AND started_at > slipway_now() - interval '1 day'`,
 )
-/** Counts the replacements of a VM by the service since a day ago. */
+/** Counts the replacements of a VM by the service in the last 24 hours. */
 export const countReplacements = async (tx: Tx, vmId: string): Promise<number> =>
   (await automatic.one(tx, { vmId }))!.count
 
@@ -195,7 +195,7 @@ export const recordCheck = (tx: Tx, { id, passed, reasons }: CheckedGpu) =>
   writeCheck.one(tx, { id, passed, reasons: JSON.stringify(reasons) })
 
 /** Lets the next report of the host decide about the GPU. */
-export const askForCheck = statement<{ id: string }, { gpuId: string }, Tx>(
+export const markForCheck = statement<{ id: string }, { gpuId: string }, Tx>(
   'gpu_ask_for_check',
   `UPDATE gpus SET state = 'quarantined', is_held_back = false, quarantined_at = slipway_now(),
      suspect_since = coalesce(suspect_since, slipway_now())

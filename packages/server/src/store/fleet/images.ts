@@ -51,7 +51,7 @@ export const setImageLocations = statement<ImageRow, { id: string; locations: st
 ).oneBy('id', 'locations')
 
 // Adds locations and never removes one. Callers pass only new locations, so that a location that an operator removed is not
-// // added again. An empty source registers nothing.
+// added again. An empty source registers nothing.
 const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
   'image_extend',
   `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,

@@ -31,7 +31,7 @@ export const findOrganization = statement<OrganizationRow, { id: string }>(
   'SELECT * FROM organizations WHERE id = :id',
 ).oneBy('id')
 
-/** Serialises changes of an organization's owners. */
+/** Makes changes of an organization's owners run one after another. */
 export const lockOrganization = statement<OrganizationRow, { id: string }, Tx>(
   'organization_lock',
   'SELECT * FROM organizations WHERE id = :id FOR NO KEY UPDATE',

@@ -32,7 +32,7 @@ export const listWatchedVms = statement<WatchedVm, { location: string }>(
   `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.location = :location AND ${isWatched}`,
 ).allBy('location')
 
-/** Reads and locks such a VM; undefined if the policy does not apply any more. */
+/** Reads and locks such a VM; undefined if the policy no longer applies. */
 export const lockWatchedVm = statement<WatchedVm, { id: string }, Tx>(
   'vm_idle_lock',
   `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.id = :id AND ${isWatched} FOR UPDATE OF v`,
@@ -56,7 +56,7 @@ export const markIdle = statement<never, { id: string }>(
   `UPDATE vms SET idle_since = date_trunc('minute', slipway_now()), idle_stops_at = NULL, idle_told_at = NULL WHERE id = :id`,
 ).runBy('id')
 
-export const markTold = statement<never, { id: string; stopsAt: Date | null }, Tx>(
+export const markIdleAnnounced = statement<never, { id: string; stopsAt: Date | null }, Tx>(
   'vm_idle_told',
   'UPDATE vms SET idle_told_at = slipway_now(), idle_stops_at = :stopsAt::timestamptz WHERE id = :id',
 ).runBy('id', 'stopsAt')

@@ -43,7 +43,7 @@ const candidates = statement<
 )
 
 // An exact search: reads one block of 256 addresses after another, in random order, until one has a free address. Counting
-// the index entries of a block shows whether it is full. In a pool that is 95 % full, at least every twentieth block has
+// the index entries of a block shows whether it is full. In a pool that is 95% full, at least every twentieth block has
 // one.
 const search = (takenInBlock: string, isFree: (address: string) => string) => `
    SELECT host(free.address) AS address

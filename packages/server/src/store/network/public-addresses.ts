@@ -55,7 +55,7 @@ const insert = statement<AddressRow, NewAddress & { name: string; labels: Labels
    ON CONFLICT (address) DO NOTHING RETURNING ${columns}`,
 )
 
-// Violates `public_addresses_name_key` if the name is taken. Writes nothing if the VM's address is reserved already.
+// Violates `public_addresses_name_key` if the name is taken. Writes nothing if the VM's address is already reserved.
 const adopt = statement<AddressRow, { vmId: string; name: string; labels: Labels }, Tx>(
   'address_adopt',
   `WITH vm AS (

@@ -45,7 +45,7 @@ async function connect(...members: IncusStandIn[]): Promise<IncusClient> {
   return client
 }
 
-test('calls go on with another member when one is gone, and changes are sent once', async () => {
+test('calls continue with another member when one does not respond, and changes are sent once', async () => {
   const [first, second] = [await standIn(clusterTls), await standIn(clusterTls)]
   const client = await connect(first, second)
   await client.get('/1.0', { signal })
@@ -123,7 +123,7 @@ test('what Incus never ends is given up', async () => {
   })
 })
 
-test('a server with another certificate than the pinned one is told nothing', async () => {
+test('a server with another certificate than the pinned one receives no request', async () => {
   const [stranger, member] = [await standIn(strangerTls), await standIn(clusterTls)]
   await expect((await connect(stranger)).get('/1.0', { signal })).rejects.toMatchObject({
     kind: 'unavailable',

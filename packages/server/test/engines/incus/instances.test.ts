@@ -8,7 +8,7 @@ useStandIn()
 
 const fingerprint = '5e'.repeat(32)
 
-test('a disk is detached whatever its device is called', async () => {
+test('a disk is detached regardless of the name of its device', async () => {
   const disk = { type: 'disk', pool: 'default', source: 'disk-d' }
   const kept = { root: { type: 'disk', path: '/', pool: 'default' } }
   const instance = { status: 'Running', config: {}, devices: { ...kept, 'disk-d': disk } }
@@ -70,7 +70,7 @@ test('a VPC whose range another network of the location has is refused, with wha
   expect(incus.asked.filter(({ method }) => method === 'POST')).toEqual([])
 })
 
-test('a range that a network has which nobody uses any more is free once the network is removed', async () => {
+test('the range of an unused network is free once the network is removed', async () => {
   const left = {
     ...{ name: 'sw0123456789a', used_by: ['/1.0/network-acls/sw0123456789a'] },
     config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' },

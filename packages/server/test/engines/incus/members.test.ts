@@ -245,7 +245,7 @@ test('a member whose instances Incus cannot read makes no report, so that its GP
   expect((await inventory(await open())).map(({ name }) => name)).toEqual(['m1'])
 })
 
-test('a client that Incus does not trust is told so, and what to do', async () => {
+test('a client that Incus does not trust gets an error that says so, and what to do', async () => {
   incus.recorded.set('/1.0', { auth: 'untrusted', config: {} })
   await expect(inventory(await open())).rejects.toThrow(
     /does not trust the client certificate: run incus config trust add-certificate/,

@@ -46,7 +46,7 @@ afterAll(async () => {
 })
 
 const succeeded = async ({ operation }: { operation: { operation_id: string } }) =>
-  expect((await service.endedSoon(operation.operation_id)).state).toBe('SUCCEEDED')
+  expect((await service.advanceUntilEnded(operation.operation_id)).state).toBe('SUCCEEDED')
 
 test('a restored database continues with VMs on Incus that changed after the backup, and removes no instance', async () => {
   const wanted = { type: 'a100-80gb.1x', location, image: 'guest:latest', public_ip: 'none' }

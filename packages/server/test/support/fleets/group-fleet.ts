@@ -33,7 +33,7 @@ export async function startGroupFleet() {
   async function removed(instance_group_id: string, query = {}) {
     const params = { instance_group_id }
     const { operation } = await service.ok('instanceGroupDelete', { params, query })
-    expect(await service.endedSoon(operation.operation_id)).toMatchObject({
+    expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({
       state: 'SUCCEEDED',
       result: null,
     })

@@ -107,7 +107,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     /** Deletes a group and its members, so that their GPUs are offered. */
     async removeGroup(instance_group_id: string) {
       const { operation } = await service.ok('instanceGroupDelete', { params: { instance_group_id } })
-      await service.endedSoon(operation.operation_id)
+      await service.advanceUntilEnded(operation.operation_id)
       await settled()
     },
     /** Deletes a VM, so that its GPUs are offered. */

@@ -45,22 +45,18 @@ export function gpusOf(resources: Resources): CardReport[] {
 }
 
 /** The NUMA nodes on which the VM's cores should run. Containers, which are for tests, have no GPUs. */
-export async function nodesBesideGpus(
-  ctx: IncusContext,
-  spec: VmSpec,
-  signal: AbortSignal,
-): Promise<number[]> {
+export async function numaNodesOfVm(ctx: IncusContext, spec: VmSpec, signal: AbortSignal): Promise<number[]> {
   if (ctx.config.instanceType === 'container' || spec.gpus.length === 0) return []
   const member = (await isClustered(ctx, signal)) ? spec.host : null
   const pciAddresses = spec.gpus.map(({ pciAddress }) => pciAddress)
-  return nodesBeside(await readResources(ctx, member, signal), pciAddresses, spec.cpuCores)
+  return numaNodesOfGpus(await readResources(ctx, member, signal), pciAddresses, spec.cpuCores)
 }
 
 /**
  * The NUMA nodes of these GPUs. Empty if the member has a single node, or if those nodes have too few cores: a VM that is
  * far from its GPUs is better than a VM with virtual cores that share a physical one.
  */
-export function nodesBeside(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
+export function numaNodesOfGpus(resources: Resources, pciAddresses: string[], cpuCores: number): number[] {
   const threads = (resources.cpu.sockets ?? []).flatMap(({ cores = [] }) =>
     cores.flatMap((core) => core.threads ?? []),
   )

@@ -10,7 +10,7 @@ import {
 import type { BackgroundWork } from '../background.ts'
 import { isCode, isDuplicate, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
-import { markGone, requireNotGone } from '../gone.ts'
+import { recordRemoval, requireNotGone } from '../gone.ts'
 import {
   findInstance,
   generationOf,
@@ -87,7 +87,7 @@ export class Captures {
   async remove({ id }: CaptureRef, call: Call): Promise<void> {
     const found = await findProfile(this.#ctx, copyName(id), call.signal)
     requireNotNewer(id, found, call)
-    await markGone(this.#ctx, id, call)
+    await recordRemoval(this.#ctx, id, call)
     await this.#delete(id, found ? copyOf(found) : null, call.signal)
   }
 
@@ -106,7 +106,7 @@ export class Captures {
   /** Returns the pool and the member that have the volume of a complete copy. */
   async volumeOf(id: string, signal: AbortSignal): Promise<Volume & { pool: string }> {
     const volume = await findVolume<Volume>(this.#ctx, copyName(id), signal)
-    if (!volume) throw new EngineError('missing', `no such copy: ${id}`)
+    if (!volume) throw new EngineError('missing', `no such image or snapshot: ${id}`)
     return volume
   }
 
@@ -130,7 +130,7 @@ export class Captures {
     if (!volume)
       throw from.kind === 'disk'
         ? noSuchDisk(from.disk.id)
-        : new EngineError('missing', `no such copy: ${from.snapshot.id}`)
+        : new EngineError('missing', `no such snapshot: ${from.snapshot.id}`)
     const { path, pool } = volume
     const isBusy = from.kind === 'disk' && from.vm !== null && (await this.#isOn(from.vm, signal))
     const consistency = consistencyOf(capture, isBusy)
@@ -201,7 +201,7 @@ export class Captures {
     this.#work.forget(id)
     const options = { signal, timeoutMs: 60_000 }
     if (await this.#work.isRunning(copyName(id), signal))
-      throw new EngineError('unavailable', 'Incus still makes the copy')
+      throw new EngineError('unavailable', 'Incus is still copying')
     const alias = await this.#ctx.client.find<{ target: string }>(aliasPath(id), { signal })
     if (alias) await this.#ctx.client.remove(`/1.0/images/${alias.target}`, options)
     const volume = await findVolume(this.#ctx, copyName(id), signal)

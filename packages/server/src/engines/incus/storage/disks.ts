@@ -11,7 +11,7 @@ import type { BackgroundWork } from '../background.ts'
 import { isCode, unavailable } from '../client.ts'
 import type { IncusContext } from '../context.ts'
 import { saysInUse } from '../error-texts.ts'
-import { markGone, requireNotGone } from '../gone.ts'
+import { recordRemoval, requireNotGone } from '../gone.ts'
 import { generationMark, generationOf, marks, volumeName } from '../instances.ts'
 import {
   findProfile,
@@ -130,7 +130,7 @@ export class Disks {
   async remove(disk: DiskRef, call: Call): Promise<void> {
     if (!(await this.#checked(disk.id, call)))
       requireNotNewer(disk.id, await this.#unplaced(disk.id, call.signal), call)
-    await markGone(this.#ctx, disk.id, call)
+    await recordRemoval(this.#ctx, disk.id, call)
     await this.#delete(disk.id, call.signal)
   }
 

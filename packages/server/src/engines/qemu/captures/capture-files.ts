@@ -27,7 +27,7 @@ export interface CaptureRecord {
   result: Result | null
 }
 
-/** A copy is a qcow2 file; `capture.json` beside it says how it was made. */
+/** A copy is a qcow2 file; `capture.json` next to it says how it was made. */
 export class CaptureFiles {
   readonly #paths: StatePaths
 

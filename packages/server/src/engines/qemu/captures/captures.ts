@@ -148,7 +148,7 @@ async function beginOfSnapshot(
 /** Throws `missing` unless the copy is complete. */
 export async function requireCapture(ctx: QemuContext, id: string): Promise<CaptureRecord> {
   const record = await ctx.captures.read(id)
-  if (!record?.result) throw new EngineError('missing', `no such copy: ${id}`)
+  if (!record?.result) throw new EngineError('missing', `no such image or snapshot: ${id}`)
   return record
 }
 

@@ -123,7 +123,7 @@ function sourceNode({ base }: CopySource): string {
 /** The program has no access to the folder of images; it inherits the open file. */
 async function openBase(file: string): Promise<FileHandle> {
   const handle = await openPlainFile(file)
-  if (!handle) throw new EngineError('missing', 'the image below the disk no longer exists')
+  if (!handle) throw new EngineError('missing', 'the base image of the disk no longer exists')
   const { mode } = await handle.stat()
   if ((mode & 0o444) !== 0o444) await handle.chmod(mode | 0o444)
   return handle
@@ -133,7 +133,7 @@ async function openBase(file: string): Promise<FileHandle> {
 async function offer(file: string, place: string): Promise<void> {
   await rm(place, { force: true })
   await link(file, place).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') throw new EngineError('missing', 'the disk that is copied no longer exists')
+    if (error.code === 'ENOENT') throw new EngineError('missing', 'the disk to copy no longer exists')
     throw error
   })
   await chmod(place, (await stat(place)).mode | 0o444)

@@ -80,12 +80,14 @@ async function startJob(qmp: QmpSession, captureId: string, node: string): Promi
 export async function isBackupComplete(ctx: QemuContext, vmId: string, captureId: string): Promise<boolean> {
   const isRunning = (await observe(ctx, vmId))?.process
   const job = isRunning ? await findJob(ctx, vmId, captureId) : undefined
-  if (!job) throw new EngineError('rejected', 'the VM was powered off while it was copied')
+  if (!job) throw new EngineError('rejected', 'the VM was powered off while its disk was being copied')
   if (job.status !== 'concluded') return false
   if (!job.error) return true
   throw new EngineError(
     'rejected',
-    /No space left/.test(job.error) ? 'no space left on the disk of this host' : 'the VM could not be copied',
+    /No space left/.test(job.error)
+      ? 'no space left on the disk of this host'
+      : 'the disk of the VM could not be copied',
   )
 }
 

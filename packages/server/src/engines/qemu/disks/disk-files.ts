@@ -9,7 +9,7 @@ import type { StatePaths } from '../paths.ts'
 /** `isCopying`: the content of a copy is not complete yet. */
 export type DiskRecord = DiskSpec & { isCopying?: true }
 
-/** A data disk is a qcow2 file and a shared volume is a folder; `disk.json` beside it has its specification. */
+/** A data disk is a qcow2 file and a shared volume is a folder; `disk.json` next to it has its specification. */
 export class DiskFiles {
   readonly #paths: StatePaths
 

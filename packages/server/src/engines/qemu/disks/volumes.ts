@@ -9,7 +9,7 @@ import { bareEnvironment, endProcess, identityOf, type ProcessIdentity } from '.
 
 const programNames = ['/usr/libexec/virtiofsd', '/usr/lib/qemu/virtiofsd', '/usr/bin/virtiofsd']
 const startLimitMs = 5_000
-/** The file beside a socket that identifies the serving process. */
+/** The file next to a socket that identifies the serving process. */
 const recordName = '.server.json'
 
 export async function canServeVolumes(): Promise<boolean> {

@@ -9,7 +9,7 @@ import { isoImage } from './iso.ts'
 
 /**
  * The NoCloud seed. Cloud images read `meta-data`, `user-data` and `network-config`; the mini guest, which has no YAML
- * parser, reads the plain files beside them.
+ * parser, reads the plain files next to them.
  */
 export function seedImage(spec: VmSpec, egress: 'none' | 'user'): Buffer {
   return isoImage('cidata', {

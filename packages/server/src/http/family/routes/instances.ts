@@ -79,7 +79,7 @@ const bulkRoute = post('/projects/:project_id/compute/vms/bulk-instances', (call
 async function createBulk(call: FamilyCall) {
   const { name_prefix, count } = call.body
   if (typeof name_prefix !== 'string' || name_prefix === '')
-    throw new Failure('invalid_argument', 'name_prefix must be a name.')
+    throw new Failure('invalid_argument', 'name_prefix must be a string that is not empty.')
   const size = Number(count)
   if (!Number.isInteger(count) || size < 1 || size > maxGroupMembers)
     throw new Failure('invalid_argument', `count must be a whole number from 1 to ${maxGroupMembers}.`)

@@ -14,7 +14,7 @@ import { isAtLeast } from '../../access.ts'
 import type { Context, Handlers } from '../../context.ts'
 import { labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
-import { started } from '../operations.ts'
+import { operationResponse } from '../operations.ts'
 
 /** A signal can be lost, so a wait also reads the request at this interval. */
 const pollMs = 1_000
@@ -52,7 +52,7 @@ async function get(context: Context<'capacityRequestGet'>): Promise<CapacityRequ
 export const capacityRequestHandlers = {
   capacityRequestCreate: async (context) => {
     const { services, tx, by, body } = context
-    return viewFor(context)(await createRequest(tx, services.catalogueMemory, by, body))
+    return viewFor(context)(await createRequest(tx, services.catalogueCache, by, body))
   },
 
   capacityRequestList: (context) => {
@@ -78,7 +78,7 @@ export const capacityRequestHandlers = {
   },
 
   capacityRequestClaim: async ({ services, tx, by, params }) =>
-    started(await claimRequest(tx, services.catalogueMemory, by, params.capacity_request_id)),
+    operationResponse(await claimRequest(tx, services.catalogueCache, by, params.capacity_request_id)),
 
   adminCapacityRequestList: (context) => {
     const { tx, query } = context

@@ -8,7 +8,7 @@ import { customImageView } from '../../../views/captures.ts'
 import type { Context, Handlers } from '../../context.ts'
 import { commaList, labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
-import { started } from '../operations.ts'
+import { operationResponse } from '../operations.ts'
 
 const noun = 'custom image'
 
@@ -16,7 +16,8 @@ const locked = async ({ tx, by, params }: Context<'customImageUpdate' | 'customI
   requireFound(noun, await lockCapture(tx, by.projectId, 'image', params.custom_image_id))
 
 export const customImageHandlers = {
-  customImageCreate: async ({ tx, by, body }) => started(await admitCustomImageCreate(tx, by, body)),
+  customImageCreate: async ({ tx, by, body }) =>
+    operationResponse(await admitCustomImageCreate(tx, by, body)),
 
   customImageList(context) {
     const { tx, project, query } = context
@@ -48,6 +49,6 @@ export const customImageHandlers = {
     const refusal = protectionRefusal(noun, image)
     if (refusal) throw refusal
     await requireUnused(context.tx, image)
-    return started(await admitCaptureDelete(context.tx, context.by, image))
+    return operationResponse(await admitCaptureDelete(context.tx, context.by, image))
   },
 } satisfies Partial<Handlers>

@@ -8,13 +8,13 @@ import { snapshotView } from '../../../views/captures.ts'
 import type { Context, Handlers } from '../../context.ts'
 import { commaList, idList, labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
-import { started } from '../operations.ts'
+import { operationResponse } from '../operations.ts'
 
 const locked = async ({ tx, by, params }: Context<'snapshotUpdate' | 'snapshotDelete'>) =>
   requireFound('snapshot', await lockCapture(tx, by.projectId, 'snapshot', params.snapshot_id))
 
 export const snapshotHandlers = {
-  snapshotCreate: async ({ tx, by, body }) => started(await admitSnapshotCreate(tx, by, body)),
+  snapshotCreate: async ({ tx, by, body }) => operationResponse(await admitSnapshotCreate(tx, by, body)),
 
   snapshotList(context) {
     const { tx, project, query } = context
@@ -46,6 +46,6 @@ export const snapshotHandlers = {
     const refusal = protectionRefusal('snapshot', snapshot)
     if (refusal) throw refusal
     await requireUnused(context.tx, snapshot)
-    return started(await admitCaptureDelete(context.tx, context.by, snapshot))
+    return operationResponse(await admitCaptureDelete(context.tx, context.by, snapshot))
   },
 } satisfies Partial<Handlers>

@@ -14,7 +14,7 @@ import { instanceGroupView } from '../../../views/instances.ts'
 import type { Context, Handlers } from '../../context.ts'
 import { commaList, labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
-import { started } from '../operations.ts'
+import { operationResponse } from '../operations.ts'
 
 type ChangeRoutes = 'instanceGroupUpdate' | 'instanceGroupStart' | 'instanceGroupStop' | 'instanceGroupDelete'
 
@@ -29,7 +29,7 @@ function update(
   const { services, tx, by } = context
   if ('desired_count' in body) {
     if (body.desired_count > group.members.length) context.requirePayment()
-    return admitGroupResize(tx, services.catalogueMemory, by, group, body.desired_count)
+    return admitGroupResize(tx, services.catalogueCache, by, group, body.desired_count)
   }
   return 'template_id' in body
     ? setGroupTemplate(tx, by, group, body.template_id)
@@ -38,7 +38,7 @@ function update(
 
 export const instanceGroupHandlers = {
   instanceGroupCreate: async ({ services, tx, by, body }) =>
-    started(await admitGroupCreate(tx, services.catalogueMemory, by, body)),
+    operationResponse(await admitGroupCreate(tx, services.catalogueCache, by, body)),
 
   instanceGroupList(context) {
     const { tx, project, query } = context
@@ -56,17 +56,19 @@ export const instanceGroupHandlers = {
   },
 
   instanceGroupUpdate: async (context) =>
-    started(await update(context, await lockedGroup(context), context.body)),
+    operationResponse(await update(context, await lockedGroup(context), context.body)),
 
   instanceGroupStart: async (context) =>
-    started(await admitGroupStart(context.tx, context.by, await lockedGroup(context))),
+    operationResponse(await admitGroupStart(context.tx, context.by, await lockedGroup(context))),
 
   instanceGroupStop: async (context) =>
-    started(await admitGroupStop(context.tx, context.by, await lockedGroup(context))),
+    operationResponse(await admitGroupStop(context.tx, context.by, await lockedGroup(context))),
 
   async instanceGroupDelete(context) {
     const group = await lockedGroup(context)
     refuseProtected(group)
-    return started(await admitGroupDelete(context.tx, context.by, group, context.query.delete_disks ?? false))
+    return operationResponse(
+      await admitGroupDelete(context.tx, context.by, group, context.query.delete_disks ?? false),
+    )
   },
 } satisfies Partial<Handlers>

@@ -6,7 +6,7 @@ import { addressView } from '../../../views/network.ts'
 import { emptyResponse, type Handlers } from '../../context.ts'
 import { labelFilter } from '../../filters.ts'
 import { pageById } from '../../pages.ts'
-import { started } from '../operations.ts'
+import { operationResponse } from '../operations.ts'
 
 export const addressHandlers = {
   addressList(context) {
@@ -25,8 +25,8 @@ export const addressHandlers = {
   addressDelete: ({ tx, by, params }) => emptyResponse(releaseAddress(tx, by, params.address_id)),
 
   addressAssign: async ({ tx, by, params, body }) =>
-    started(await admitAddressAssign(tx, by, params.address_id, body.vm_id)),
+    operationResponse(await admitAddressAssign(tx, by, params.address_id, body.vm_id)),
 
   addressUnassign: async ({ tx, by, params, query }) =>
-    started(await admitAddressUnassign(tx, by, params.address_id, query.vm_id)),
+    operationResponse(await admitAddressUnassign(tx, by, params.address_id, query.vm_id)),
 } satisfies Partial<Handlers>
