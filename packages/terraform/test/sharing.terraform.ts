@@ -140,6 +140,15 @@ describe.skipIf(missingTerraform)(
         const holder = one !== 'null' ? 'train-7' : two !== 'null' ? 'train-8' : undefined
         expect(await addressOf('second')).toBe(holder)
       }
+      // An address that is assigned in another way stays until it is destroyed, whether before or after the VM.
+      const { items } = await service.ok('addressList')
+      const params = { address_id: items[0]!.id }
+      const { operation } = await service.ok('addressAssign', {
+        params,
+        body: { vm_id: (await workspace.state('slipway_vm.it'))!.id as string },
+      })
+      await service.ended(operation.operation_id)
+      expect(await workspace.changes()).toEqual({})
       await workspace.destroy()
     })
   },

@@ -96,6 +96,10 @@ class Run {
         await this.#waiter.send(routes.update!, { params, body: row.resetBody })
         return this.#done(null, [])
       }
+      await row.beforeDelete?.({
+        ...{ session: this.#session, prior },
+        call: (route, parts) => this.#callAndWait(route, prior, parts),
+      })
       const query = row.deleteQuery?.(prior)
       const answer = await this.#waiter.send(routes.delete, { params, ...(query && { query }) })
       const isLong = hasOperation(routes.delete)

@@ -80,6 +80,8 @@ export interface ResourceRow {
   change?(change: Change): Promise<void>
   /** Computes what to remember of a creation, from the record and the request. */
   remember?(record: Values, request: Values): Private
+  /** Does what the service requires before a deletion. */
+  beforeDelete?(deletion: Pick<Change, 'session' | 'prior' | 'call'>): Promise<void>
   /** The query of the deletion. */
   deleteQuery?(state: Values): Record<string, unknown>
   /** The body that resets a resource whose route has no deletion. */

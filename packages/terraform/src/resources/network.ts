@@ -1,5 +1,6 @@
-import type { ResourceRow } from '../engine/row.ts'
-import type { Value } from '../values/types.ts'
+import type { Change, ResourceRow } from '../engine/row.ts'
+import { projectOf } from '../engine/session.ts'
+import type { Value, Values } from '../values/types.ts'
 import { exactlyOneOf } from './checks.ts'
 import { sameEndpoints } from './equivalents.ts'
 
@@ -68,8 +69,22 @@ resource "slipway_firewall_rule" "example" {
     fixed: ['address', 'type'],
     defaults: { labels: {} },
     checkConfig: exactlyOneOf('address', ['location', 'vm_id']),
+    beforeDelete: takeFromVm,
   },
 ]
+
+/** The service does not delete an address that a VM has: the VM first gets a dynamic one, or its own deletion ends. */
+async function takeFromVm({ session, prior, call }: Pick<Change, 'session' | 'prior' | 'call'>) {
+  const params = { project_id: projectOf(session, prior.project_id), address_id: String(prior.id) }
+  const holder = async () => ((await session.call('addressGet', { params })) as Values).vm_id
+  const vm_id = await holder()
+  if (!vm_id) return
+  try {
+    await call('addressUnassign', { query: { vm_id } })
+  } catch (error) {
+    if ((await holder()) === vm_id) throw error
+  }
+}
 
 /** Each endpoint is either a block or a resource. */
 function endpointProblems(attribute: string, endpoints: Value) {
