@@ -1,5 +1,6 @@
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
+import { gpuImageOptions, runBuildGpu } from './build-image-command.ts'
 import { readConfig, withDatabase } from './command-setup.ts'
 import { type Config, ConfigError, type IncusConfig } from './config/index.ts'
 import { fullImageName, isImageName } from './domain/guest/images.ts'
@@ -13,17 +14,25 @@ import { offerImages } from './setup/apply-config.ts'
 import { type LocationRow, listLocations } from './store/fleet/locations.ts'
 
 const usage = `Usage: slipway-server images build mini [--data-dir DIR]
-       slipway-server images import FILE|URL --sha256 HEX --format FORMAT [--name NAME] [--data-dir DIR] [--config FILE]
-       slipway-server images adopt ALIAS [--data-dir DIR] [--config FILE]
+       slipway-server images build gpu [--output FILE] [--suite SUITE] [--mirror URL] [--security-mirror URL]
+                                       [--without-driver] [--package NAME]... [--hook PROGRAM]
+       slipway-server images import FILE|URL --sha256 HEX --format FORMAT [--name NAME] [--tag TAG]... [--data-dir DIR] [--config FILE]
+       slipway-server images adopt ALIAS [--tag TAG]... [--data-dir DIR] [--config FILE]
 
-build creates the mini guest of the qemu engine. import adds a disk image to every location of the qemu and
+build mini creates the mini guest of the qemu engine. build gpu creates a disk image of Debian with the NVIDIA driver,
+Docker and the reporter of GPU metrics, and does not import it; SUITE is a release of Debian (default bookworm), and the
+mirrors are those of apt on this machine unless you specify others. PROGRAM runs in the image as root.
+import adds a disk image to every location of the qemu and
 incus engines; FORMAT is qcow2 or raw and is never guessed. adopt adds an image that the Incus of every incus location already has.
+An image with the tag slipway-guest reports GPU metrics.
 DIR and FILE are the data directory and the configuration of the service (default .slipway, slipway.toml).`
 
 const options = {
   sha256: { type: 'string' },
   format: { type: 'string' },
   name: { type: 'string' },
+  tag: { type: 'string', multiple: true },
+  ...gpuImageOptions,
   'data-dir': { type: 'string' },
   config: { type: 'string' },
   help: { type: 'boolean' },
@@ -33,6 +42,7 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
   const { positionals, values } = parseArgs({ args: argv, allowPositionals: true, options })
   if (values.help) return console.log(usage)
   const [verb, what] = positionals
+  if (verb === 'build' && what === 'gpu') return runBuildGpu(values, progress)
   // Without a file, `--engine` determines the demo's locations.
   const flags = ['--engine', 'incus']
   if (values['data-dir']) flags.push('--data-dir', values['data-dir'])
@@ -43,13 +53,14 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
     await buildMiniGuest(dataDir, progress)
     return console.log(`mini:latest is ready in ${dataDir}`)
   }
+  const tags = [...new Set(['imported', 'cloud-init', ...(values.tag ?? []).map(checkedTag)])]
   if (verb === 'adopt' && what)
-    return withCatalogue(config, (catalogue) => adopt(catalogue, checkedName(what)))
+    return withCatalogue(config, (catalogue) => adopt(catalogue, checkedName(what), tags))
   const { sha256 } = values
   if (verb !== 'import' || !what || !sha256) throw new ConfigError(usage)
   const format = checkedFormat(values.format)
   const name = checkedName(values.name ?? nameOf(what))
-  await withCatalogue(config, (catalogue) => importInto(catalogue, { what, sha256, name, format }))
+  await withCatalogue(config, (catalogue) => importInto(catalogue, { what, sha256, name, format, tags }))
 }
 
 function checkedFormat(format: string | undefined): ImageFormat {
@@ -75,8 +86,9 @@ const withCatalogue = (config: Config, work: (catalogue: Catalogue) => Promise<v
 
 async function importInto(
   catalogue: Catalogue,
-  { what, sha256, name, format }: { what: string; sha256: string; name: string; format: ImageFormat },
+  given: { what: string; sha256: string; name: string; format: ImageFormat; tags: string[] },
 ): Promise<void> {
+  const { what, sha256, name, format, tags } = given
   const { dataDir } = catalogue.config.server
   const source = await importImage(dataDir, what, sha256, name, format, progress)
   const file = `${imagesDir(dataDir)}/${source.file}`
@@ -84,18 +96,17 @@ async function importInto(
     images.publish(file, source.sha256, name, format),
   )
   const description = `Imported from ${what.split('/').at(-1)}`
-  const image = { name, description, tags: ['imported', 'cloud-init'], source: { ...source, ...published } }
-  await offer(catalogue, image, ['qemu', 'incus'])
+  await offer(catalogue, { name, description, tags, source: { ...source, ...published } }, ['qemu', 'incus'])
 }
 
-async function adopt(catalogue: Catalogue, name: string): Promise<void> {
+async function adopt(catalogue: Catalogue, name: string, tags: string[]): Promise<void> {
   const source = await inEveryIncus(catalogue, name, (images) => images.adopt(name))
   if (!source)
     throw new ConfigError(
       'no location uses the incus engine yet: start the service once, then run this command again',
     )
   const description = 'Adopted from Incus'
-  await offer(catalogue, { name, description, tags: ['imported', 'cloud-init'], source }, ['incus'])
+  await offer(catalogue, { name, description, tags, source }, ['incus'])
 }
 
 /** Ensures that the name means the same image in every location. Returns null if no location uses the incus engine. */
@@ -144,6 +155,13 @@ function checkedName(given: string): string {
   const name = fullImageName(given)
   if (isImageName(name)) return name
   throw new ConfigError(`${given} is not a valid image name: choose another one with --name`)
+}
+
+function checkedTag(tag: string): string {
+  if (/^[a-z0-9][a-z0-9._-]{0,59}$/.test(tag)) return tag
+  throw new ConfigError(
+    `${JSON.stringify(tag)} is not a valid tag: use lowercase letters, digits, '.', '_' and '-'`,
+  )
 }
 
 /** Returns `debian-12-generic-arm64` for `https://…/debian-12-generic-arm64.qcow2`. */

@@ -90,6 +90,7 @@ const mayUse: Record<string, string[]> = {
   [`${server}main.ts`]: [server],
   [`${server}command-setup.ts`]: [`${server}config/`, `${server}postgres/`],
   [`${server}backup-command.ts`]: [server],
+  [`${server}build-image-command.ts`]: [`${server}config/`, `${server}engines/qemu/`],
   [`${server}doctor-command.ts`]: [server],
   [`${server}images-command.ts`]: [server],
   [`${server}incus-command.ts`]: [server],

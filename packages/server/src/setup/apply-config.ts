@@ -140,7 +140,7 @@ async function applyImages(
     const isNew = newNames.has(location.name)
     for (const image of imagesOf(location)) {
       const inserted = isNew && (await insertImage(tx, fromEngine(image, location.name)))
-      if (!inserted) await extendImage(tx, image.name, isNew ? [location.name] : [], image.source)
+      if (!inserted) await extendImage(tx, image.name, { ...image, locations: isNew ? [location.name] : [] })
     }
   }
 }
@@ -158,7 +158,7 @@ export function offerImages(database: Database, location: string, images: Engine
     await holdLock(tx, 'applyConfig')
     for (const image of images)
       if (!(await insertImage(tx, fromEngine(image, location))))
-        await extendImage(tx, image.name, [location], image.source)
+        await extendImage(tx, image.name, { ...image, locations: [location] })
   })
 }
 

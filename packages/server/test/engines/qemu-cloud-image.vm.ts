@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { CompiledRule } from '../../src/domain/firewall.ts'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import type { Engine, VmSpec } from '../../src/engines/engine.ts'
+import type { Engine, VmSample, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { cloudImage } from '../support/images/cloud-image.ts'
 import { CACHE, makeBench, type QemuBench } from '../support/qemu-bench.ts'
@@ -21,6 +21,7 @@ let engine: Engine & { close(): Promise<void> }
 let image: VmSpec['image']
 let hostName: string
 let spec: VmSpec
+const machineIds = new Set<string>()
 
 beforeAll(async () => {
   bench = await makeBench()
@@ -38,7 +39,7 @@ afterAll(async () => {
   await bench?.close()
 }, 120_000)
 
-test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts from the seed, sees a disk, and shuts down', async () => {
+test('the gpu image boots with UEFI, takes key, name and scripts from the seed, reports, runs containers, sees a disk, and shuts down', async () => {
   spec = specOf(bench, hostName, { name: 'cloud_guest', image, sshHostKey: newHostKey() })
   await engine.ensureVm(spec, wanted('on', [allowSsh]), call(1))
   const { sshDestination } = await until('running')
@@ -51,6 +52,15 @@ test('a cloud image with UEFI and cloud-init boots, takes key, name and scripts 
   expect(await inGuest('ls -d /sys/firmware/efi')).toBe('/sys/firmware/efi')
   expect(await inGuest('cat /root/made-by-startup')).toBe('yes')
   expect(await inGuest('ip -4 -o addr')).toContain(`inet ${spec.network.privateAddress}/20`)
+  machineIds.add(await inGuest('cat /etc/machine-id'))
+
+  const { guest } = await sampleWithReport()
+  expect(guest).toMatchObject({ gpus: [], xids: [] })
+  const files = '/usr/bin/echo $(ldd /usr/bin/echo | grep -o "/[^ ]*")'
+  await inGuest(`tar -ch ${files} | docker import - tiny`)
+  expect(await inGuest('docker run --rm --network none tiny /usr/bin/echo in a container')).toBe(
+    'in a container',
+  )
 
   const disk = diskOf(spec.host, { blockSize: 4096 })
   await engine.ensureDisk(disk, call(1))
@@ -81,7 +91,7 @@ runcmd:
   - [sh, -c, "echo the configuration ran >/dev/console"]
 `
 
-test('a cloud image applies #cloud-config in addition to the required settings, and fills a larger OS disk', async () => {
+test('the gpu image applies #cloud-config in addition to the required settings, and fills a larger OS disk', async () => {
   spec = specOf(bench, hostName, {
     ...{ name: 'configured', image, osDiskGib: 200, startupScript: cloudConfig, sshHostKey: newHostKey() },
   })
@@ -96,6 +106,8 @@ test('a cloud image applies #cloud-config in addition to the required settings, 
   expect(Number(await inGuest('df --output=size -BG / | tail -1 | tr -dc 0-9'))).toBeGreaterThan(190)
   const { content } = await engine.serialLog(spec, undefined, signal)
   expect(content).toContain('the configuration ran')
+  machineIds.add(await inGuest('cat /etc/machine-id'))
+  expect(machineIds.size).toBe(2)
 
   // The seed no longer contains the host key, but the guest still has it.
   spec = { ...spec, isNew: false, sshHostKey: { publicKey: hostKey, privateKey: '' } }
@@ -112,6 +124,14 @@ async function until(power: string) {
     const status = await engine.inspectVm(spec, signal)
     if (status?.power === power) return status
     if (status?.power === 'crashed') throw new Error(status.detail)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+}
+
+async function sampleWithReport(): Promise<VmSample> {
+  for (;;) {
+    for await (const sample of engine.sample(signal))
+      if (sample.vmId === spec.id && sample.guest) return sample
     await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
 }

@@ -10,6 +10,8 @@ export interface CommandOptions {
   input?: string
   signal?: AbortSignal
   timeoutMs?: number
+  /** The message of the failure is for an operator: it has more lines, with the directories of files. */
+  showsPaths?: boolean
 }
 
 /** Runs a program to its end and returns its standard output. Its standard error becomes the message of the failure. */
@@ -29,6 +31,8 @@ export async function run(program: string, args: string[], options: CommandOptio
     throw new EngineError('unavailable', `${program} ${reason}`, { cause: error })
   })
   if (code === 0) return stdout
+  if (options.showsPaths)
+    throw new EngineError('unavailable', `${program} failed:\n${lastLines(stderr || stdout, 20)}`)
   throw new EngineError('unavailable', `${program} ${args[0]} failed: ${lastWords(stderr || stdout)}`)
 }
 

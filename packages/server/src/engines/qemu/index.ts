@@ -21,6 +21,7 @@ import { deviceGroup, Isolation } from './process/isolation.ts'
 import { VmRecords } from './vm-records.ts'
 
 export type { QemuEngineOptions } from './context.ts'
+export { buildGpuImage, type GpuImage } from './gpu-image/index.ts'
 export { importImage } from './images/images.ts'
 export { buildMiniGuest, ensureMiniGuest } from './mini-guest/index.ts'
 

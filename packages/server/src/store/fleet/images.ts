@@ -24,6 +24,8 @@ export interface NewImage {
   isRegistered: boolean
 }
 
+type ImageExtension = Pick<NewImage, 'locations' | 'tags' | 'source'>
+
 export const listImages = statement<ImageRow>('image_list', 'SELECT * FROM images ORDER BY name').all
 
 const findByName = statement<ImageRow, { name: string }>(
@@ -50,12 +52,13 @@ export const setImageLocations = statement<ImageRow, { id: string; locations: st
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 ).oneBy('id', 'locations')
 
-// Adds locations and never removes one. Callers pass only new locations, so that a location that an operator removed is not
-// added again. An empty source registers nothing.
-const extend = statement<never, { name: string; locations: string[]; source: Record<string, unknown> }>(
+// Adds locations and tags and never removes one. Callers pass only new locations, so that a location that an operator removed
+// is not added again. An empty source registers nothing.
+const extend = statement<never, ImageExtension & { name: string }>(
   'image_extend',
   `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,
-     locations = locations || ARRAY(SELECT l FROM unnest(:locations::text[]) l WHERE NOT (l = ANY(locations)))
+     locations = locations || ARRAY(SELECT l FROM unnest(:locations::text[]) l WHERE NOT (l = ANY(locations))),
+     tags = tags || ARRAY(SELECT t FROM unnest(:tags::text[]) t WHERE NOT (t = ANY(tags)))
    WHERE name = :name`,
 )
 
@@ -84,8 +87,8 @@ export async function findImageSource(
 export const insertImage = (tx: Tx, image: NewImage): Promise<ImageRow | undefined> =>
   insert.one(tx, { ...image, id: uuid(), name: fullImageName(image.name) })
 
-export const extendImage = (tx: Tx, name: string, locations: string[], source: Record<string, unknown>) =>
-  extend.run(tx, { name: fullImageName(name), locations, source })
+export const extendImage = (tx: Tx, name: string, { locations, tags, source }: ImageExtension) =>
+  extend.run(tx, { name: fullImageName(name), locations, tags, source })
 
 export async function countImageUsers(db: Queryable, id: string): Promise<number> {
   return (await usersOf.one(db, { id }))!.vms

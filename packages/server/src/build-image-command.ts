@@ -1,0 +1,69 @@
+import { resolve } from 'node:path'
+import { ConfigError } from './config/index.ts'
+import { buildGpuImage, type GpuImage } from './engines/qemu/index.ts'
+
+export const gpuImageOptions = {
+  output: { type: 'string' },
+  suite: { type: 'string' },
+  mirror: { type: 'string' },
+  'security-mirror': { type: 'string' },
+  'without-driver': { type: 'boolean' },
+  package: { type: 'string', multiple: true },
+  hook: { type: 'string' },
+} as const
+
+export interface GpuImageFlags {
+  output?: string | undefined
+  suite?: string | undefined
+  mirror?: string | undefined
+  'security-mirror'?: string | undefined
+  'without-driver'?: boolean | undefined
+  package?: string[] | undefined
+  hook?: string | undefined
+}
+
+export async function runBuildGpu(flags: GpuImageFlags, progress: (line: string) => void): Promise<void> {
+  const suite = checked('--suite', flags.suite ?? 'bookworm', /^[a-z][a-z0-9-]*$/, 'a release of Debian')
+  const url = /^(https?|file):\/\/[^\s[\]]+$/
+  const mirrors = {
+    ...(flags.mirror && { main: checked('--mirror', flags.mirror, url, 'a URL') }),
+    ...(flags['security-mirror'] && {
+      security: checked('--security-mirror', flags['security-mirror'], url, 'a URL'),
+    }),
+  }
+  const packages = (flags.package ?? []).map((name) =>
+    checked('--package', name, /^[a-z0-9][a-z0-9+.-]+$/, 'the name of a Debian package'),
+  )
+  const hasDriver = !flags['without-driver']
+  const output = resolve(flags.output ?? `debian-${suite}-gpu.qcow2`)
+  const hook = flags.hook && resolve(flags.hook)
+  const image = await buildGpuImage({ output, suite, mirrors, hasDriver, packages, hook }, progress)
+  console.log(descriptionOf(image, output, { suite, hasDriver }))
+}
+
+function checked(flag: string, value: string, pattern: RegExp, expected: string): string {
+  if (pattern.test(value)) return value
+  throw new ConfigError(`${flag} ${JSON.stringify(value)} has an invalid format; expected ${expected}`)
+}
+
+function descriptionOf(
+  image: GpuImage,
+  output: string,
+  { suite, hasDriver }: { suite: string; hasDriver: boolean },
+): string {
+  const gib = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+  const toolkit = image.hasToolkit
+    ? []
+    : [
+        'The mirror has no nvidia-container-toolkit, so containers cannot use GPUs. Add it with --hook FILE.',
+        '',
+      ]
+  return [
+    `${output}: ${gib(image.bytes)}, a disk of ${gib(image.diskMib * 1024 ** 2)} with`,
+    ...image.versions.map((version) => `  ${version}`),
+    '',
+    ...(hasDriver ? toolkit : []),
+    'Import the image:',
+    `  slipway-server images import ${output} --sha256 ${image.sha256} --format qcow2 --name debian-${suite}-gpu --tag slipway-guest`,
+  ].join('\n')
+}

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { EngineError } from '../../engine.ts'
+import { type Architecture, hostArchitecture } from '../architecture.ts'
+import { run } from '../command.ts'
+import { isAccessible, isRoot } from '../files.ts'
+import { makeSparseFile, makeUefiDisk } from '../images/uefi-disk.ts'
+import type { Progress } from '../mini-guest/index.ts'
+import { availablePackages, chooseMirrors, type Mirrors, sourceLines } from './mirrors.ts'
+import {
+  containerToolkit,
+  driverPackages,
+  efiProgram,
+  hookFile,
+  packagesOf,
+  type Recipe,
+  setUpScript,
+} from './recipe.ts'
+
+export interface GpuImageOptions {
+  /** The file that is created. */
+  output: string
+  /** Release of Debian. */
+  suite: string
+  mirrors: Partial<Mirrors>
+  hasDriver: boolean
+  packages: string[]
+  /** A program that runs in the image as root, after the packages are installed. */
+  hook?: string | undefined
+}
+
+export interface GpuImage {
+  sha256: string
+  bytes: number
+  diskMib: number
+  hasToolkit: boolean
+  /** Versions of the packages that matter most, by name. */
+  versions: string[]
+}
+
+const hours = 3_600_000
+const shownPackages = ['linux-image-*', 'docker.io', 'nvidia-kernel-dkms', containerToolkit]
+
+/** Builds a Debian image for GPUs. Temporary files are in TMPDIR; the output appears when it is complete. */
+export async function buildGpuImage(options: GpuImageOptions, progress: Progress): Promise<GpuImage> {
+  const arch = hostArchitecture()
+  await requirePrograms()
+  let steps = 0
+  const begin = (what: string) => progress(`gpu image, step ${++steps} of 4: ${what}`)
+  const workDir = await mkdtemp(join(tmpdir(), 'slipway-gpu-image-'))
+  try {
+    begin('looking up Debian packages')
+    const { sources, recipe } = await planPackages(workDir, options, arch, progress)
+    begin(`installing Debian ${options.suite}${recipe.hasDriver ? ' and compiling the NVIDIA driver' : ''}`)
+    const tarball = join(workDir, 'root.tar')
+    await installSystem(tarball, sources, recipe, options, arch)
+    begin('making the file system')
+    const { rootMib, versions } = await makeFileSystem(workDir, tarball)
+    begin('making the disk')
+    const made = `${options.output}.tmp`
+    const parts = { efiProgram: join(workDir, 'grub.efi'), rootFileSystem: join(workDir, 'rootfs'), rootMib }
+    await makeUefiDisk(made, parts, workDir)
+    await rename(made, options.output)
+    const { size } = await stat(options.output)
+    const sha256 = await sha256Of(options.output)
+    return { sha256, bytes: size, diskMib: rootMib, hasToolkit: recipe.hasToolkit, versions }
+  } finally {
+    await rm(`${options.output}.tmp`, { force: true })
+    await removeTree(workDir)
+  }
+}
+
+/** Programs that are not part of every Debian installation, and their packages. */
+const programs: Record<string, string> = {
+  mmdebstrap: 'mmdebstrap',
+  'qemu-img': 'qemu-utils',
+  'mkfs.ext4': 'e2fsprogs',
+  'mkfs.vfat': 'dosfstools',
+  mcopy: 'mtools',
+  sfdisk: 'fdisk',
+}
+
+async function requirePrograms(): Promise<void> {
+  const folders = [...(process.env.PATH ?? '').split(':').filter(Boolean), '/usr/sbin', '/sbin']
+  const missing: string[] = []
+  for (const [program, name] of Object.entries(programs)) {
+    const found = await Promise.all(folders.map((folder) => isAccessible(join(folder, program))))
+    if (!found.includes(true)) missing.push(name)
+  }
+  if (missing.length > 0)
+    throw new EngineError(
+      'unavailable',
+      `the gpu image cannot be built without ${missing.join(', ')}. Install: apt-get install ${missing.join(' ')}`,
+    )
+}
+
+async function planPackages(
+  workDir: string,
+  { suite, mirrors, hasDriver, packages }: GpuImageOptions,
+  arch: Architecture,
+  progress: Progress,
+): Promise<{ sources: string; recipe: Recipe }> {
+  const chosen = await chooseMirrors(mirrors)
+  progress(`mirrors: ${chosen.main} and ${chosen.security}`)
+  const components = hasDriver ? 'main contrib non-free non-free-firmware' : 'main'
+  const sources = await sourceLines(chosen, suite, components)
+  const wanted = packagesOf(arch, { hasDriver, hasToolkit: false, packages })
+  const available = await availablePackages(workDir, sources, [...wanted, containerToolkit], arch)
+  const missing = wanted.filter((name) => !available.has(name))
+  if (missing.length > 0)
+    throw new EngineError(
+      'rejected',
+      `${chosen.main} has no ${missing.join(', ')} for ${suite} on ${arch.debianName}${
+        missing.some((name) => driverPackages(arch).includes(name))
+          ? '; use another --mirror or --suite, or --without-driver'
+          : ''
+      }`,
+    )
+  const hasToolkit = hasDriver && available.has(containerToolkit)
+  return { sources, recipe: { hasDriver, hasToolkit, packages } }
+}
+
+/** mmdebstrap uses root, or a user namespace. It checks the signatures of all packages. */
+async function installSystem(
+  tarball: string,
+  sources: string,
+  recipe: Recipe,
+  { suite, hook }: GpuImageOptions,
+  arch: Architecture,
+): Promise<void> {
+  const options = [
+    ...['--variant=minbase', `--include=${packagesOf(arch, recipe).join(',')}`],
+    ...['--aptopt=Acquire::Languages "none"', '--dpkgopt=path-exclude=/usr/share/doc/*'],
+    ...(hook ? [`--customize-hook=upload ${shellWord(hook)} ${hookFile}`] : []),
+    `--customize-hook=${setUpScript(arch, recipe, hook !== undefined)}`,
+  ]
+  await run('mmdebstrap', [...options, suite, tarball, '-'], {
+    ...{ input: sources, timeoutMs: 6 * hours, showsPaths: true },
+  })
+}
+
+const shellWord = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** Users other than root see the owners of files only in a user namespace. */
+const asRoot = (script: string, cwd: string) =>
+  isRoot()
+    ? run('sh', ['-ec', script], { cwd, timeoutMs: 2 * hours, showsPaths: true })
+    : run('unshare', ['--map-root-user', '--map-auto', 'sh', '-ec', script], {
+        ...{ cwd, timeoutMs: 2 * hours, showsPaths: true },
+      })
+
+async function makeFileSystem(
+  workDir: string,
+  tarball: string,
+): Promise<{ rootMib: number; versions: string[] }> {
+  // The kernel creates the files of /dev.
+  const unpacking = `mkdir root
+tar -x --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*' -f root.tar -C root
+rm root.tar
+mv root${efiProgram} grub.efi
+dpkg-query --admindir=root/var/lib/dpkg -W -f '\${db:Status-Abbrev}\${Package} \${Version}\\n' ${shownPackages.map(shellWord).join(' ')} 2>/dev/null || true`
+  const rootMib = Math.ceil(((await stat(tarball)).size * 1.2) / 1024 ** 2) + 1024
+  const listing = await asRoot(unpacking, workDir)
+  await makeSparseFile(join(workDir, 'rootfs'), rootMib)
+  // Not every version of GRUB can read file systems with these features.
+  const features = '^metadata_csum_seed,^orphan_file'
+  await asRoot(`mkfs.ext4 -q -F -L root -O ${features} -d root rootfs\nrm -r root`, workDir)
+  const installed = [...listing.matchAll(/^ii\s+(\S+ \S+)$/gm)].map((match) => match[1]!)
+  return { rootMib, versions: installed }
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
+
+/** Files of a user namespace can only be removed in one. */
+async function removeTree(workDir: string): Promise<void> {
+  await rm(workDir, { recursive: true, force: true }).catch(() => asRoot('rm -rf root', workDir))
+  await rm(workDir, { recursive: true, force: true })
+}
