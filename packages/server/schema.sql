@@ -82,6 +82,8 @@ CREATE TABLE organizations (
   require_totp boolean DEFAULT false NOT NULL,
   created_at timestamp with time zone DEFAULT slipway_now() NOT NULL,
   alert_emails text[] DEFAULT '{}'::text[] NOT NULL,
+  alert_mails_on date,
+  alert_mails integer DEFAULT 0 NOT NULL,
   CONSTRAINT organizations_pkey PRIMARY KEY (id),
   CONSTRAINT organizations_payment_state_check CHECK (payment_state = ANY (ARRAY['never'::text, 'active'::text, 'declined'::text, 'removed'::text]))
 );

@@ -18,6 +18,7 @@ export const alertKinds = [
   'draining',
   'reservation_late',
   'quota_request',
+  'webhook_failing',
   'stuck',
   'payment',
   'budget',

@@ -8,6 +8,7 @@ import {
   Email,
   PageQuery,
   pagedList,
+  pageQuery,
   record,
   Timestamp,
   Usd,
@@ -50,6 +51,14 @@ export const AdminUser = record('AdminUser', {
   }),
 })
 export type AdminUser = Static<typeof AdminUser>
+
+/** A user in a list, which can be limited to one organization. */
+const ListedUser = record('ListedUser', {
+  ...AdminUser.properties,
+  role: Type.Optional(
+    Type.Enum([...roles], { description: 'With `organization_id`: the role in this organization.' }),
+  ),
+})
 
 export const AdminUserDetails = record('AdminUserDetails', {
   ...AdminUser.properties,
@@ -174,8 +183,14 @@ export const adminTenantRoutes = defineRoutes({
     tag: 'Operators',
     summary: 'List users',
     access: 'operator',
-    query: PageQuery,
-    response: pagedList('AdminUserList', AdminUser),
+    query: Type.Object({
+      ...pageQuery,
+      organization_id: Type.Optional(
+        Type.String({ ...Uuid, description: 'Only members and invited members of this organization.' }),
+      ),
+    }),
+    response: pagedList('AdminUserList', ListedUser),
+    tenantIn: 'organization_id',
   },
   adminUserCreate: {
     method: 'POST',

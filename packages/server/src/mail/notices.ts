@@ -1,6 +1,13 @@
+import type { Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import { findEventBounds } from '../store/events/events.ts'
-import { listNotices, lockMailCursor, moveMailCursor, type NoticeRow } from '../store/events/mails.ts'
+import {
+  listNotices,
+  lockMailCursor,
+  moveMailCursor,
+  type NoticeRow,
+  takeAlertMail,
+} from '../store/events/mails.ts'
 import { queueMail } from './queue.ts'
 
 const batch = 5_000
@@ -35,6 +42,14 @@ const texts: Record<string, (notice: NoticeRow) => { subject: string; text: stri
 const reasonOf = ({ organization_name }: NoticeRow) =>
   `You get this e-mail because you are an owner or admin of ${organization_name} on Slipway, or because one of them listed this address for alerts.`
 
+/** The additional addresses are not confirmed, so an organization can send only some alerts a day to them. */
+async function recipientsOf(tx: Tx, notice: NoticeRow): Promise<string[]> {
+  const { recipients, alert_emails, organization_id } = notice
+  const others = alert_emails.filter((email) => !recipients.includes(email))
+  const maySend = others.length > 0 && (await takeAlertMail(tx, organization_id))
+  return maySend ? [...recipients, ...others] : recipients
+}
+
 /**
  * Follows the events with a cursor and queues mail about some of them. The cursor moves in the same transaction, so each
  * event is handled once, even with several processes.
@@ -47,7 +62,7 @@ export async function queueNotices(services: Services): Promise<void> {
     const { rows, end } = await listNotices(tx, after, batch, Object.keys(texts))
     for (const notice of rows) {
       const { subject, text } = texts[notice.type]!(notice)
-      for (const to of notice.recipients)
+      for (const to of await recipientsOf(tx, notice))
         await queueMail(services, tx, { to, subject, text: `${text}\n\n${reasonOf(notice)}` })
     }
     if (cursor.position !== end) await moveMailCursor(tx, end)

@@ -75,6 +75,8 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
     `${detail.count} VMs in ${name} have unhealthy GPUs at the same time. They probably have a common cause, such as power, cooling or a driver, so no VM is replaced automatically there.`,
   unhealthy: ({ name, detail }) =>
     `${name} has an unhealthy GPU: ${sentence(detail.reason)}${detail.is_replaced ? ' It will be replaced automatically as soon as GPUs are in stock.' : ''}`,
+  webhook_failing: ({ name, detail }) =>
+    `Deliveries to the webhook at ${name} have failed since ${minuteOf(detail.since)}. Check the receiver; each delivery is repeated for 24 hours.`,
   quota_request: ({ name, detail }) =>
     `${name} requests a quota of ${Number(detail.max).toLocaleString('en-US')} for ${detail.quota}: ${sentence(detail.reason)} Approve or reject the request.`,
   reservation_late: ({ name, detail }) =>

@@ -92,6 +92,8 @@ test('a filtered list records only the tenants that it shows, for every filter',
   for (const [id, query] of [
     ['adminVmList', { organization_id }],
     ['adminVmList', { ids: vm!.id }],
+    ['adminOperationList', { resource_id: vm!.id }],
+    ['adminUserList', { organization_id }],
     ['adminSearch', { q: vm!.id }],
     ['adminEventList', { resource_id: vm!.id }],
     ['adminEventList', { project_id }],
@@ -166,7 +168,13 @@ test('every operator route whose response names tenants records them, except the
   )
   const unrecorded = naming.filter((id) => !routeOf(id).recordsTenants)
   expect(unrecorded.toSorted()).toEqual(
-    ['adminAlertList', 'adminHostGet', 'adminHostList', 'adminProjectList'].toSorted(),
+    [
+      'adminAlertList',
+      'adminHostGet',
+      'adminHostList',
+      'adminProjectList',
+      'adminQuotaRequestList',
+    ].toSorted(),
   )
   expect(naming.length).toBeGreaterThan(unrecorded.length)
 })
@@ -190,8 +198,17 @@ test('no operator route shows the scripts of a VM', async () => {
       usd_per_gpu_hour: 1,
     },
   })
+  const users = await service.ok('adminUserList', { token: operator, query: { organization_id } })
+  const user_id = users.items[0]!.id
   for (const id of operatorReads) {
-    const params = { organization_id, project_id, host_id: host.id, gpu_id: host.gpus[0]!.id, reservation_id }
+    const params = {
+      user_id,
+      organization_id,
+      project_id,
+      host_id: host.id,
+      gpu_id: host.gpus[0]!.id,
+      reservation_id,
+    }
     const query = { adminQuotaList: { project_id }, adminSearch: { q: 'findable' } }[id as string] ?? {}
     const { status, body } = await service.call(id, { token: operator, params, query } as never)
     expect(status, id).toBe(200)

@@ -312,6 +312,34 @@ test('a GPU that disappeared, or that waits too long for its reset, raises an al
   ])
 })
 
+test('a webhook that keeps failing raises an alert until it is paused', async () => {
+  // Other tests move the clock, which ends sessions.
+  const token = await ownerToken(service)
+  const body = { url: 'https://hooks.example.com:8443/slipway/secret-token' }
+  const { id: webhook_id } = await service.ok('webhookCreate', { token, body })
+  const failSince = (ago: string) =>
+    service.sql(`UPDATE webhooks SET fails_since = slipway_now() - $2::interval WHERE id = $1`, [
+      webhook_id,
+      ago,
+    ])
+  await failSince('5 minutes')
+  expect(await ofProject()).toEqual([])
+  await failSince('1 hour')
+  const [alert] = await ofProject()
+  expect(alert).toMatchObject({
+    kind: 'webhook_failing',
+    resource_id: webhook_id,
+    name: 'hooks.example.com:8443',
+    message: expect.stringMatching(
+      /^Deliveries to the webhook at hooks\.example\.com:8443 have failed since/,
+    ),
+  })
+  expect(JSON.stringify(alert)).not.toContain('secret')
+  await service.ok('webhookUpdate', { token, params: { webhook_id }, body: { state: 'paused' } })
+  expect(await ofProject()).toEqual([])
+  await service.ok('webhookDelete', { token, params: { webhook_id } })
+})
+
 test('a group that cannot be created raises one alert, until it is created', async () => {
   const body = groupBody(2)
   await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })

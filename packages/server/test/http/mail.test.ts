@@ -163,6 +163,22 @@ test('additional recipients get the same mail, and mail about the decision on a 
   expect(mail.text).toContain('to raise the quota vms to 100000 was rejected')
   expect(mail.text).toContain('Ask again in January')
   expect(mail.text).toContain('listed this address for alerts')
+  // A tenant cannot flood an address that never asked for mail.
+  const { organization_id } = service.credentials
+  for (let n = 0; n < 21; n++)
+    await service.sql(
+      `INSERT INTO events_pending (id, organization_id, type, resource_type, resource_id, actor, request_id, data)
+       VALUES (gen_random_uuid(), $1, 'organization.payment_removed', 'organization', 'x', 'system', '', '{}')`,
+      [organization_id],
+    )
+  await service.ok('adminEventList', { token: service.credentials.operator_key })
+  await eventually(async () => {
+    await service.server.mail.once()
+    const waiting = await service.sql('SELECT FROM mails')
+    const toOwner = received.filter(({ text }) => text.includes('payment method removed'))
+    return waiting.length === 0 && toOwner.length >= 21
+  })
+  expect(received.filter(({ to }) => to.includes(email))).toHaveLength(20)
   const refused = await service.call('alertRecipientsSet', { token, body: { emails: ['not an address'] } })
   expect(refused.status).toBe(400)
   expect(await service.ok('alertRecipientsSet', { token, body: { emails: [] } })).toEqual({ emails: [] })

@@ -139,4 +139,9 @@ test('operators see when a user last signed in, and the organizations of the use
   expect(memberships).toEqual([{ organization_id, organization_name: 'Demo', role: 'viewer' }])
   const { items } = await service.ok('adminUserList', { token: operator })
   expect(items.find(({ id }) => id === user.id)).toMatchObject({ last_sign_in_at })
+  const query = { organization_id, limit: 1 }
+  const [newest] = (await service.ok('adminUserList', { token: operator, query })).items
+  expect(newest).toMatchObject({ id: user.id, role: 'viewer', last_sign_in_at })
+  const other = { organization_id: await addOrganization(service.database, 'active') }
+  expect((await service.ok('adminUserList', { token: operator, query: other })).items).toEqual([])
 })

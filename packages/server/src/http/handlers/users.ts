@@ -5,13 +5,22 @@ import { Failure, requireFound } from '../../domain/failure.ts'
 import { queueMail } from '../../mail/queue.ts'
 import { time } from '../../postgres/time.ts'
 import type { Inviter } from '../../store/identity/invitations.ts'
-import { findUserAccount, listUsers } from '../../store/identity/users.ts'
+import { findUserAccount, listUsers, listUsersOfOrganization } from '../../store/identity/users.ts'
 import { userDetailsView, userView } from '../../views/identity.ts'
 import { type Context, emptyResponse, type Handlers, inviterOf } from '../context.ts'
 import { pageById } from '../pages.ts'
 
 export const userHandlers = {
-  adminUserList: (context) => pageById(context, (...page) => listUsers(context.tx, ...page), userView),
+  adminUserList(context) {
+    const { tx, query } = context
+    const { organization_id } = query
+    return pageById(
+      context,
+      (...page) =>
+        organization_id ? listUsersOfOrganization(tx, organization_id, ...page) : listUsers(tx, ...page),
+      (row) => ({ ...userView(row), ...(row.role && { role: row.role }) }),
+    )
+  },
 
   async adminUserCreate(context) {
     const { tx, by, body } = context

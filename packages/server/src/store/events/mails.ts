@@ -45,9 +45,25 @@ export interface NoticeRow {
   type: string
   data: Record<string, unknown>
   organization_name: string
-  /** Owners and admins who can sign in, and the additional recipients of alerts. */
+  organization_id: string
+  /** Owners and admins who can sign in. */
   recipients: string[]
+  /** The additional recipients. */
+  alert_emails: string[]
 }
+
+const mostAlertMailsPerDay = 20
+const countAlertMail = statement<never, { organizationId: string }, Tx>(
+  'mail_count_alert',
+  `UPDATE organizations SET alert_mails_on = (slipway_now() AT TIME ZONE 'UTC')::date,
+          alert_mails = CASE WHEN alert_mails_on = (slipway_now() AT TIME ZONE 'UTC')::date THEN alert_mails + 1 ELSE 1 END
+   WHERE id = :organizationId
+     AND (alert_mails_on IS DISTINCT FROM (slipway_now() AT TIME ZONE 'UTC')::date OR alert_mails < ${mostAlertMailsPerDay})`,
+)
+
+/** Counts an alert for the additional recipients. Returns false if the organization has sent enough of them today. */
+export const takeAlertMail = async (tx: Tx, organizationId: string) =>
+  (await countAlertMail.run(tx, { organizationId })) === 1
 
 const batchEnd = statement<{ position: number | null }, { after: number; most: number }>(
   'mail_batch_end',
@@ -65,10 +81,10 @@ interface Batch {
 const notices = statement<NoticeRow, Batch>(
   'mail_notices',
   `SELECT e.type, e.data, o.name AS organization_name,
-          ARRAY(SELECT u.email FROM memberships m JOIN users u ON u.id = m.user_id
+          ARRAY(SELECT DISTINCT u.email FROM memberships m JOIN users u ON u.id = m.user_id
                 WHERE m.organization_id = o.id AND m.role IN ('owner', 'admin')
-                  AND u.suspended_at IS NULL AND u.email <> ''
-                UNION SELECT unnest(o.alert_emails)) AS recipients
+                  AND u.suspended_at IS NULL AND u.email <> '') AS recipients,
+          o.id AS organization_id, o.alert_emails
    FROM (SELECT * FROM events WHERE position > :after ORDER BY position LIMIT :most) e LEFT JOIN projects p ON p.id = e.project_id
    JOIN organizations o ON o.id = coalesce(e.organization_id, p.organization_id)
    WHERE e.position <= :end AND e.type = ANY (:types::text[])

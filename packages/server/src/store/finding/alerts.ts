@@ -24,6 +24,9 @@ const manyAttempts = 10
 /** A reset takes at most a minute; a GPU that waits this long needs an operator. */
 const longestReset = '15 minutes'
 
+/** A receiver that was restarted raises no alert. */
+const longestWebhookFailure = '10 minutes'
+
 /** How long a step of the clock is shown. */
 const clockStepShown = '1 day'
 
@@ -97,6 +100,13 @@ const budgetsReached = `
                                        WHERE s.project_id = b.project_id), 0) AS spent_usd_ms) m
   WHERE b.${ofProjects} AND p.deleted_at IS NULL AND b.monthly_usd > 0
     AND m.spent_usd_ms * 100 >= b.monthly_usd * 3600000 * ${budgetPercent}`
+
+// The name is the host of the URL: paths often contain tokens.
+const webhooksFailing = `
+  SELECT 'webhook_failing', 'webhook', w.id, regexp_replace(w.url, '^https?://([^/?#]*).*$', '\\1'),
+         w.project_id, NULL, w.fails_since, jsonb_build_object('since', w.fails_since)
+  FROM webhooks w
+  WHERE w.${ofProjects} AND w.state = 'active' AND w.fails_since < slipway_now() - interval '${longestWebhookFailure}'`
 
 const paymentsGone = (scope: string) => `
   SELECT 'payment' AS kind, 'organization' AS resource_type, o.id AS resource_id, o.name, NULL::uuid AS project_id,
@@ -183,6 +193,7 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
     vmsToLeave,
     stuckOperations(`operation_queue q JOIN operations o ON o.id = q.operation_id AND q.${ofProjects}`),
     budgetsReached,
+    webhooksFailing,
     paymentsGone('o.id = :organizationId'),
     invoicesDue('i.organization_id = :organizationId'),
   ]),

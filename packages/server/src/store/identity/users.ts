@@ -25,6 +25,8 @@ export interface PersonRow {
   is_invited?: boolean
   created_at: Date
   last_sign_in_at?: Date | null
+  /** The role in the organization of the list or of the invitation. */
+  role?: Role | null
 }
 
 /** An account as operators see it. */
@@ -111,6 +113,19 @@ export const listUsers = statement<PersonRow, PageParams>(
       WHERE ${isBefore('id')} ORDER BY id DESC LIMIT :limit)) p
    ORDER BY id DESC LIMIT :limit`,
 ).allBy('beforeId', 'limit')
+
+/** Lists the members of an organization and those who are invited. */
+export const listUsersOfOrganization = statement<PersonRow, PageParams & { organizationId: string }>(
+  'user_list_of_organization',
+  `SELECT * FROM (
+     (SELECT u.id, u.email, u.is_operator, u.suspended_at, false AS is_invited, u.created_at, u.last_sign_in_at, m.role
+      FROM memberships m JOIN users u ON u.id = m.user_id
+      WHERE m.organization_id = :organizationId AND ${isBefore('m.user_id')} ORDER BY m.user_id DESC LIMIT :limit)
+     UNION ALL
+     (SELECT id, email, is_operator, NULL::timestamptz, true, created_at, NULL::timestamptz, role FROM invitations
+      WHERE organization_id = :organizationId AND ${isBefore('id')} ORDER BY id DESC LIMIT :limit)) p
+   ORDER BY id DESC LIMIT :limit`,
+).allBy('organizationId', 'beforeId', 'limit')
 
 interface NewUser {
   id: string
