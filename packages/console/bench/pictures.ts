@@ -47,6 +47,7 @@ const fleet = {
   map: '',
   host: '/hosts/HOST',
   vms: '/vms',
+  vm: '/vms/VM',
   capacity: '/capacity',
   queue: '/queue',
   reservations: '/reservations',
@@ -54,6 +55,7 @@ const fleet = {
   organizations: '/organizations',
   organization: '/organizations/ORGANIZATION',
   users: '/users',
+  user: '/users/USER',
   quotas: '/quotas',
   prices: '/prices',
   images: '/images',
@@ -81,6 +83,13 @@ try {
     ['checkpoints-of-the-long-run', '2048GiB'],
   ] as const)
     await owner.diskCreate({ project_id }, { name, size, location: vm.location, labels: { team: 'vision' } })
+  const { organization_id } = scene
+  for (const [name, reason] of [
+    ['a100_gpus', 'Training run of the vision team, from 1 December on'],
+    ['disk_gib', 'Datasets of the new customers'],
+  ] as const)
+    await owner.quotaRequestCreate({ organization_id }, { name, max: 1_000_000, reason })
+  await owner.alertRecipientsSet({ organization_id }, { emails: ['oncall@example.com'] })
   const ids = { VM: vm.id, WEBHOOK: webhook.id }
   for (const count of needed)
     await take(page, counted, `/projects/${projects[`with-${count}`]}`, (name) => `${name}-${count}`)
@@ -90,7 +99,9 @@ try {
   const host = hosts.find(({ vms }) => vms.length > 0)!
   await take(await scene.signInAsOperator(), fleet, '/fleet', (name) => `fleet-${name}`, {
     HOST: host.id,
-    ORGANIZATION: scene.organization_id,
+    VM: vm.id,
+    ORGANIZATION: organization_id,
+    USER: (await owner.rootGet()).caller.id,
   })
   for (const [name, prepare] of Object.entries(situations)) {
     if (!isWanted(name)) continue

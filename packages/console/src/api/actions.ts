@@ -16,6 +16,8 @@ interface ActionOptions<Input, Result> {
   showsErrors?: boolean
   /** Returns the title of the failure toast, such as "Not stopped: train-7". The toast then offers to try again. */
   failed?: (input: Input) => string
+  /** Returns a call that restores the state before the change, or undefined if there is none. The toast offers it. */
+  undo?: (input: Input, result: Result) => (() => Promise<unknown>) | undefined
 }
 
 /** A change that is complete when the service responds. */
@@ -23,7 +25,10 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
   const succeed = async (result: Result, input: Input) => {
     await invalidate(options.invalidates)
     const title = options.done(input, result)
-    if (title) showToast({ title, about: options.about, settles: options.failed?.(input) ?? '' })
+    if (!title) return
+    const restore = options.undo?.(input, result)
+    const undo = restore && (() => undoChange(title, restore, options.invalidates))
+    showToast({ title, about: options.about, settles: options.failed?.(input) ?? '', undo })
   }
   const fail = (error: Error, input: Input): void =>
     showToast({
@@ -46,11 +51,27 @@ export function useAction<Input, Result = unknown>(options: ActionOptions<Input,
   })
 }
 
+async function undoChange(
+  title: string,
+  restore: () => Promise<unknown>,
+  invalidates: RouteId[] | undefined,
+): Promise<void> {
+  const failed = `Not undone: ${title}`
+  try {
+    await restore()
+    await invalidate(invalidates)
+    showToast({ title: `Undone: ${title}`, settles: failed })
+  } catch (error) {
+    const retry = () => undoChange(title, restore, invalidates)
+    showToast({ title: failed, error: error as Error, retry })
+  }
+}
+
 export type Started = { operation: Operation }
 
 /** A change that runs as an operation. The mutation ends when the service accepts it; a toast reports the result. */
 export function useOperation<Input>(
-  options: Omit<ActionOptions<Input, Started>, 'done' | 'about' | 'failed'> & {
+  options: Omit<ActionOptions<Input, Started>, 'done' | 'about' | 'failed' | 'undo'> & {
     projectId: string
     done: (input: Input) => string
     failed: (input: Input) => string

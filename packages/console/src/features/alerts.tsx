@@ -27,6 +27,7 @@ const badKinds: Alert['kind'][] = [
   'mass_gpu_fault',
   'unhealthy',
   'reservation_late',
+  'webhook_failing',
 ]
 const toneOf = ({ kind }: Alert) => (badKinds.includes(kind) ? 'bad' : 'warn')
 const countText = (count: number) => `${plural(count, 'alert')}`
@@ -65,10 +66,13 @@ function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: bo
   if (kind === 'gpu_fault' || kind === 'mass_gpu_fault' || kind === 'clock' || kind === 'location_unread')
     return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
+  if (kind === 'quota_request') return '/fleet/quotas'
   if (isOfFleet)
     return kind === 'stuck' ? '/fleet/operations' : `/fleet/organizations?q=${alert.organization_id}`
   const base = `/projects/${project_id || projectId}`
   if (kind === 'payment' || kind === 'budget') return `${base}/settings/billing`
+  if (kind === 'webhook_failing')
+    return similar > 0 ? `${base}/settings/webhooks` : `${base}/settings/webhooks/${resource_id}`
   if (resource_type === 'vm') return similar > 0 ? `${base}/vms` : `${base}/vms/${resource_id}`
   return resource_type === 'disk' ? `${base}/disks?disk=${resource_id}` : `${base}/operations`
 }

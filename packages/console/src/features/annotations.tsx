@@ -114,6 +114,10 @@ export function AnnotationDialog({
   const save = useAction({
     run: () => updates[kind](projectId, of.id, changes),
     done: () => `Saved ${name}`,
+    undo: () => () => {
+      const { name, description, labels, deletion_protection } = of
+      return updates[kind](projectId, of.id, { name, description, labels, deletion_protection })
+    },
     failed: () => `Not changed: ${of.name}`,
     invalidates: [
       'vmGet',

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useAction } from '../api/actions.ts'
 import { client } from '../api/client.ts'
 import { useMe } from '../api/me.ts'
+import { curlCommand, shellQuote, terraformResource } from '../lib/shell.ts'
 import { FormDialog, submitProps } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
@@ -30,6 +31,11 @@ export function CreateProject({ isOpen, onClose }: { isOpen: boolean; onClose: (
         void navigate({ to: '/projects/$projectId', params: { projectId: project.id } })
       })}
       reason={name.trim() ? undefined : 'Enter a name'}
+      commands={{
+        cli: `slipway project create ${shellQuote(name.trim() || 'NAME')}${organizations.length > 1 ? ` --org ${organization_id}` : ''}`,
+        curl: curlCommand('POST', '/v0.1/projects', { name: name.trim(), organization_id }),
+        terraform: terraformResource('project', { name: name.trim(), organization_id }),
+      }}
     >
       <TextField
         label="Name"

@@ -143,7 +143,11 @@ const columnsFor = (projectId: string, names: Names): Column<Row>[] => [
     title: 'Resource',
     width: 'minmax(180px, 2fr)',
     cell: ({ event }) => (
-      <Subject event={event} projectId={projectId} known={names.nameOf(event.resource_id)} />
+      <Subject
+        event={event}
+        base={names.isOfFleet ? '/fleet' : projectId && `/projects/${projectId}`}
+        known={names.nameOf(event.resource_id)}
+      />
     ),
   },
   {
@@ -232,21 +236,28 @@ function actorText(actor: string, { nameOf, actors, isOfFleet }: Names): string 
 
 interface SubjectProps {
   event: Event
-  projectId: string
+  /** The path of the pages that the user is on; empty if resources have no pages there. */
+  base: string
   known: string | undefined
 }
 
 /** The paths of resources that have a page of their own. */
 const folders: Record<string, string> = { vm: 'vms', instance_group: 'groups' }
+const fleetFolders: Record<string, string> = {
+  vm: 'vms',
+  user: 'users',
+  host: 'hosts',
+  organization: 'organizations',
+}
 
-function Subject({ event, projectId, known }: SubjectProps) {
+function Subject({ event, base, known }: SubjectProps) {
   const { resource_type, resource_id } = event
   const words = `${resourceText(resource_type)} ${known ?? (resource_id && `…${shortId(resource_id)}`)}`
-  const folder = folders[resource_type]
-  if (!folder || !projectId) return <span title={resource_id}>{words}</span>
+  const folder = (base === '/fleet' ? fleetFolders : folders)[resource_type]
+  if (!folder || !base) return <span title={resource_id}>{words}</span>
   return (
     <Link
-      {...({ to: `/projects/${projectId}/${folder}/${resource_id}` } as LinkProps)}
+      {...({ to: `${base}/${folder}/${resource_id}` } as LinkProps)}
       className="hover:text-accent-text hover:underline"
     >
       {words}

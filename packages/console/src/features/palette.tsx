@@ -186,8 +186,8 @@ const listPaths: Record<
 function pathOf({ resource_type, resource_id, project_id }: SearchResult, isOfFleet: boolean): string {
   if (resource_type === 'host') return `/fleet/hosts/${resource_id}`
   if (resource_type === 'organization') return isOfFleet ? `/fleet/organizations?q=${resource_id}` : ''
-  if (resource_type === 'user') return '/fleet/users'
-  if (isOfFleet && resource_type === 'vm') return `/fleet/vms?q=${resource_id}`
+  if (resource_type === 'user') return `/fleet/users/${resource_id}`
+  if (isOfFleet && resource_type === 'vm') return `/fleet/vms/${resource_id}`
   if (isOfFleet && resource_type === 'project') return `/fleet/quotas?project=${resource_id}`
   // The fleet has no page for other resources of tenants: their project tells the operator whose they are.
   if (isOfFleet) return `/fleet/quotas?project=${project_id}`

@@ -70,19 +70,29 @@ function terraformValue(value: unknown): string {
 interface ShownRequest {
   cli: string
   method?: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-  /** The path below the project. */
+  /** The path below the project, the organization or `/admin`. */
   path: string
   body?: object
   /** The resource of the Terraform provider that the body creates. */
   terraform?: string
 }
 
-/** Returns the commands that do the same as a form of a project. */
-export const shownAs = (
-  projectId: string,
+const commandsAt = (
+  base: string,
   { cli, method = 'POST', path, body, terraform }: ShownRequest,
 ): Commands => ({
   cli,
-  curl: curlCommand(method, `/v0.1/projects/${projectId}${path}`, body),
+  curl: curlCommand(method, base + path, body),
   ...(terraform && body && { terraform: terraformResource(terraform, body) }),
 })
+
+/** Returns the commands that do the same as a form of a project. */
+export const shownAs = (projectId: string, request: ShownRequest): Commands =>
+  commandsAt(`/v0.1/projects/${projectId}`, request)
+
+/** Returns the commands that do the same as a form of an organization. */
+export const shownForOrganization = (organizationId: string, request: ShownRequest): Commands =>
+  commandsAt(`/v0.1/organizations/${organizationId}`, request)
+
+/** Returns the commands that do the same as a form of an operator. */
+export const shownForOperator = (request: ShownRequest): Commands => commandsAt('/v0.1/admin', request)

@@ -46,6 +46,8 @@ export const stateStyles: Record<string, [Tone, string]> = {
   delivered: ['good', 'delivered'],
   paid: ['good', 'paid'],
   open: ['busy', 'open'],
+  approved: ['good', 'approved'],
+  rejected: ['bad', 'rejected'],
   due: ['warn', 'due'],
   paying: ['good', 'paying'],
   never: ['idle', 'no payment method'],

@@ -6,6 +6,8 @@ export interface Toast {
   about?: string | undefined
   /** Repeats the failed action. */
   retry?: (() => Promise<void>) | undefined
+  /** Restores the state before the action. */
+  undo?: (() => Promise<void>) | undefined
 }
 
 /** A toast reports an outcome. The store does not depend on React, so that any code can add to it. */

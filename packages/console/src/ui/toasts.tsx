@@ -7,6 +7,8 @@ import { ErrorNote } from './error.tsx'
 import { Icon } from './icon.tsx'
 
 const shownMs = 5_000
+/** Long enough to read the toast and decide. */
+const undoMs = 10_000
 /** The space above and below the toasts. */
 const edgePx = 32
 
@@ -39,7 +41,7 @@ export function Toasts() {
 
 function List() {
   return useStoredToasts().map((toast) => {
-    const { error, retry } = toast.data ?? {}
+    const { error, retry, undo } = toast.data ?? {}
     return (
       <Toast.Root
         key={toast.id}
@@ -54,6 +56,7 @@ function List() {
               <Icon name="circle-check" size={16} className="shrink-0 text-green-text" />
             )}
             <Toast.Title className="min-w-0 flex-1 font-medium break-words" render={<p />} />
+            {undo && <UndoButton undo={undo} onDone={() => removeToast(toast.id)} />}
             <Toast.Close aria-label="Dismiss" className="rounded-[4px] p-1 text-ink-muted hover:bg-sunken">
               <Icon name="x" size={14} />
             </Toast.Close>
@@ -89,24 +92,42 @@ function RetryButton({ retry }: { retry: () => Promise<void> }) {
   )
 }
 
+/** The toast is replaced by one that reports the result. */
+function UndoButton({ undo, onDone }: { undo: () => Promise<void>; onDone: () => void }) {
+  const [isBusy, setBusy] = useState(false)
+  return (
+    <Button
+      size="small"
+      isBusy={isBusy}
+      onClick={() => {
+        setBusy(true)
+        void undo().finally(onDone)
+      }}
+    >
+      Undo
+    </Button>
+  )
+}
+
 /** Passes each toast of the store to the library once; the library closes it after its timeout. */
 function useStoredToasts() {
   const stored = useSyncExternalStore(toastStore.subscribe, toastStore.getSnapshot)
-  const { toasts, add, close } = Toast.useToastManager<Pick<StoredToast, 'error' | 'retry'>>()
+  const { toasts, add, close } = Toast.useToastManager<Pick<StoredToast, 'error' | 'retry' | 'undo'>>()
   useEffect(() => {
     const isStored = new Set(stored.map(({ id }) => id))
     for (const { id, transitionStatus } of toasts)
       if (!isStored.has(id) && transitionStatus !== 'ending') close(id)
     const isShown = new Set(toasts.map(({ id }) => id))
-    for (const { id, title, error, retry } of stored) {
+    for (const { id, title, error, retry, undo } of stored) {
       if (isShown.has(id)) continue
       add({
         id,
         title,
-        timeout: error ? 0 : shownMs,
+        timeout: error ? 0 : undo ? undoMs : shownMs,
         priority: error ? 'high' : 'low',
         onClose: () => removeToast(id),
         ...(error && { data: { error, retry } }),
+        ...(undo && { data: { undo } }),
       })
     }
   }, [stored, toasts, add, close])

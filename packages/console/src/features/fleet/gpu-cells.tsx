@@ -18,13 +18,13 @@ export const gpuStyles: Record<CellState, string> = {
 export const tenantOf = (vm: HostVm): string => `${vm.organization_name} / ${vm.project_name}`
 
 /** Draws the GPUs of a host, grouped by NUMA node. */
-export function GpuCells({ host }: { host: Host }) {
+export function GpuCells({ host, isDense = false }: { host: Host; isDense?: boolean }) {
   const { gpus, vms } = host
   const nodes = [...new Set(gpus.map(({ numa_node }) => numa_node))].sort((a, b) => a - b)
   return (
-    <span className="flex gap-2">
+    <span className={`flex ${isDense ? 'gap-1' : 'gap-2'}`}>
       {nodes.map((node) => (
-        <span key={node} className="flex flex-1 gap-0.5">
+        <span key={node} className={`flex flex-1 ${isDense ? 'gap-px' : 'gap-0.5'}`}>
           {gpus
             .filter(({ numa_node }) => numa_node === node)
             .sort((a, b) => a.pci_address.localeCompare(b.pci_address))
@@ -32,6 +32,8 @@ export function GpuCells({ host }: { host: Host }) {
               <Cell
                 key={gpu.id}
                 gpu={gpu}
+                host={host.name}
+                isDense={isDense}
                 state={gpu.state === 'free' && !isOpen(host) ? 'unavailable' : gpu.state}
                 vm={vms.find(({ id }) => id === gpu.vm_id)}
               />
@@ -42,7 +44,15 @@ export function GpuCells({ host }: { host: Host }) {
   )
 }
 
-function Cell({ gpu, state, vm }: { gpu: Gpu; state: CellState; vm: HostVm | undefined }) {
+interface CellProps {
+  gpu: Gpu
+  host: string
+  state: CellState
+  vm: HostVm | undefined
+  isDense: boolean
+}
+
+function Cell({ gpu, host, state, vm, isDense }: CellProps) {
   const place = `GPU ${gpu.pci_address}, NUMA node ${gpu.numa_node}`
   const holder = vm ? vm.name : gpu.vm_id ? 'a deleted VM' : ''
   return (
@@ -50,10 +60,11 @@ function Cell({ gpu, state, vm }: { gpu: Gpu; state: CellState; vm: HostVm | und
       role="img"
       aria-label={[stateWord(state), holder, vm && tenantOf(vm), place].filter(Boolean).join(', ')}
       data-gpu={place}
+      data-host={host}
       data-state={stateWord(state)}
       data-vm={holder}
       data-tenant={vm ? tenantOf(vm) : ''}
-      className={`h-5 min-w-2 flex-1 rounded-[2px] border ${gpuStyles[state]}`}
+      className={`flex-1 border ${isDense ? 'h-3 min-w-[3px] rounded-[1px]' : 'h-5 min-w-2 rounded-[2px]'} ${gpuStyles[state]}`}
     />
   )
 }
@@ -61,7 +72,7 @@ function Cell({ gpu, state, vm }: { gpu: Gpu; state: CellState; vm: HostVm | und
 /** One tooltip for thousands of cells, shown at the cell under the pointer. */
 export function GpuHints({ children }: { children: ReactNode }) {
   const [cell, setCell] = useState<HTMLElement | null>(null)
-  const { gpu, state, vm, tenant } = cell?.dataset ?? {}
+  const { gpu, host, state, vm, tenant } = cell?.dataset ?? {}
   return (
     <div
       className="flex flex-col gap-4"
@@ -76,7 +87,7 @@ export function GpuHints({ children }: { children: ReactNode }) {
               {vm ? <p className="font-medium">{vm}</p> : <p className="font-medium">{state}</p>}
               {tenant && <p>{tenant}</p>}
               <p className="text-ink-muted">
-                {gpu}
+                {host}: {gpu}
                 {vm && state !== stateWord('claimed') && `, ${state}`}
               </p>
             </Tooltip.Popup>

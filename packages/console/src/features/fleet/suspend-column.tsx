@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import type { useAction } from '../../api/actions.ts'
+import type { Commands } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -16,6 +17,7 @@ interface Suspension<Row> {
   /** Explains the effect of a suspension; can contain a form field. */
   words: ReactNode
   whyNot?: (row: Row) => string | undefined
+  commandsOf: (row: Row) => Commands
 }
 
 /** Returns a column with a button that suspends the row's subject after a confirmation, or restores it. */
@@ -28,6 +30,7 @@ function SuspendButton<Row extends Suspendable>({
   nameOf,
   words,
   whyNot,
+  commandsOf,
 }: Suspension<Row> & { row: Row }) {
   const [isAsking, setAsking] = useState(false)
   return (
@@ -45,6 +48,7 @@ function SuspendButton<Row extends Suspendable>({
         onClose={() => setAsking(false)}
         title={`Suspend ${nameOf(row)}`}
         action="Suspend"
+        commands={commandsOf(row)}
         {...submitProps(suspend, row, () => setAsking(false))}
       >
         {words}

@@ -52,10 +52,10 @@ export function useKeyDraft<Role extends KeyRole>(roles: readonly [Role, ...Role
 
 type KeyDraft = Record<'name' | 'role' | 'days' | 'from', string>
 
-/** Returns the CLI command that creates the project key. */
-export const keyCommand = ({ name, role, days, from }: KeyDraft): string =>
+/** Returns the options of the CLI command that creates the key. */
+export const keyOptions = ({ name, role, days, from }: KeyDraft): string =>
   [
-    `slipway key create ${shellQuote(name.trim() || 'NAME')} --role ${role}`,
+    `${shellQuote(name.trim() || 'NAME')} --role ${role}`,
     ...(days ? [`--expires ${days}d`] : []),
     ...(from.trim()
       ? [

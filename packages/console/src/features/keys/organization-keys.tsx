@@ -5,12 +5,13 @@ import { client } from '../../api/client.ts'
 import { useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { shellQuote, shownForOrganization } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section } from '../../ui/page.tsx'
-import { KeyFields, useKeyDraft } from './fields.tsx'
+import { KeyFields, keyOptions, useKeyDraft } from './fields.tsx'
 import { type CreatedKey, KeySecret } from './secret.tsx'
 import { KeyTable } from './table.tsx'
 
@@ -63,6 +64,11 @@ export function OrganizationKeys() {
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
+          commands={shownForOrganization(organization_id, {
+            cli: `slipway org key delete ${shellQuote(revoking.name)}`,
+            method: 'DELETE',
+            path: `/access-keys/${revoking.id}`,
+          })}
         >
           <p>
             The key and the keys that it created will immediately stop working in every project of the
@@ -101,6 +107,11 @@ function CreateDialog({
         onCreated(created)
       })}
       reason={draft.problem}
+      commands={shownForOrganization(organization_id, {
+        cli: `slipway org key create ${keyOptions(draft)}`,
+        path: '/access-keys',
+        body: draft.request(),
+      })}
     >
       <KeyFields draft={draft} />
     </FormDialog>

@@ -12,6 +12,7 @@ import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { GpuHealth } from '../../features/health/gpu-state.tsx'
 import { plural, shortId } from '../../lib/format.ts'
+import { shownForOperator } from '../../lib/shell.ts'
 import { hostState, isOpen } from '../../lib/states.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -140,6 +141,9 @@ function HostActions({ host }: { host: Host }) {
     run: (schedulable: boolean) => client.adminHostUpdate(target, { schedulable }),
     done: (schedulable) => (schedulable ? `Uncordoned ${host.name}` : `Cordoned ${host.name}`),
     failed: (schedulable) => `Not ${schedulable ? 'uncordoned' : 'cordoned'}: ${host.name}`,
+    // Uncordoning also ends a drain, which another request would have to begin again.
+    undo: (schedulable) =>
+      isLeaving(host) ? undefined : () => client.adminHostUpdate(target, { schedulable: !schedulable }),
     about: host.id,
     invalidates: [...invalidates],
   })
@@ -186,6 +190,10 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Drain ${host.name}`}
         action="Drain host"
+        commands={shownForOperator({
+          cli: `slipway admin host drain ${host.id}`,
+          path: `/hosts/${host.id}/drain`,
+        })}
         {...submitProps(drain, undefined, () => setAsked(''))}
       >
         <p>
@@ -200,6 +208,10 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Forget ${host.name}`}
         action="Forget host"
+        commands={shownForOperator({
+          cli: `slipway admin host forget ${host.id}`,
+          path: `/hosts/${host.id}/forget`,
+        })}
         {...submitProps(forget, undefined, () => setAsked(''))}
       >
         <p>
@@ -213,6 +225,11 @@ function HostActions({ host }: { host: Host }) {
         onClose={() => setAsked('')}
         title={`Remove ${host.name}`}
         action="Remove host"
+        commands={shownForOperator({
+          cli: `slipway admin host delete ${host.id}`,
+          method: 'DELETE',
+          path: `/hosts/${host.id}`,
+        })}
         {...submitProps(remove, undefined, () => void navigate({ to: '/fleet' }))}
       >
         <p>The host and its GPUs will be removed from the fleet. You can register the host again later.</p>

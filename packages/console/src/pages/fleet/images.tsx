@@ -6,7 +6,7 @@ import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
-import { curlCommand } from '../../lib/shell.ts'
+import { curlCommand, shellQuote, shownForOperator } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -101,11 +101,12 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
   const [name, setName] = useState('')
   const [description, setDescription] = useState('')
   const [chosen, setChosen] = useState<string[]>(image?.locations ?? [])
+  const request = { name, description, locations: chosen }
   const save = useAction({
     run: () =>
       image
         ? client.adminImageUpdate({ image_id: image.id }, { locations: chosen })
-        : client.adminImageCreate({ name, description, locations: chosen }),
+        : client.adminImageCreate(request),
     done: () => (image ? `Changed the locations of ${image.name}` : `Imported ${name}`),
     invalidates: ['adminImageList', 'imageList'],
     showsErrors: true,
@@ -118,6 +119,20 @@ function ImageDialog({ image, onClose }: { image?: Image | undefined; onClose: (
       action={image ? 'Save' : 'Import image'}
       {...submitProps(save, undefined, onClose)}
       reason={image || name ? undefined : 'Enter a name'}
+      commands={
+        image
+          ? shownForOperator({
+              cli: `slipway admin image change ${shellQuote(image.name)} --locations ${chosen.join(',') || 'LOCATIONS'}`,
+              method: 'PATCH',
+              path: `/images/${image.id}`,
+              body: { locations: chosen },
+            })
+          : shownForOperator({
+              cli: `slipway admin image create ${shellQuote(name || 'NAME')} --locations ${chosen.join(',') || 'LOCATIONS'}${description ? ` --description ${shellQuote(description)}` : ''}`,
+              path: '/images',
+              body: request,
+            })
+      }
     >
       {!image && (
         <>
@@ -164,6 +179,11 @@ function RemoveDialog({ image, onClose }: { image: Image; onClose: () => void })
       onClose={onClose}
       title={`Remove ${image.name}`}
       action="Remove image"
+      commands={shownForOperator({
+        cli: `slipway admin image delete ${shellQuote(image.name)}`,
+        method: 'DELETE',
+        path: `/images/${image.id}`,
+      })}
       {...submitProps(remove, undefined, onClose)}
     >
       <p>New VMs will not be able to use this image. Existing VMs will be kept.</p>

@@ -7,9 +7,11 @@ import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { fleetPollMs, settingsPollMs } from '../../features/fleet/poll.ts'
 import { projectText } from '../../features/fleet/project-picker.tsx'
+import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { operationText } from '../../features/steps.tsx'
 import { shortId, stepText } from '../../lib/format.ts'
+import { shownForOperator } from '../../lib/shell.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
@@ -95,9 +97,14 @@ export function FleetOperations() {
       key: 'on',
       title: 'Resource',
       width: 'minmax(150px, 2fr)',
-      cell: ({ metadata, resource_name }) => (
-        <span title={metadata.id}>{resource_name || `…${shortId(metadata.id)}`}</span>
-      ),
+      cell: ({ metadata, resource_name }) => {
+        const name = resource_name || `…${shortId(metadata.id)}`
+        return metadata.type === 'vm' ? (
+          <TenantVmLink vm={{ id: metadata.id, name }} />
+        ) : (
+          <span title={metadata.id}>{name}</span>
+        )
+      },
     },
     {
       key: 'project',
@@ -164,6 +171,10 @@ export function FleetOperations() {
           onClose={() => setAbandoning(null)}
           title={`Abandon: ${operationText(abandoning)}`}
           action="Abandon operation"
+          commands={shownForOperator({
+            cli: `slipway admin operation abandon ${abandoning.operation_id}`,
+            path: `/operations/${abandoning.operation_id}/abandon`,
+          })}
           {...submitProps(abandon, abandoning, () => setAbandoning(null))}
         >
           <p>The operation will end as failed. Resources that it could not remove may need manual cleanup.</p>

@@ -2,6 +2,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { count, money, quotaLabel } from '../../lib/format.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
@@ -98,6 +99,9 @@ export function OrganizationPage() {
           )}
         </Loaded>
       </Section>
+      <Section title="Members">
+        <Members organizationId={organizationId} />
+      </Section>
       <Section title="Quotas">
         <Loaded query={quotas} rows={6}>
           {({ items }) => (
@@ -110,5 +114,37 @@ export function OrganizationPage() {
         </Loaded>
       </Section>
     </Page>
+  )
+}
+
+function Members({ organizationId }: { organizationId: string }) {
+  const members = useQuery(readAll('adminUserList', { organization_id: organizationId }))
+  return (
+    <Loaded query={members} rows={3}>
+      {(data) => (
+        <Table
+          label="Members"
+          rows={data}
+          rowKey={({ id }) => id}
+          empty={<p className="card px-4 py-3 text-ink-muted">No members yet.</p>}
+          columns={[
+            {
+              key: 'email',
+              title: 'E-mail',
+              width: 'minmax(180px, 2fr)',
+              cell: (row) => <UserName row={row} />,
+            },
+            { key: 'role', title: 'Role', width: '110px', cell: ({ role }) => role },
+            {
+              key: 'state',
+              title: 'State',
+              width: '130px',
+              cell: (row) => <StateBadge state={row.suspended ? 'suspended' : row.state} />,
+            },
+            lastSignInColumn,
+          ]}
+        />
+      )}
+    </Loaded>
   )
 }

@@ -9,7 +9,7 @@ import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { amount, count, plural, shortId } from '../../lib/format.ts'
-import { curlCommand } from '../../lib/shell.ts'
+import { curlCommand, shellQuote, shownForOperator } from '../../lib/shell.ts'
 import { stateWord } from '../../lib/states.ts'
 import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -176,7 +176,18 @@ export function Organizations() {
                 cell: (row) => <Copyable text={row.id} shown={`…${shortId(row.id)}`} />,
               },
               ageColumn,
-              suspendColumn({ suspend, nameOf: ({ name }) => name, words: suspensionText }),
+              suspendColumn({
+                suspend,
+                nameOf: ({ name }) => name,
+                words: suspensionText,
+                commandsOf: ({ id }) =>
+                  shownForOperator({
+                    cli: `slipway admin org suspend ${id}${stopsVms ? ' --stop-vms' : ''}`,
+                    method: 'PATCH',
+                    path: `/organizations/${id}`,
+                    body: { suspended: true, stop_vms: stopsVms },
+                  }),
+              }),
             ]}
           />
         )}
@@ -224,6 +235,11 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       action="Create organization"
       {...submitProps(create, undefined, onClose)}
       reason={name.trim() ? undefined : 'Enter a name'}
+      commands={shownForOperator({
+        cli: `slipway admin org create ${shellQuote(name.trim() || 'NAME')}`,
+        path: '/organizations',
+        body: { name: name.trim() },
+      })}
     >
       <TextField
         label="Name"

@@ -7,6 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
+import { shownForOperator } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -42,11 +43,9 @@ export function Prices() {
   )
   const isValid = changed.every(({ name }) => /^\d+(\.\d{1,8})?$/.test(values[name] ?? ''))
   const [isAsking, setAsking] = useState(false)
+  const items = changed.map(({ name, unit }) => ({ product_name: name, unit, usd: Number(values[name]) }))
   const save = useAction({
-    run: () =>
-      client.adminPriceSet({
-        items: changed.map(({ name, unit }) => ({ product_name: name, unit, usd: Number(values[name]) })),
-      }),
+    run: () => client.adminPriceSet({ items }),
     done: () => 'Prices changed',
     invalidates: ['adminPriceList', 'priceList'],
     showsErrors: true,
@@ -102,6 +101,12 @@ export function Prices() {
         onClose={() => setAsking(false)}
         title={`Set ${plural(changed.length, 'price')}`}
         action="Apply now"
+        commands={shownForOperator({
+          cli: `slipway admin price set ${items.map(({ product_name, usd }) => `${product_name}=${usd}`).join(' ')}`,
+          method: 'PUT',
+          path: '/prices',
+          body: { items },
+        })}
         {...submitProps(save, undefined, isDone)}
       >
         <p>

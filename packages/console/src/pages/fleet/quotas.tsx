@@ -11,6 +11,7 @@ import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { Section, UsageBar } from '../../ui/page.tsx'
+import { QuotaRequests } from './quota-requests.tsx'
 
 export function Quotas() {
   const projects = useQuery({
@@ -20,6 +21,7 @@ export function Quotas() {
   })
   return (
     <FleetPage>
+      <QuotaRequests />
       <Loaded query={projects} rows={8}>
         {(data) =>
           data.length === 0 ? (

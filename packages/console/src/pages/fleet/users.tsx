@@ -7,11 +7,14 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
+import { lastSignInColumn, UserName } from '../../features/fleet/user-name.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
+import { shellQuote, shownForOperator } from '../../lib/shell.ts'
+import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
-import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { CheckField, FilterInput, SelectField, TextField } from '../../ui/field.tsx'
 import { Icon } from '../../ui/icon.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { SecretDialog } from '../../ui/secret.tsx'
@@ -22,6 +25,8 @@ type Row = RouteResponse<'adminUserList'>['items'][number]
 
 export function Users() {
   const { caller } = useMe()
+  const [search, setSearch] = useSearchState()
+  const { q = '' } = search
   const users = useQuery({ ...readAll('adminUserList', {}), refetchInterval: settingsPollMs })
   const [isAdding, setAdding] = useState(false)
   const [inviteUrl, setInviteUrl] = useState('')
@@ -45,18 +50,25 @@ export function Users() {
         </Button>
       }
     >
+      <div>
+        <FilterInput label="Filter by e-mail or ID" value={q} onChange={(q) => setSearch({ q })} />
+      </div>
       <Loaded query={users}>
         {(data) => (
           <Table
             label="Users"
-            rows={data}
+            rows={data.filter(({ email, id }) => `${email} ${id}`.toLowerCase().includes(q.toLowerCase()))}
             rowKey={(row) => row.id}
+            sort={search.sort ?? ''}
+            onSort={(sort) => setSearch({ sort })}
+            empty={<p className="card px-4 py-3 text-ink-muted">No users match the filter.</p>}
             columns={[
               {
                 key: 'email',
                 title: 'E-mail',
                 width: 'minmax(180px, 2fr)',
-                cell: (row) => <span className="font-medium">{row.email}</span>,
+                sortBy: (row) => row.email,
+                cell: (row) => <UserName row={row} />,
               },
               {
                 key: 'state',
@@ -70,6 +82,7 @@ export function Users() {
                 width: '100px',
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
+              lastSignInColumn,
               { ...timestampColumn('Created', 'created_at'), isFoldable: true },
               suspendColumn({
                 suspend,
@@ -77,6 +90,13 @@ export function Users() {
                 words:
                   'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
                 whyNot,
+                commandsOf: ({ id }) =>
+                  shownForOperator({
+                    cli: `slipway admin user suspend ${id}`,
+                    method: 'PATCH',
+                    path: `/users/${id}`,
+                    body: { suspended: true },
+                  }),
               }),
             ]}
           />
@@ -102,13 +122,13 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
   const [organizationId, setOrganizationId] = useState('')
   const [role, setRole] = useState<Role>('owner')
   const [isOperator, setOperator] = useState(false)
+  const request = {
+    email: email.trim(),
+    is_operator: isOperator,
+    ...(organizationId && { organization_id: organizationId, role }),
+  }
   const add = useAction({
-    run: () =>
-      client.adminUserCreate({
-        email: email.trim(),
-        is_operator: isOperator,
-        ...(organizationId && { organization_id: organizationId, role }),
-      }),
+    run: () => client.adminUserCreate(request),
     done: (_, { invite_url }) => (invite_url ? '' : `Added ${email.trim()}`),
     invalidates: ['adminUserList'],
     showsErrors: true,
@@ -130,6 +150,11 @@ function AddDialog({ onClose, onInvited }: { onClose: () => void; onInvited: (ur
             ? 'Choose an organization, or select Operator'
             : undefined
       }
+      commands={shownForOperator({
+        cli: `slipway admin user create ${shellQuote(request.email || 'EMAIL')}${organizationId ? ` --org ${organizationId} --role ${role}` : ''}${isOperator ? ' --operator' : ''}`,
+        path: '/users',
+        body: request,
+      })}
     >
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoComplete="off" autoFocus />
       <div className="grid grid-cols-2 gap-4">

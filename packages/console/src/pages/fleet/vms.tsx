@@ -2,7 +2,6 @@ import type { RouteResponse } from '@slipway/sdk'
 import { vmActions } from '@slipway/sdk'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
@@ -10,6 +9,7 @@ import { useStuck } from '../../features/alerts.tsx'
 import { tenantOf } from '../../features/fleet/gpu-cells.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
 import { TenantVmLink } from '../../features/fleet/tenant-vm-link.tsx'
+import { VmQuestion } from '../../features/fleet/vm-question.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
 import { count } from '../../lib/format.ts'
 import { stateWord } from '../../lib/states.ts'
@@ -17,7 +17,6 @@ import { useSearchState } from '../../lib/use-search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { ageColumn } from '../../ui/columns/time-column.tsx'
-import { Confirm, submitProps } from '../../ui/dialog.tsx'
 import { FilterInput, Select } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
 import { StateBadge } from '../../ui/state.tsx'
@@ -118,7 +117,7 @@ export function FleetVms() {
           </Button>
         </div>
       )}
-      {asked && <Question {...asked} onClose={() => setAsked(null)} />}
+      {asked && <VmQuestion {...asked} onClose={() => setAsked(null)} />}
     </FleetPage>
   )
 }
@@ -199,35 +198,3 @@ const actions = (ask: (what: 'stop' | 'delete', vm: Row) => void): Column<Row> =
       </Button>
     </>
   ))
-
-function Question({ vm, what, onClose }: { vm: Row; what: 'stop' | 'delete'; onClose: () => void }) {
-  const act = useAction({
-    run: async () => {
-      if (what === 'stop') await client.adminVmStop({ vm_id: vm.id })
-      else await client.adminVmDelete({ vm_id: vm.id })
-    },
-    done: () => (what === 'stop' ? `Stopping ${vm.name}` : `Deleting ${vm.name}`),
-    invalidates: ['adminVmList'],
-    showsErrors: true,
-  })
-  const submit = submitProps(act, undefined, onClose)
-  const tenant = tenantOf(vm)
-  if (what === 'stop')
-    return (
-      <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
-        <p>The VM belongs to {tenant}. Its GPUs will be released. Data on its local disk will be lost.</p>
-      </Confirm>
-    )
-  return (
-    <Confirm
-      isOpen
-      onClose={onClose}
-      title={`Delete ${vm.name}`}
-      action="Delete VM"
-      nameToType={vm.name}
-      {...submit}
-    >
-      <p>The VM belongs to {tenant}. Its OS disk will be permanently deleted. Data disks will be kept.</p>
-    </Confirm>
-  )
-}

@@ -8,6 +8,7 @@ import { protectionReason } from '../../features/annotations.tsx'
 import { ActionEffects } from '../../features/vm-actions.tsx'
 import { reservedAddressOf } from '../../lib/addresses.ts'
 import { plural, usd } from '../../lib/format.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
@@ -101,6 +102,10 @@ function StopDialog({ group, vms, onClose }: DialogProps) {
       onClose={onClose}
       title={`Stop ${group.name}`}
       action={`Stop ${plural(vms.length, 'VM')}`}
+      commands={shownAs(group.project_id, {
+        cli: `slipway group stop ${shellQuote(group.name)}`,
+        path: `/instance-groups/${group.id}/stop`,
+      })}
       {...submitProps(stop, undefined, onClose)}
     >
       <ActionEffects action="STOP" vms={vms} />
@@ -131,6 +136,12 @@ function ResizeDialog({ group, vms, onClose }: DialogProps) {
       kind={isValid && count < group.desired_count ? 'danger' : 'primary'}
       {...submitProps(resize, undefined, onClose)}
       reason={problem || (count === group.desired_count ? 'Enter another number' : undefined)}
+      commands={shownAs(group.project_id, {
+        cli: `slipway group resize ${shellQuote(group.name)} --count ${count}`,
+        method: 'PATCH',
+        path: `/instance-groups/${group.id}`,
+        body: { desired_count: count },
+      })}
     >
       <TextField
         label="Number of VMs"
@@ -216,6 +227,11 @@ function DeleteDialog({ group, vms, onClose }: DialogProps) {
       action="Delete group"
       {...submitProps(remove, undefined, onClose)}
       nameToType={group.name}
+      commands={shownAs(group.project_id, {
+        cli: `slipway group delete ${shellQuote(group.name)}${deletesDisks ? ' --delete-disks' : ''}`,
+        method: 'DELETE',
+        path: `/instance-groups/${group.id}${deletesDisks ? '?delete_disks=true' : ''}`,
+      })}
     >
       <p>
         <b className="font-medium text-ink">Will be deleted:</b> the group and its{' '}

@@ -5,12 +5,12 @@ import { client } from '../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { KeyFields, keyCommand, useKeyDraft } from '../../features/keys/fields.tsx'
+import { KeyFields, keyOptions, useKeyDraft } from '../../features/keys/fields.tsx'
 import { OrganizationKeys } from '../../features/keys/organization-keys.tsx'
 import { type CreatedKey, KeySecret } from '../../features/keys/secret.tsx'
 import { KeyTable } from '../../features/keys/table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { curlCommand, shownAs } from '../../lib/shell.ts'
+import { curlCommand, shellQuote, shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -87,6 +87,11 @@ export function AccessKeys() {
           title={`Revoke ${revoking.name}`}
           action="Revoke key"
           {...submitProps(revoke, revoking, () => setRevoking(null))}
+          commands={shownAs(projectId, {
+            cli: `slipway key delete ${shellQuote(revoking.name)}`,
+            method: 'DELETE',
+            path: `/access-keys/${revoking.id}`,
+          })}
         >
           <p>The key will stop working immediately. VMs that it created will be kept.</p>
         </Confirm>
@@ -123,7 +128,7 @@ function CreateDialog({
       })}
       reason={draft.problem}
       commands={shownAs(projectId, {
-        cli: keyCommand(draft),
+        cli: `slipway key create ${keyOptions(draft)}`,
         path: '/access-keys',
         body: draft.request(),
         terraform: 'access_key',

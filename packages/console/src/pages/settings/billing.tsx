@@ -10,7 +10,9 @@ import { BillingButton, InvoiceLink } from '../../features/billing-button.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { money, usd } from '../../lib/format.ts'
 import { monthText } from '../../lib/months.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
+import { ShowAs } from '../../ui/commands.tsx'
 import { ErrorNote } from '../../ui/error.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
@@ -157,18 +159,23 @@ function Invoices({ items, soFarUsd, organizationId }: InvoicesProps) {
   )
 }
 
+const limitText = ({ monthly_usd }: Budget) => (monthly_usd === null ? '' : String(monthly_usd))
+
 function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }) {
   const whyNot = useWhyNot('admin')
-  const [limit, setLimit] = useState(budget.monthly_usd === null ? '' : String(budget.monthly_usd))
+  const [limit, setLimit] = useState(limitText(budget))
   const [isHard, setHard] = useState(budget.hard_stop)
   const isNumber = limit === '' || /^\d+(\.\d{1,2})?$/.test(limit)
+  const request = { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard }
   const save = useAction({
-    run: () =>
-      client.budgetSet(
-        { project_id: projectId },
-        { monthly_usd: limit === '' ? null : Number(limit), hard_stop: isHard },
-      ),
+    run: () => client.budgetSet({ project_id: projectId }, request),
     done: () => (limit === '' ? 'Budget removed' : `Budget set to ${usd(Number(limit))} per month`),
+    undo: () => async () => {
+      const { monthly_usd, hard_stop } = budget
+      await client.budgetSet({ project_id: projectId }, { monthly_usd, hard_stop })
+      setLimit(limitText(budget))
+      setHard(hard_stop)
+    },
     invalidates: ['budgetGet'],
     showsErrors: true,
   })
@@ -202,6 +209,15 @@ function BudgetForm({ projectId, budget }: { projectId: string; budget: Budget }
         onChange={setHard}
       />
       {save.error && <ErrorNote error={save.error} />}
+      <ShowAs
+        commands={shownAs(projectId, {
+          cli: `slipway project budget ${limit === '' ? '--none' : `--set ${shellQuote(limit)}${isHard ? ' --hard-stop' : ''}`}`,
+          method: 'PUT',
+          path: '/budget',
+          body: request,
+          terraform: 'budget',
+        })}
+      />
       <div>
         <Button
           type="submit"

@@ -6,6 +6,7 @@ import { useMe, useProject, useWhyNot } from '../../api/me.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
+import { shellQuote, shownForOrganization } from '../../lib/shell.ts'
 import { Button, RowButton } from '../../ui/button.tsx'
 import { actionColumn } from '../../ui/columns/action-column.tsx'
 import { timestampColumn } from '../../ui/columns/time-column.tsx'
@@ -70,6 +71,13 @@ export function Members() {
       onChange={setRevokesKeys}
     />
   )
+  const changeCommands = ({ email, user_id }: Member, role: Role) =>
+    shownForOrganization(organization_id, {
+      cli: `slipway member change ${shellQuote(email)} --role ${role}${revokesKeys ? ' --revoke-keys' : ''}`,
+      method: 'PATCH',
+      path: `/members/${user_id}${revokesKeys ? '?revoke_keys=true' : ''}`,
+      body: { role },
+    })
   const organization = organizations.find(({ id }) => id === organization_id)
   return (
     <Page
@@ -190,6 +198,7 @@ export function Members() {
           title={`Make ${promoted.email} an owner`}
           action="Make owner"
           {...submitProps(change, { member: promoted, role: 'owner' as const }, () => setPromoted(null))}
+          commands={changeCommands(promoted, 'owner')}
         >
           <p>An owner can do everything, including billing, and can remove other owners, including you.</p>
         </Confirm>
@@ -201,6 +210,7 @@ export function Members() {
           title={`Change ${demoted.member.email} to ${demoted.role}`}
           action={`Change to ${demoted.role}`}
           {...submitProps(change, demoted, () => setDemoted(null))}
+          commands={changeCommands(demoted.member, demoted.role)}
         >
           <p>Organization keys that they created and that need a higher role will be revoked.</p>
           {keysChoice}
@@ -213,6 +223,11 @@ export function Members() {
           title={`Remove ${removing.email}`}
           action="Remove member"
           {...submitProps(remove, removing, () => setRemoving(null))}
+          commands={shownForOrganization(organization_id, {
+            cli: `slipway member delete ${shellQuote(removing.email)}${revokesKeys ? ' --revoke-keys' : ''}`,
+            method: 'DELETE',
+            path: `/members/${removing.user_id}${revokesKeys ? '?revoke_keys=true' : ''}`,
+          })}
         >
           <p>
             The member will immediately lose access to all projects of the organization. Their resources will
@@ -257,6 +272,11 @@ function InviteDialog({
         onInvited(invite_url)
       })}
       reason={/^\S+@\S+$/.test(email.trim()) ? undefined : 'Enter an e-mail address'}
+      commands={shownForOrganization(organizationId, {
+        cli: `slipway member add ${shellQuote(email.trim() || 'EMAIL')} --role ${role}`,
+        path: '/members',
+        body: { email: email.trim(), role },
+      })}
     >
       <TextField label="E-mail" type="email" value={email} onChange={setEmail} autoFocus autoComplete="off" />
       <SelectField

@@ -2,16 +2,14 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
-import { read } from '../../api/read.ts'
 import { useActorNames } from '../../api/resource-names.ts'
-import { useQuery } from '../../api/use-query.ts'
 import { EventRows } from '../../features/event-table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
-import { quotaLabel } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
-import { Loaded } from '../../ui/loaded.tsx'
-import { Page, Section, Skeleton, UsageBar } from '../../ui/page.tsx'
+import { Page, Section, Skeleton } from '../../ui/page.tsx'
+import { AlertRecipients } from './alert-recipients.tsx'
+import { OrganizationQuotas } from './quota-requests.tsx'
 
 /** Settings for all projects of the organization. */
 export function OrganizationSettings() {
@@ -22,28 +20,11 @@ export function OrganizationSettings() {
     <Page title="Settings" tabTitle="Organization">
       <SettingsTabs />
       <p className="text-ink-muted">Settings for all projects in {name}</p>
-      <Quotas organizationId={organization_id} />
+      <OrganizationQuotas organizationId={organization_id} />
+      <AlertRecipients organizationId={organization_id} />
       <RequireTwoFactor organizationId={organization_id} />
       <Events organizationId={organization_id} />
     </Page>
-  )
-}
-
-/** The limits for all projects together. */
-function Quotas({ organizationId }: { organizationId: string }) {
-  const quotas = useQuery(read('organizationQuotaList', { params: { organization_id: organizationId } }))
-  return (
-    <Section title="Organization quotas">
-      <Loaded query={quotas} rows={4}>
-        {({ items }) => (
-          <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
-            {items.map(({ name, used, max }) => (
-              <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
-            ))}
-          </div>
-        )}
-      </Loaded>
-    </Section>
   )
 }
 

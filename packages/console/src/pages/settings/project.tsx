@@ -7,6 +7,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { plural } from '../../lib/format.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
 import { Confirm, submitProps } from '../../ui/dialog.tsx'
@@ -78,6 +79,11 @@ export function ProjectSettings() {
         onClose={() => setDeleting(false)}
         title={`Delete project ${project.name}`}
         action="Delete project"
+        commands={shownAs(project.id, {
+          cli: `slipway project delete ${shellQuote(project.name)}`,
+          method: 'DELETE',
+          path: '',
+        })}
         {...submitProps(remove, undefined, () => {
           void navigate({ to: '/' }).then(() => location.reload())
         })}

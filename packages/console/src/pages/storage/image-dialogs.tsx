@@ -5,6 +5,7 @@ import { useOperation } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { shellQuote, shownAs } from '../../lib/shell.ts'
 import { Confirm, FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx'
 
@@ -31,14 +32,15 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
   const [allowsCrashConsistent, setAllowsCrashConsistent] = useState(false)
   const vm = usable.find(({ id }) => id === chosen) ?? usable[0]
   const isRunning = vm?.state === 'STATE_RUNNING'
+  const isCrashConsistent = isRunning && allowsCrashConsistent
+  const request = {
+    name,
+    vm_id: vm?.id ?? '',
+    ...(isCrashConsistent && { allow_crash_consistent: true }),
+  }
   const create = useOperation({
     projectId,
-    run: () =>
-      client.customImageCreate(params, {
-        name,
-        vm_id: vm!.id,
-        ...(isRunning && allowsCrashConsistent && { allow_crash_consistent: true }),
-      }),
+    run: () => client.customImageCreate(params, request),
     done: () => `Created image ${name}`,
     failed: () => `Not created: image ${name}`,
     invalidates: ['customImageList', 'organizationQuotaList'],
@@ -57,6 +59,12 @@ export function CreateImage({ projectId, onClose }: Omit<ImageProps, 'image'>) {
       action="Create image"
       {...submitProps(create, undefined, onClose)}
       reason={problem || undefined}
+      commands={shownAs(projectId, {
+        cli: `slipway custom-image create ${shellQuote(name || 'NAME')} --vm ${shellQuote(vm?.name ?? 'VM')}${isCrashConsistent ? ' --allow-crash-consistent' : ''}`,
+        path: '/custom-images',
+        body: request,
+        terraform: 'custom_image',
+      })}
     >
       <SelectField
         label="VM"
@@ -106,6 +114,11 @@ export function DeleteImage({ projectId, image, onClose }: ImageProps) {
       action="Delete image"
       {...submitProps(remove, undefined, onClose)}
       nameToType={image.name}
+      commands={shownAs(projectId, {
+        cli: `slipway custom-image delete ${shellQuote(image.name)}`,
+        method: 'DELETE',
+        path: `/custom-images/${image.id}`,
+      })}
     >
       <p>The image will be permanently deleted. VMs that were created from it keep working.</p>
     </Confirm>

@@ -149,6 +149,11 @@ export function DeleteSnapshot({ projectId, snapshot, onClose }: SnapshotProps) 
       action="Delete snapshot"
       {...submitProps(remove, undefined, onClose)}
       nameToType={snapshot.name}
+      commands={shownAs(projectId, {
+        cli: `slipway snapshot delete ${shellQuote(snapshot.name)}`,
+        method: 'DELETE',
+        path: `/snapshots/${snapshot.id}`,
+      })}
     >
       <p>The copy will be permanently deleted. Disks that were created from it keep their data.</p>
     </Confirm>

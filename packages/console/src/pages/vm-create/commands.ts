@@ -30,6 +30,20 @@ export function groupCommand(request: GroupCreate, names: Names): string {
   return request.deletion_protection ? `${line} &&\nslipway group protect ${name}` : line
 }
 
+/** Returns the CLI command that saves the values as a template. */
+export const templateCommand = (
+  name: string,
+  request: Omit<VmCreate, 'name'>,
+  keyNames: string[],
+  isNewVersion: boolean,
+): string =>
+  [
+    `slipway template create ${shellQuote(name || 'NAME')}${isNewVersion ? ' --new-version' : ''}`,
+    ...optionsOf(request, { keyNames, template: '' }),
+    ...(request.new_disks ?? []).map(({ size, type }) => `--new-disk ${size}${type ? `:${type}` : ''}`),
+    ...(request.os_disk_size ? [`--os-disk-size ${request.os_disk_size}`] : []),
+  ].join(' \\\n  ')
+
 const optionsOf = (request: Omit<VmCreate, 'name'>, { keyNames, template }: Names): string[] => [
   ...(template ? [`--template ${shellQuote(template)}`] : []),
   ...(request.type ? [`--type ${request.type}`] : []),

@@ -3,10 +3,14 @@ import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useProjectId } from '../../api/me.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
 import { nameProblem } from '../../lib/names.ts'
+import { shownAs } from '../../lib/shell.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
+import { templateCommand } from './commands.ts'
 import { membersToSave } from './template.ts'
 
 interface SaveTemplateProps {
@@ -50,12 +54,14 @@ function SaveDialog({
   const projectId = useProjectId()
   const [name, setName] = useState(template?.name ?? '')
   const latest = Math.max(0, ...templates.filter((each) => each.name === name).map(({ version }) => version))
+  const members = membersToSave(request, template)
+  const body = { name, ...(latest > 0 && { new_version: true }), ...members }
+  const keys = useQuery(readAll('sshKeyList', { project_id: projectId }))
+  const keyNames = (members.ssh_key_ids ?? []).map(
+    (id) => keys.data?.find((key) => key.id === id)?.name ?? id,
+  )
   const save = useAction({
-    run: () =>
-      client.instanceTemplateCreate(
-        { project_id: projectId },
-        { name, ...(latest > 0 && { new_version: true }), ...membersToSave(request, template) },
-      ),
+    run: () => client.instanceTemplateCreate({ project_id: projectId }, body),
     done: (_, saved) => `Saved template ${saved.name}, version ${saved.version}`,
     invalidates: ['instanceTemplateList', 'organizationQuotaList'],
     showsErrors: true,
@@ -72,6 +78,12 @@ function SaveDialog({
         onClose()
       })}
       reason={nameProblem(name) || (name === '' ? 'Enter a name' : undefined)}
+      commands={shownAs(projectId, {
+        cli: templateCommand(name, members, keyNames, latest > 0),
+        path: '/instance-templates',
+        body,
+        terraform: 'instance_template',
+      })}
     >
       <TextField
         label="Template name"

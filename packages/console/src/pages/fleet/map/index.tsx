@@ -1,6 +1,6 @@
 import { type Family, familyNames, familyOfModel, type Host, type RouteResponse } from '@slipway/sdk'
 import { Link } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { memo, useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { GpuCells, GpuHints, gpuStyles } from '../../../features/fleet/gpu-cells.tsx'
@@ -30,6 +30,7 @@ export function FleetMap() {
       )
     return group(inOrder, search.family ?? '')
   }, [hosts.data, capacity.data, search])
+  const isDense = countHosts(bands) > mostLargeTiles
   return (
     <FleetPage actions={<RegisterHost />}>
       <Loaded query={hosts} rows={10}>
@@ -85,7 +86,7 @@ export function FleetMap() {
               {({ items }) => (
                 <GpuHints>
                   {bands.map((band) => (
-                    <LocationBand key={band.location} band={band} capacity={items} />
+                    <LocationBand key={band.location} band={band} capacity={items} isDense={isDense} />
                   ))}
                 </GpuHints>
               )}
@@ -111,6 +112,9 @@ export function FleetMap() {
   )
 }
 
+/** More hosts than this get small tiles, so that 400 of them fit on one screen. */
+const mostLargeTiles = 96
+
 const freeChoices = [1, 2, 4, 8]
 const hostStates = ['up', 'cordoned', 'draining', 'drained', 'down']
 
@@ -124,7 +128,13 @@ const fits = (host: Host, { free, state }: Record<string, string>): boolean =>
 type Band = ReturnType<typeof group>[number]
 type FamilyCapacity = RouteResponse<'adminCapacityList'>['items'][number]
 
-function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity[] }) {
+interface LocationBandProps {
+  band: Band
+  capacity: FamilyCapacity[]
+  isDense: boolean
+}
+
+function LocationBand({ band, capacity, isDense }: LocationBandProps) {
   return (
     <section aria-label={band.location} className="card">
       <h2 className="border-b border-line px-4 py-2 text-lg font-semibold">{band.location}</h2>
@@ -151,9 +161,11 @@ function LocationBand({ band, capacity }: { band: Band; capacity: FamilyCapacity
                 </>
               )}
             </div>
-            <div className="grid grid-cols-[repeat(auto-fill,minmax(190px,1fr))] gap-2">
+            <div
+              className={`grid ${isDense ? 'grid-cols-[repeat(auto-fill,minmax(64px,1fr))] gap-1' : 'grid-cols-[repeat(auto-fill,minmax(190px,1fr))] gap-2'}`}
+            >
               {hosts.map((host) => (
-                <HostTile key={host.id} host={host} />
+                <HostTile key={host.id} host={host} isDense={isDense} />
               ))}
             </div>
           </div>
@@ -179,6 +191,9 @@ function group(hosts: Host[], wanted: string) {
   return bands.filter(({ families }) => families.length > 0)
 }
 
+const countHosts = (bands: Band[]): number =>
+  bands.reduce((sum, { families }) => sum + families.reduce((all, { hosts }) => all + hosts.length, 0), 0)
+
 function Legend() {
   return (
     <div className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-ink-muted">
@@ -192,8 +207,23 @@ function Legend() {
   )
 }
 
-function HostTile({ host }: { host: Host }) {
+/** The frame of a small tile shows what the badge of a large one says. */
+const denseFrames: Record<string, string> = { up: 'border-line', down: 'border-red' }
+
+/** Unchanged hosts are not drawn again: the map polls, and can have hundreds of them. */
+const HostTile = memo(function HostTile({ host, isDense }: { host: Host; isDense: boolean }) {
   const look = hostState(host)
+  if (isDense)
+    return (
+      <Link
+        to="/fleet/hosts/$hostId"
+        params={{ hostId: host.id }}
+        aria-label={look === 'up' ? host.name : `${host.name}, ${stateWord(look)}`}
+        className={`rounded-[4px] border p-[3px] [contain-intrinsic-size:auto_20px] [content-visibility:auto] hover:border-ink-muted ${denseFrames[look] ?? 'border-amber'}`}
+      >
+        <GpuCells host={host} isDense />
+      </Link>
+    )
   return (
     <Link
       to="/fleet/hosts/$hostId"
@@ -207,4 +237,4 @@ function HostTile({ host }: { host: Host }) {
       <GpuCells host={host} />
     </Link>
   )
-}
+})

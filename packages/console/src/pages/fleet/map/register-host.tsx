@@ -4,6 +4,7 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { read } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
+import { shellQuote, shownForOperator } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
@@ -33,13 +34,13 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
   const hasName = /^[a-z0-9][a-z0-9.-]{0,62}$/.test(name)
   const reason = !location ? 'Loading locations' : hasName ? undefined : nameText
   const isSimulated = location?.engine === 'simulated'
+  const request = {
+    name,
+    location: location?.name ?? '',
+    ...(isSimulated && { gpus: { model, count: Number(gpuCount) } }),
+  }
   const create = useAction({
-    run: () =>
-      client.adminHostCreate({
-        name,
-        location: location?.name ?? '',
-        ...(isSimulated && { gpus: { model, count: Number(gpuCount) } }),
-      }),
+    run: () => client.adminHostCreate(request),
     done: () => `Registered ${name}`,
     invalidates: ['adminHostList', 'adminCapacityList'],
     showsErrors: true,
@@ -52,6 +53,11 @@ function RegisterDialog({ onClose }: { onClose: () => void }) {
       action="Register host"
       {...submitProps(create, undefined, onClose)}
       reason={reason}
+      commands={shownForOperator({
+        cli: `slipway admin host create ${shellQuote(name || 'NAME')} --location ${request.location}${isSimulated ? ` --gpus ${shellQuote(`${gpuCount} x ${model}`)}` : ''}`,
+        path: '/hosts',
+        body: request,
+      })}
     >
       <TextField label="Name" value={name} onChange={setName} autoFocus />
       <SelectField

@@ -6,6 +6,7 @@ import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { type AdminProject, ProjectPicker } from '../../../features/fleet/project-picker.tsx'
 import { plural, usd } from '../../../lib/format.ts'
+import { shownForOperator } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 
@@ -22,18 +23,18 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
   const [price, setPrice] = useState('')
   const places = locations.data?.items ?? []
   const place = location || places[0]?.name || ''
+  const request = {
+    organization_id: project?.organization_id ?? '',
+    billing_project_id: project?.id ?? '',
+    type,
+    location: place,
+    count: Number(count),
+    contract_start_date: start && new Date(start).toISOString(),
+    contract_end_date: end && new Date(end).toISOString(),
+    usd_per_gpu_hour: Number(price),
+  }
   const sell = useAction({
-    run: () =>
-      client.adminReservationCreate({
-        organization_id: project!.organization_id,
-        billing_project_id: project!.id,
-        type,
-        location: place,
-        count: Number(count),
-        contract_start_date: new Date(start).toISOString(),
-        contract_end_date: new Date(end).toISOString(),
-        usd_per_gpu_hour: Number(price),
-      }),
+    run: () => client.adminReservationCreate(request),
     done: () => `Sold ${count} × ${type} to ${project?.organization_name}`,
     invalidates: ['adminReservationList', 'adminCapacityList'],
     showsErrors: true,
@@ -48,6 +49,16 @@ export function SellReservation({ onClose }: { onClose: () => void }) {
       isWide
       {...submitProps(sell, undefined, onClose)}
       reason={problemOf({ project, place, count, start, end, price })}
+      commands={shownForOperator({
+        cli: [
+          `slipway admin reservation create --organization ${request.organization_id || 'ID'}`,
+          `--billing-project ${request.billing_project_id || 'ID'} --type ${type} --location ${place}`,
+          `--count ${request.count} --start ${request.contract_start_date || 'TIME'}`,
+          `--end ${request.contract_end_date || 'TIME'} --price ${request.usd_per_gpu_hour}`,
+        ].join(' \\\n  '),
+        path: '/reservations',
+        body: request,
+      })}
     >
       <div className="flex flex-col gap-1">
         <span className="text-sm font-medium">Project that pays</span>

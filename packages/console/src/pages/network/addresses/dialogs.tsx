@@ -137,6 +137,10 @@ export function UnassignDialog({ projectId, address, onClose }: AddressDialogPro
       onClose={onClose}
       title={`Unassign ${address.name}`}
       action="Unassign address"
+      commands={shownAs(projectId, {
+        cli: `slipway address unassign ${shellQuote(address.name)}`,
+        path: `/vpc/addresses/${address.id}/unassign`,
+      })}
       {...submitProps(unassign, undefined, onClose)}
     >
       <p>
@@ -159,6 +163,11 @@ export function DeleteDialog({ projectId, address, onClose }: AddressDialogProps
       onClose={onClose}
       title={`Delete address ${address.name}`}
       action="Delete address"
+      commands={shownAs(projectId, {
+        cli: `slipway address delete ${shellQuote(address.name)}`,
+        method: 'DELETE',
+        path: `/vpc/addresses/${address.id}`,
+      })}
       {...submitProps(remove, undefined, onClose)}
     >
       <p>{address.address} can then be given to any VM of the service. You cannot get it back.</p>

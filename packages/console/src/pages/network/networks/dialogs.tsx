@@ -119,6 +119,13 @@ export function DeleteDialog({
       onClose={onClose}
       title={`Delete ${what}`}
       action={network ? 'Delete network' : 'Delete subnet'}
+      commands={shownAs(projectId, {
+        cli: network
+          ? `slipway network delete ${shellQuote(network.name)}`
+          : `slipway subnet delete ${shellQuote(subnet?.name ?? '')}`,
+        method: 'DELETE',
+        path: network ? `/vpc/networks/${network.id}` : `/vpc/subnets/${subnet?.id}`,
+      })}
       {...submitProps(remove, undefined, onClose)}
     >
       <p>Firewall rules that refer to it will no longer match any traffic.</p>

@@ -4,13 +4,16 @@ import { useAction } from '../../../api/actions.ts'
 import { client } from '../../../api/client.ts'
 import { useProjectId, useWhyNot } from '../../../api/me.ts'
 import { Secret } from '../../../features/webhooks/secret.tsx'
+import { shownAs } from '../../../lib/shell.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Confirm, submitProps } from '../../../ui/dialog.tsx'
+import { EditDialog } from './edit-dialog.tsx'
 
 export function WebhookActions({ webhook }: { webhook: Webhook }) {
   const projectId = useProjectId()
   const target = { project_id: projectId, webhook_id: webhook.id }
   const whyNot = useWhyNot('admin')
+  const [isEditing, setEditing] = useState(false)
   const [isDeleting, setDeleting] = useState(false)
   const [secret, setSecret] = useState('')
   const isActive = webhook.state === 'active'
@@ -24,6 +27,7 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
     run: () => client.webhookUpdate(target, { state: isActive ? 'paused' : 'active' }),
     done: () => (isActive ? 'Webhook paused' : 'Webhook resumed'),
     failed: () => (isActive ? 'Webhook not paused' : 'Webhook not resumed'),
+    undo: () => () => client.webhookUpdate(target, { state: webhook.state }),
     about: webhook.id,
     invalidates: ['webhookList'],
   })
@@ -39,6 +43,9 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
   })
   return (
     <>
+      <Button reason={whyNot} onClick={() => setEditing(true)}>
+        Edit
+      </Button>
       <Button reason={whyNot} isBusy={test.isPending} onClick={() => test.mutate(undefined)}>
         Send test
       </Button>
@@ -55,12 +62,18 @@ export function WebhookActions({ webhook }: { webhook: Webhook }) {
       <Button kind="danger" reason={whyNot} onClick={() => setDeleting(true)}>
         Delete
       </Button>
+      {isEditing && <EditDialog webhook={webhook} onClose={() => setEditing(false)} />}
       {secret && <Secret secret={secret} onClose={() => setSecret('')} />}
       <Confirm
         isOpen={isDeleting}
         onClose={() => setDeleting(false)}
         title="Delete webhook"
         action="Delete webhook"
+        commands={shownAs(projectId, {
+          cli: `slipway webhook delete ${webhook.id}`,
+          method: 'DELETE',
+          path: `/webhooks/${webhook.id}`,
+        })}
         {...submitProps(remove, undefined, () => history.back())}
       >
         <p>Slipway will stop sending events to {webhook.url}. Pending deliveries will be dropped.</p>

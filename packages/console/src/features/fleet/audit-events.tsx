@@ -1,0 +1,91 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { Button } from '../../ui/button.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { EventRows, systemActor } from '../event-table.tsx'
+import { projectText } from './project-picker.tsx'
+
+const rarelyChangesMs = 60_000
+
+/** Reads the users, projects and organizations that events refer to. */
+export function useFleetNames() {
+  const users = useQuery({ ...readAll('adminUserList', {}), staleTime: rarelyChangesMs })
+  const projects = useQuery({ ...readAll('adminProjectList', {}), staleTime: rarelyChangesMs })
+  const organizations = useQuery({ ...readAll('adminOrganizationList', {}), staleTime: rarelyChangesMs })
+  const actors = new Map([
+    ...(users.data ?? []).map(({ id, email }) => [`user:${id}`, email] as const),
+    ['system', systemActor],
+  ])
+  const tenants = new Map([
+    ...(projects.data ?? []).map((each) => [each.id, projectText(each)] as const),
+    ...(organizations.data ?? []).map(({ id, name }) => [id, name] as const),
+  ])
+  const names = new Map([...tenants, ...(users.data ?? []).map(({ id, email }) => [id, email] as const)])
+  return { projects: projects.data ?? [], organizations: organizations.data ?? [], actors, tenants, names }
+}
+
+interface AuditEventsProps {
+  type?: string
+  actor?: string
+  project?: string
+  organization?: string
+  resource?: string
+  limit?: number
+}
+
+/** The events of all tenants and operators that match the filter. */
+export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
+  const { type, actor, project, organization, resource } = filter
+  const { actors, tenants, names } = useFleetNames()
+  const events = useInfiniteQuery({
+    queryKey: ['adminEventList', { ...filter, limit }],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      client.adminEventList(
+        {
+          limit,
+          page_token: pageParam || undefined,
+          type: type || undefined,
+          actor: actor || undefined,
+          project_id: project || undefined,
+          organization_id: organization || undefined,
+          resource_id: resource || undefined,
+        },
+        { signal },
+      ),
+    getNextPageParam: (page) => page.next_page_token || undefined,
+    // Each read is recorded for every tenant that it shows, so the list does not poll.
+    refetchInterval: false,
+  })
+  return (
+    <>
+      <Loaded query={events}>
+        {(data) => {
+          const rows = data.pages.flatMap((page) => page.items)
+          if (rows.length === 0)
+            return <p className="card px-4 py-3 text-ink-muted">No matching events in the last 90 days.</p>
+          return (
+            <EventRows
+              rows={rows}
+              actors={actors}
+              tenantOf={({ project_id = '', organization_id = '' }) =>
+                tenants.get(project_id) ?? tenants.get(organization_id) ?? ''
+              }
+              names={names}
+              hasAddresses
+            />
+          )
+        }}
+      </Loaded>
+      {events.hasNextPage && (
+        <div>
+          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
+            Older events
+          </Button>
+        </div>
+      )}
+    </>
+  )
+}

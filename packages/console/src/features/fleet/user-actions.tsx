@@ -1,0 +1,138 @@
+import type { RouteResponse } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useMe } from '../../api/me.ts'
+import { curlCommand } from '../../lib/shell.ts'
+import { Button } from '../../ui/button.tsx'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
+
+type AdminUserDetails = RouteResponse<'adminUserGet'>
+type Question = 'suspend' | 'totp' | 'operator'
+
+interface UserActionsProps {
+  user: AdminUserDetails
+  onResetLink: (url: string) => void
+}
+
+/** What an operator can do to an account. */
+export function UserActions({ user, onResetLink }: UserActionsProps) {
+  const { caller } = useMe()
+  const [asked, setAsked] = useState<Question | null>(null)
+  const reset = useAction({
+    run: () => client.adminUserReset({ user_id: user.id }),
+    done: () => '',
+    failed: () => `No reset link created for ${user.email}`,
+    invalidates: ['adminEventList'],
+  })
+  const restore = useAction({
+    run: () => client.adminUserUpdate({ user_id: user.id }, { suspended: false }),
+    done: () => `Restored ${user.email}`,
+    failed: () => `Not restored: ${user.email}`,
+    invalidates: ['adminUserGet', 'adminUserList', 'adminEventList'],
+  })
+  const isSelf = user.id === caller.id
+  return (
+    <>
+      <Button
+        reason={user.has_password ? undefined : 'This account uses single sign-on only.'}
+        isBusy={reset.isPending}
+        onClick={() => reset.mutate(undefined, { onSuccess: ({ reset_url }) => onResetLink(reset_url) })}
+      >
+        Create reset link
+      </Button>
+      {user.has_totp && <Button onClick={() => setAsked('totp')}>Remove two-factor</Button>}
+      {user.is_operator && <Button onClick={() => setAsked('operator')}>Remove operator right</Button>}
+      {user.suspended ? (
+        <Button isBusy={restore.isPending} onClick={() => restore.mutate()}>
+          Restore
+        </Button>
+      ) : (
+        <Button
+          kind="danger"
+          reason={isSelf ? 'You cannot suspend yourself.' : undefined}
+          onClick={() => setAsked('suspend')}
+        >
+          Suspend
+        </Button>
+      )}
+      {asked && <UserQuestion user={user} what={asked} onClose={() => setAsked(null)} />}
+    </>
+  )
+}
+
+interface Change {
+  title: string
+  action: string
+  words: string
+  done: string
+  cli: string
+  curl: [method: string, path: string, body?: object]
+  run: (user_id: string) => Promise<unknown>
+}
+
+const changes: Record<Question, Change> = {
+  suspend: {
+    title: 'Suspend',
+    action: 'Suspend user',
+    words:
+      'The user will be signed out everywhere immediately. Keys that the user created will stop working.',
+    done: 'Suspended',
+    cli: 'suspend',
+    curl: ['PATCH', '', { suspended: true }],
+    run: (user_id) => client.adminUserUpdate({ user_id }, { suspended: true }),
+  },
+  totp: {
+    title: 'Remove the second factor of',
+    action: 'Remove two-factor',
+    words:
+      'All sessions of the user will end. The user can then sign in with only the password. Make sure that the request comes from the user.',
+    done: 'Removed the second factor of',
+    cli: 'remove-totp',
+    curl: ['DELETE', '/totp'],
+    run: (user_id) => client.adminUserTotpDelete({ user_id }),
+  },
+  operator: {
+    title: 'Remove the operator right of',
+    action: 'Remove operator right',
+    words: 'The operator keys that this user created will be revoked. Memberships will be kept.',
+    done: 'Removed the operator right of',
+    cli: 'unmark',
+    curl: ['PATCH', '', { is_operator: false }],
+    run: (user_id) => client.adminUserUpdate({ user_id }, { is_operator: false }),
+  },
+}
+
+function UserQuestion({
+  user,
+  what,
+  onClose,
+}: {
+  user: AdminUserDetails
+  what: Question
+  onClose: () => void
+}) {
+  const { title, action, words, done, cli, curl, run } = changes[what]
+  const act = useAction({
+    run: () => run(user.id),
+    done: () => `${done} ${user.email}`,
+    invalidates: ['adminUserGet', 'adminUserList', 'adminEventList'],
+    showsErrors: true,
+  })
+  const [method, path, body] = curl
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`${title} ${user.email}`}
+      action={action}
+      {...submitProps(act, undefined, onClose)}
+      commands={{
+        cli: `slipway admin user ${cli} ${user.email || user.id}`,
+        curl: curlCommand(method, `/v0.1/admin/users/${user.id}${path}`, body),
+      }}
+    >
+      <p>{words}</p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,31 @@
+import type { ListItem } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { shortId } from '../../lib/format.ts'
+import type { Column } from '../../ui/table.tsx'
+import { Ago } from '../../ui/time.tsx'
+
+type User = ListItem<'adminUserList'>
+
+/** Links to the page of a user. An invitation has no account yet, and therefore no page. */
+export const UserName = ({ row: { id, email, state } }: { row: User }) =>
+  state === 'invited' ? (
+    <span className="font-medium">{email}</span>
+  ) : (
+    <Link
+      to="/fleet/users/$userId"
+      params={{ userId: id }}
+      className="font-medium hover:text-accent-text hover:underline"
+    >
+      {email || `…${shortId(id)}`}
+    </Link>
+  )
+
+export const lastSignInColumn: Column<User> = {
+  key: 'signed-in',
+  title: 'Last sign-in',
+  width: '130px',
+  align: 'right',
+  sortBy: ({ last_sign_in_at }) => -Date.parse(last_sign_in_at || '1970-01-01'),
+  cell: ({ last_sign_in_at }) =>
+    last_sign_in_at ? <Ago iso={last_sign_in_at} /> : <span className="text-ink-muted">never</span>,
+}

@@ -1,0 +1,56 @@
+import type { ListItem } from '@slipway/sdk'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { curlCommand } from '../../lib/shell.ts'
+import { Confirm, submitProps } from '../../ui/dialog.tsx'
+import { tenantOf } from './gpu-cells.tsx'
+
+/** Asks before an operator stops or deletes the VM of a tenant. */
+export function VmQuestion({
+  vm,
+  what,
+  onClose,
+}: {
+  vm: ListItem<'adminVmList'>
+  what: 'stop' | 'delete'
+  onClose: () => void
+}) {
+  const act = useAction({
+    run: async () => {
+      if (what === 'stop') await client.adminVmStop({ vm_id: vm.id })
+      else await client.adminVmDelete({ vm_id: vm.id })
+    },
+    done: () => (what === 'stop' ? `Stopping ${vm.name}` : `Deleting ${vm.name}`),
+    invalidates: ['adminVmList', 'adminOperationList', 'adminEventList'],
+    showsErrors: true,
+  })
+  const submit = {
+    ...submitProps(act, undefined, onClose),
+    commands: {
+      cli: `slipway admin vm ${what} ${vm.id}`,
+      curl: curlCommand(
+        what === 'stop' ? 'POST' : 'DELETE',
+        `/v0.1/admin/vms/${vm.id}${what === 'stop' ? '/stop' : ''}`,
+      ),
+    },
+  }
+  const tenant = tenantOf(vm)
+  if (what === 'stop')
+    return (
+      <Confirm isOpen onClose={onClose} title={`Stop ${vm.name}`} action="Stop VM" {...submit}>
+        <p>The VM belongs to {tenant}. Its GPUs will be released. Data on its local disk will be lost.</p>
+      </Confirm>
+    )
+  return (
+    <Confirm
+      isOpen
+      onClose={onClose}
+      title={`Delete ${vm.name}`}
+      action="Delete VM"
+      nameToType={vm.name}
+      {...submit}
+    >
+      <p>The VM belongs to {tenant}. Its OS disk will be permanently deleted. Data disks will be kept.</p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,148 @@
+import type { QuotaRequest } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { settingsPollMs } from '../../features/fleet/poll.ts'
+import { count, quotaLabel } from '../../lib/format.ts'
+import { curlCommand, shellQuote } from '../../lib/shell.ts'
+import { Button } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { TextField } from '../../ui/field.tsx'
+import { Section } from '../../ui/page.tsx'
+import { Table } from '../../ui/table.tsx'
+
+type Decision = 'approved' | 'rejected'
+
+/** The open requests of all organizations for higher quotas. Shows nothing if there are none. */
+export function QuotaRequests() {
+  const requests = useQuery({
+    ...readAll('adminQuotaRequestList', { state: 'open' }),
+    refetchInterval: settingsPollMs,
+  })
+  const [deciding, setDeciding] = useState<{ request: QuotaRequest; decision: Decision } | null>(null)
+  if (!requests.data || requests.data.length === 0) return null
+  return (
+    <Section title="Quota requests">
+      <Table
+        label="Quota requests"
+        rows={requests.data}
+        rowKey={({ id }) => id}
+        columns={[
+          {
+            key: 'organization',
+            title: 'Organization',
+            width: 'minmax(140px, 1fr)',
+            cell: ({ organization_id, organization_name }) => (
+              <Link
+                to="/fleet/organizations/$organizationId"
+                params={{ organizationId: organization_id }}
+                className="font-medium hover:text-accent-text hover:underline"
+              >
+                {organization_name}
+              </Link>
+            ),
+          },
+          {
+            key: 'quota',
+            title: 'Quota',
+            width: 'minmax(140px, 1fr)',
+            cell: ({ name }) => quotaLabel(name),
+          },
+          {
+            key: 'change',
+            title: 'Limit',
+            width: '150px',
+            align: 'right',
+            cell: ({ current_max, max }) => `${count(current_max)} → ${count(max)}`,
+          },
+          {
+            key: 'reason',
+            title: 'Reason',
+            width: 'minmax(180px, 2fr)',
+            cell: ({ reason }) => <span title={reason}>{reason}</span>,
+          },
+          { ...timestampColumn('Requested', 'created_at'), isFoldable: true },
+          actionColumn('170px', (request: QuotaRequest) => (
+            <>
+              <Button
+                size="small"
+                aria-label={`Approve ${quotaLabel(request.name)} of ${request.organization_name}`}
+                onClick={() => setDeciding({ request, decision: 'approved' })}
+              >
+                Approve
+              </Button>
+              <Button
+                size="small"
+                kind="danger"
+                aria-label={`Reject ${quotaLabel(request.name)} of ${request.organization_name}`}
+                onClick={() => setDeciding({ request, decision: 'rejected' })}
+              >
+                Reject
+              </Button>
+            </>
+          )),
+        ]}
+      />
+      {deciding && <DecisionDialog {...deciding} onClose={() => setDeciding(null)} />}
+    </Section>
+  )
+}
+
+interface DecisionDialogProps {
+  request: QuotaRequest
+  decision: Decision
+  onClose: () => void
+}
+
+function DecisionDialog({ request, decision, onClose }: DecisionDialogProps) {
+  const { id, name, max, organization_name, reason } = request
+  const [note, setNote] = useState('')
+  const body = { state: decision, ...(note.trim() && { note: note.trim() }) }
+  const isApproval = decision === 'approved'
+  const decide = useAction({
+    run: () => client.adminQuotaRequestUpdate({ quota_request_id: id }, body),
+    done: () => `${isApproval ? 'Approved' : 'Rejected'} the request of ${organization_name}`,
+    invalidates: [
+      'adminQuotaRequestList',
+      'adminOrganizationQuotaList',
+      'organizationQuotaList',
+      'quotaRequestList',
+      'quotaList',
+      'adminAlertList',
+    ],
+    showsErrors: true,
+  })
+  const verb = isApproval ? 'Approve' : 'Reject'
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title={`${verb} the request of ${organization_name}`}
+      action={`${verb} request`}
+      kind={isApproval ? 'primary' : 'danger'}
+      {...submitProps(decide, undefined, onClose)}
+      commands={{
+        cli: `slipway admin quota-request ${isApproval ? 'approve' : 'reject'} ${id}${body.note ? ` --note ${shellQuote(body.note)}` : ''}`,
+        curl: curlCommand('PATCH', `/v0.1/admin/quota-requests/${id}`, body),
+      }}
+    >
+      <p>
+        {isApproval
+          ? `The quota ${quotaLabel(name)} of ${organization_name} will be ${count(max)}.`
+          : `The quota ${quotaLabel(name)} of ${organization_name} will not change.`}
+      </p>
+      <p className="text-ink-muted">Reason: {reason}</p>
+      <TextField
+        label="Note for the organization (optional)"
+        value={note}
+        onChange={setNote}
+        hint="Part of the e-mail to owners and admins."
+      />
+    </FormDialog>
+  )
+}

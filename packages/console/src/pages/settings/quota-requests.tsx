@@ -1,0 +1,181 @@
+import type { OrganizationQuota, QuotaRequest } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../api/actions.ts'
+import { client } from '../../api/client.ts'
+import { useWhyNot } from '../../api/me.ts'
+import { read, readAll } from '../../api/read.ts'
+import { useQuery } from '../../api/use-query.ts'
+import { count, quotaLabel } from '../../lib/format.ts'
+import { curlCommand, shellQuote } from '../../lib/shell.ts'
+import { Button, RowButton } from '../../ui/button.tsx'
+import { actionColumn } from '../../ui/columns/action-column.tsx'
+import { timestampColumn } from '../../ui/columns/time-column.tsx'
+import { FormDialog, submitProps } from '../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
+import { Loaded } from '../../ui/loaded.tsx'
+import { Section, UsageBar } from '../../ui/page.tsx'
+import { StateBadge } from '../../ui/state.tsx'
+import { Table } from '../../ui/table.tsx'
+
+/** The limits for all projects together, and the requests to raise them. */
+export function OrganizationQuotas({ organizationId }: { organizationId: string }) {
+  const params = { organization_id: organizationId }
+  const quotas = useQuery(read('organizationQuotaList', { params }))
+  const requests = useQuery(readAll('quotaRequestList', params))
+  const whyNot = useWhyNot('admin')
+  const [isAsking, setAsking] = useState(false)
+  const isOpen = ({ name }: OrganizationQuota) =>
+    requests.data?.some((request) => request.state === 'open' && request.name === name) ?? false
+  const free = (quotas.data?.items ?? []).filter((quota) => !isOpen(quota))
+  return (
+    <Section
+      title="Organization quotas"
+      actions={
+        <Button
+          reason={whyNot ?? (free.length === 0 ? 'Every quota has an open request.' : undefined)}
+          onClick={() => setAsking(true)}
+        >
+          Request higher quota
+        </Button>
+      }
+    >
+      <Loaded query={quotas} rows={4}>
+        {({ items }) => (
+          <div className="card grid gap-x-6 gap-y-3 p-4 sm:grid-cols-2">
+            {items.map(({ name, used, max }) => (
+              <UsageBar key={name} label={quotaLabel(name)} used={used} max={max} />
+            ))}
+          </div>
+        )}
+      </Loaded>
+      {requests.data && requests.data.length > 0 && <Requests rows={requests.data} />}
+      {isAsking && (
+        <RequestDialog organizationId={organizationId} quotas={free} onClose={() => setAsking(false)} />
+      )}
+    </Section>
+  )
+}
+
+function Requests({ rows }: { rows: QuotaRequest[] }) {
+  const whyNot = useWhyNot('admin')
+  const withdraw = useAction({
+    run: ({ organization_id, id }: QuotaRequest) =>
+      client.quotaRequestDelete({ organization_id, quota_request_id: id }),
+    done: ({ name }) => `Withdrew the request for ${quotaLabel(name)}`,
+    failed: ({ name }) => `Not withdrawn: the request for ${quotaLabel(name)}`,
+    undo:
+      ({ organization_id, name, max, reason }) =>
+      () =>
+        client.quotaRequestCreate({ organization_id }, { name, max, reason }),
+    invalidates: ['quotaRequestList'],
+  })
+  return (
+    <Table
+      label="Quota requests"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          key: 'name',
+          title: 'Requested quota',
+          width: 'minmax(150px, 1fr)',
+          cell: ({ name }) => <span className="font-medium">{quotaLabel(name)}</span>,
+        },
+        {
+          key: 'max',
+          title: 'Limit',
+          width: '100px',
+          align: 'right',
+          cell: ({ max }) => count(max),
+        },
+        { key: 'state', title: 'State', width: '120px', cell: ({ state }) => <StateBadge state={state} /> },
+        {
+          key: 'reason',
+          title: 'Reason and response',
+          width: 'minmax(180px, 2fr)',
+          cell: ({ reason, note }) => <span title={reason}>{note ? `${reason} → ${note}` : reason}</span>,
+        },
+        { ...timestampColumn('Requested', 'created_at'), isFoldable: true },
+        actionColumn(
+          '110px',
+          (request: QuotaRequest) =>
+            request.state === 'open' && (
+              <RowButton
+                verb="Withdraw"
+                name={quotaLabel(request.name)}
+                reason={whyNot}
+                isBusy={withdraw.isPending && withdraw.variables?.id === request.id}
+                onClick={() => withdraw.mutate(request)}
+              />
+            ),
+        ),
+      ]}
+    />
+  )
+}
+
+interface RequestDialogProps {
+  organizationId: string
+  /** The quotas without an open request. */
+  quotas: OrganizationQuota[]
+  onClose: () => void
+}
+
+function RequestDialog({ organizationId, quotas, onClose }: RequestDialogProps) {
+  // The quota that is used most is probably the one that is missing.
+  const fullest = quotas.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
+  const [name, setName] = useState(fullest?.name ?? 'vms')
+  const [max, setMax] = useState('')
+  const [reason, setReason] = useState('')
+  const current = quotas.find((quota) => quota.name === name)
+  const request = { name, max: Number(max), reason: reason.trim() }
+  const create = useAction({
+    run: () => client.quotaRequestCreate({ organization_id: organizationId }, request),
+    done: () => `Requested ${quotaLabel(name)}: ${count(request.max)}`,
+    invalidates: ['quotaRequestList', 'adminQuotaRequestList', 'adminAlertList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      onClose={onClose}
+      title="Request a higher quota"
+      action="Send request"
+      {...submitProps(create, undefined, onClose)}
+      reason={
+        !Number.isInteger(request.max) || request.max <= (current?.max ?? 0)
+          ? `Enter a limit higher than ${count(current?.max ?? 0)}`
+          : request.reason === ''
+            ? 'Enter a reason'
+            : undefined
+      }
+      commands={{
+        cli: `slipway org quota-request create ${name}=${max || 'MAX'} --reason ${shellQuote(request.reason || 'REASON')}`,
+        curl: curlCommand('POST', `/v0.1/organizations/${organizationId}/quota-requests`, request),
+      }}
+    >
+      <p className="text-ink-muted">
+        The operators are notified and decide. Owners and admins get the decision by e-mail.
+      </p>
+      <SelectField
+        label="Quota"
+        value={name}
+        onChange={(value) => setName(value as typeof name)}
+        choices={quotas.map((quota) => ({ value: quota.name, label: quotaLabel(quota.name) }))}
+      />
+      <TextField
+        label="New limit"
+        value={max}
+        onChange={setMax}
+        hint={current && `Now ${count(current.max)}, of which ${count(current.used)} are in use.`}
+        inputMode="numeric"
+      />
+      <TextField
+        label="Reason"
+        value={reason}
+        onChange={setReason}
+        hint="What you need it for, and from when on."
+      />
+    </FormDialog>
+  )
+}

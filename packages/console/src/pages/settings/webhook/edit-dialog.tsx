@@ -1,0 +1,46 @@
+import type { Webhook } from '@slipway/sdk'
+import { useState } from 'react'
+import { useAction } from '../../../api/actions.ts'
+import { client } from '../../../api/client.ts'
+import { useProjectId } from '../../../api/me.ts'
+import { shellQuote, shownAs } from '../../../lib/shell.ts'
+import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
+import { TextField } from '../../../ui/field.tsx'
+import { EventTypesField } from '../webhooks/event-types-field.tsx'
+
+export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
+  const projectId = useProjectId()
+  const target = { project_id: projectId, webhook_id: webhook.id }
+  const [url, setUrl] = useState(webhook.url)
+  const [event_types, setEventTypes] = useState<string[]>(webhook.event_types)
+  const body = { url: url.trim(), event_types }
+  const save = useAction({
+    run: () => client.webhookUpdate(target, body),
+    done: () => 'Webhook changed',
+    undo: () => () => client.webhookUpdate(target, { url: webhook.url, event_types: webhook.event_types }),
+    invalidates: ['webhookList'],
+    showsErrors: true,
+  })
+  return (
+    <FormDialog
+      isOpen
+      isWide
+      onClose={onClose}
+      title="Edit webhook"
+      action="Save"
+      {...submitProps(save, undefined, onClose)}
+      reason={
+        /^https?:\/\/\S+$/.test(body.url) ? undefined : 'Enter a URL that begins with https:// or http://'
+      }
+      commands={shownAs(projectId, {
+        cli: `slipway webhook change ${webhook.id} --url ${shellQuote(body.url)} --events ${shellQuote(event_types.join(',') || '*')}`,
+        method: 'PATCH',
+        path: `/webhooks/${webhook.id}`,
+        body,
+      })}
+    >
+      <TextField label="URL" type="url" value={url} onChange={setUrl} autoFocus />
+      <EventTypesField value={event_types} onChange={setEventTypes} />
+    </FormDialog>
+  )
+}
