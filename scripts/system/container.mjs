@@ -36,15 +36,16 @@ export class Container {
   /** The root of its file system. */
   directory = mkdtempSync(join(tmpdir(), 'slipway-container-'))
 
-  static async boot() {
+  static async boot(archive = baseArchive()) {
     const container = new Container()
-    execFileSync('tar', ['-xf', baseArchive(), '-C', container.directory])
+    execFileSync('tar', ['-xf', archive, '-C', container.directory])
     await phase('Starting systemd', () => container.#start())
     return container
   }
 
   async #start() {
-    const flags = ['--register=no', '--keep-unit', '--private-network', '--boot', '--quiet']
+    // Without the last flag, the time zone is a mount, which a package cannot replace.
+    const flags = ['--register=no', '--keep-unit', '--private-network', '--boot', '--quiet', '--timezone=off']
     this.#nspawn = spawn('systemd-nspawn', [...flags, '-D', this.directory], { stdio: 'ignore' })
     await until('systemd runs', () => {
       const { pid } = this.#nspawn
@@ -53,11 +54,25 @@ export class Container {
     })
   }
 
+  /** The network namespace of the container. */
+  get network() {
+    return `/proc/${this.#leader}/ns/net`
+  }
+
   /** Runs a command of the shell inside. Returns its exit code and output. */
   try(command, env = {}) {
-    const variables = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8', ...env }
+    return this.#execute(['sh', '-c', `cd /root && ${command}`], env, ['-a'])
+  }
+
+  /** Runs a bash script inside, but with the network of this machine, for downloads. */
+  tryOnline(script, env = {}) {
+    return this.#execute(['bash', '-c', script], env, ['--mount', '--uts', '--ipc', '--pid', '--cgroup'])
+  }
+
+  #execute(command, env, namespaces) {
+    const variables = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8', HOME: '/root', ...env }
     const given = Object.entries(variables).map(([name, value]) => `${name}=${value}`)
-    const args = ['-t', this.#leader, '-a', 'env', '-i', ...given, 'sh', '-c', `cd /root && ${command}`]
+    const args = ['-t', this.#leader, ...namespaces, 'env', '-i', ...given, ...command]
     return spawnSync('nsenter', args, { encoding: 'utf8' })
   }
 

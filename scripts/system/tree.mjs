@@ -42,6 +42,7 @@ export async function fillTree(directory) {
   copy('LICENSE', `${documents}/copyright`)
   copy('slipway.example.toml', `${documents}/slipway.example.toml`)
   copy('docs/operate', `${documents}/operate`)
+  copy('deploy/prometheus/alerts.yml', `${documents}/alerts.yml`)
 }
 
 function writeProgram(path, command) {
