@@ -74,7 +74,7 @@ const sections = {
   prompt: [
     'Prompts and notes of the command line',
     'function',
-    'Questions at a terminal, and notes beside the output.',
+    'Questions at a terminal, and notes next to the output.',
   ],
   console: ['Console', '', 'Texts of pages, labels, hints, dialogs and toasts, and the words for states.'],
 }
@@ -109,5 +109,5 @@ export function messages() {
     })
     return `## ${title}\n\n${text} There are ${rows.length}.\n\n${head(column)}\n${rows.join('\n')}\n`
   })
-  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their language can be read in\none sitting. \`node scripts/generate.mjs\` makes it from the sources, and \`npm run check\` compares it. A value that is known only at run time is in\nbraces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
+  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their language can be read in\none sitting. \`node scripts/generate.mjs\` generates the page from the sources, and \`npm run check\` compares them. A value that is\nknown only at run time is in braces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
 }
