@@ -15,7 +15,6 @@ async function incusUnderTest(): Promise<EngineUnderTest> {
     host: 'm1',
     image: { name: 'guest:latest', source: { alias: 'guest:latest' } },
     publicAddress,
-    consolePrompt: /conformance-1 login: $/,
     sshPublicKey: await makeKey(keyFile),
     patienceMs: 200_000,
     async sshCheck(destination) {

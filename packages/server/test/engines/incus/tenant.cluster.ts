@@ -45,7 +45,9 @@ test('a VM from an own image has its files, and a host key, machine id and SSH k
 
   // Incus cannot freeze a guest, so an image of a running VM must be wanted as it is.
   const body = { name: 'own:1', vm_id: source }
-  expect(await stand.call('customImageCreate', { body })).toMatchObject({ status: 409 })
+  expect(await resources.ended(await stand.ok('customImageCreate', { body }))).toMatchObject({
+    ...{ state: 'FAILED', result: { code: 'conflict' } },
+  })
   const live = { ...body, name: 'live:1', allow_crash_consistent: true }
   const liveId = await resources.succeeded(await stand.ok('customImageCreate', { body: live }))
   const show = (custom_image_id: string) => stand.ok('customImageGet', { params: { custom_image_id } })

@@ -24,9 +24,18 @@ templates:
 const templateOf = (kind: string) =>
   `{% autoescape off %}{{ config_get("cloud-init.${kind}", "") }}{% endautoescape %}`
 
+/** The console belongs to the session of init, so `getty` cannot have it. */
 const files = {
   ...guestFiles,
-  'etc/inittab': `${guestFiles['etc/inittab']}::respawn:/bin/busybox getty -L 0 console vt100\n`,
+  'etc/inittab': `${guestFiles['etc/inittab']}::respawn:/etc/slipway/console\n`,
+  'etc/slipway/console': `#!/bin/sh
+exec </dev/console >/dev/console 2>&1
+while [ -z "$name" ]; do
+  printf '%s login: ' "$(hostname)"
+  read -r name || exit
+done
+exec login -f "$name"
+`,
 }
 
 /** A container image of busybox and dropbear, built once from Debian packages. Returns the tarball. */
