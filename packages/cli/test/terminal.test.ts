@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connectLevers } from '@slipway/sdk/testing'
 import { type InProcessServer, startInProcessServer } from '@slipway/testing/in-process-server.ts'
 import { twoLocations } from '@slipway/testing/real-server.ts'
 import { sshKey } from '@slipway/testing/ssh-key.ts'
@@ -12,13 +13,15 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
   const { home, base, slipway: runAs, remove } = freshHome()
   const terminals: ReturnType<typeof openTerminal>[] = []
   let server: InProcessServer
+  let levers: ReturnType<typeof connectLevers>
   let env: Record<string, string>
   let terminal: ReturnType<typeof openTerminal>
 
   beforeAll(async () => {
     mkdirSync(join(home, '.ssh'))
     writeFileSync(join(home, '.ssh/id_ed25519.pub'), `${sshKey}\n`)
-    server = await startInProcessServer(twoLocations(300))
+    server = await startInProcessServer(twoLocations(300), ['--dev'])
+    levers = connectLevers({ url: server.api_url, operatorKey: server.operator_key })
     env = {
       ...base,
       SLIPWAY_API_URL: server.api_url,
@@ -29,9 +32,8 @@ describe.skipIf(isMissing('tmux'))('at a terminal', { timeout: 300_000 }, () => 
     terminals.push(terminal)
   })
   /** Guests boot by the clock of the service. While the clock is stopped, no guest finishes its boot. */
-  const holdBoots = () => server.sql('UPDATE clock SET frozen_at = slipway_now()')
-  const letBoot = () =>
-    server.sql('UPDATE clock SET shift = frozen_at - now(), frozen_at = NULL WHERE frozen_at IS NOT NULL')
+  const holdBoots = () => levers.clock.set({ mode: 'frozen' })
+  const letBoot = () => levers.clock.set({ mode: 'real' })
   afterEach(letBoot)
   afterAll(async () => {
     for (const each of terminals) each.close()

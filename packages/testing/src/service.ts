@@ -10,6 +10,7 @@ import {
   type RouteResponse,
   routeOf,
 } from '@slipway/contract'
+import { createLevers, type Levers } from '@slipway/sdk/levers'
 import type { Config } from '@slipway/server/config/index.ts'
 import type { SimulatedEngine } from '@slipway/server/engines/simulated/engine.ts'
 import type { Database } from '@slipway/server/postgres/database.ts'
@@ -17,6 +18,7 @@ import { type Server, startServer } from '@slipway/server/server.ts'
 import { seedDemo } from '@slipway/server/setup/demo.ts'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
+import { clockOf, type MachineClock } from './clock.ts'
 import { createDatabase, query } from './database.ts'
 import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
@@ -68,15 +70,11 @@ export interface TestService {
   advanceUntilEnded(operationId: string): Promise<RouteResponse<'operationGet'>>
   simulator(location?: string): SimulatedEngine
   sql<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
-  clock: {
-    advance(interval: string): Promise<void>
-    /** Freezes the clock, at a time or where it is; then only the test moves it. */
-    freeze(at?: string): Promise<void>
-    /** Lets the clock run again, as far ahead as it was moved. */
-    thaw(): Promise<void>
-    reset(): Promise<void>
-  }
-  /** Another server on the same database, like a second process. */
+  /** The levers of a service that was started `withLevers`. When a call returns, everything that became due is done. */
+  levers: Levers
+  /** Moves the clock of the machine, without waiting for what becomes due. Its description says when to use it. */
+  clock: MachineClock
+  /** Another server on the same database, like a second process; without levers. */
   another(changes?: ConfigChanges): Promise<Server>
   restart(): Promise<void>
   close(): Promise<void>
@@ -104,13 +102,20 @@ export const instantly: ConfigChanges = (config) => {
     }
 }
 
-/** With `frozenAt`, the database's clock is frozen at that time before the demo is created. */
+/** Starts the service with `--dev`, so that `service.levers` work. */
+export const withLevers: ConfigChanges = (config) => {
+  config.isDev = true
+}
+
+/**
+ * With `frozenAt`, the service begins at that time, before the demo is created, and only the test moves its clock: by
+ * `service.levers` if it is started with them, otherwise by `service.clock`.
+ */
 export async function startService(
   change: ConfigChanges = () => {},
   frozenAt?: string,
 ): Promise<TestService> {
   const database = await createDatabase()
-  if (frozenAt) await query(database.url, 'UPDATE clock SET frozen_at = $1', [frozenAt])
   const dataDir = mkdtempSync(join(tmpdir(), 'slipway-'))
   const logLines: string[] = []
   const log = pino(
@@ -130,6 +135,10 @@ export async function startService(
     return config
   }
   const config = makeConfig(() => {})
+  if (frozenAt) {
+    const clock = clockOf((text, values) => query(database.url, text, values))
+    await (config.isDev ? clock.beginAt(frozenAt) : clock.freeze(frozenAt))
+  }
   let server = await startServer(config, database.url, log)
   const credentials = (await seedDemo(
     { database: server.services.database, config },
@@ -218,25 +227,16 @@ export async function startService(
     async sql(text, values = []) {
       return (await server.services.database.pool.query(text, values)).rows
     },
-    clock: {
-      async advance(interval) {
-        await service.sql(
-          `UPDATE clock SET shift = shift + $1::interval, frozen_at = frozen_at + $1::interval`,
-          [interval],
-        )
-      },
-      async freeze(at) {
-        await service.sql('UPDATE clock SET frozen_at = coalesce($1, slipway_now())', [at ?? null])
-      },
-      async thaw() {
-        await service.sql('UPDATE clock SET frozen_at = NULL')
-      },
-      async reset() {
-        await service.sql(`UPDATE clock SET shift = '0', frozen_at = NULL`)
-      },
+    get levers() {
+      return createLevers({ baseUrl: server.url, token: credentials.operator_key })
     },
+    clock: clockOf((text, values) => service.sql(text, values)),
     async another(more = () => {}) {
-      const other = await startServer(makeConfig(more), database.url, log)
+      const plain = makeConfig((changed) => {
+        changed.isDev = false
+        more(changed)
+      })
+      const other = await startServer(plain, database.url, log)
       others.push(other)
       return other
     },

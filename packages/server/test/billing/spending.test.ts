@@ -1,3 +1,4 @@
+import { clockOf } from '@slipway/testing/clock.ts'
 import { createDatabase } from '@slipway/testing/database.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -31,11 +32,11 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await database.query({ text: 'TRUNCATE usage_intervals, project_spending, prices' })
-  await database.query({ text: "UPDATE clock SET frozen_at = NULL, shift = interval '0'" })
+  await clock.reset()
 })
 
-const freeze = (ms: number) =>
-  database.query({ text: 'UPDATE clock SET frozen_at = $1', values: [new Date(ms).toISOString()] })
+const clock = clockOf((text, values) => database.query({ text, values }))
+const freeze = (ms: number) => clock.freeze(new Date(ms).toISOString())
 const products = ['a100.1x', 'persistent-ssd'] as const
 const openMeter = (projectId: string, resourceId: string, productName: string, quantity: number) =>
   database.transaction((tx) =>

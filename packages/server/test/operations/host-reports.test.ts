@@ -1,3 +1,4 @@
+import { clockOf } from '@slipway/testing/clock.ts'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, reportHosts, rows } from '@slipway/testing/fleet.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -71,11 +72,8 @@ async function claim(location: string, gpuCount: number): Promise<string> {
   return vmId
 }
 
-const pass = (seconds: number) =>
-  database.query({
-    text: 'UPDATE clock SET shift = shift + make_interval(secs => $1)',
-    values: [seconds],
-  })
+const clock = clockOf((text, values) => database.query({ text, values }))
+const pass = (seconds: number) => clock.advance(`${seconds} seconds`)
 
 test('the first report of a host creates the host and its GPUs, free and open for VMs', async () => {
   const location = await addLocation(database)
