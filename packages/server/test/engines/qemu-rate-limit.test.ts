@@ -4,14 +4,14 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { FrameSocket } from '../../src/engines/qemu/forwarder/frame-socket.ts'
-import { cardLimits } from '../../src/engines/qemu/forwarder/rate-limit.ts'
+import { cardLimits, RateLimit } from '../../src/engines/qemu/forwarder/rate-limit.ts'
 
 // The bounds are lower ones: a slow machine can only make transfers slower.
 const frame = Buffer.alloc(1_000)
-const frames = 300
-/** 1 MB/s, so the frames take 0.3 s, less what passes at once: a read of 64 KiB, and 10 ms. */
+const frames = 400
+/** 1 MB/s, so the frames take 0.4 s, less what passes at once: a read of 64 KiB, and 50 ms. */
 const gbps = 0.008
 const leastMs = 200
 
@@ -53,4 +53,17 @@ test('frames of a guest are read no faster than the limit, and none is lost', as
   for (let n = 0; n < frames; n++) guest.write(Buffer.concat([header, frame]))
   await eventually(() => received === frames)
   expect(performance.now() - begun).toBeGreaterThan(leastMs)
+})
+
+test('a process that wakes up 40 ms late each time still reaches the limit, and no more', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const limit = new RateLimit(gbps)
+  let bytes = 0
+  for (let ms = 0; ms < 10_000; ms += 40) {
+    for (; limit.waitMs === 0; bytes += frame.length) limit.take(frame.length)
+    vi.advanceTimersByTime(40)
+  }
+  expect(bytes / 10_000_000).toBeGreaterThan(0.98)
+  expect(bytes / 10_000_000).toBeLessThan(1.02)
 })

@@ -1,5 +1,8 @@
-/** Timers are coarse, so this much time's worth of bytes may pass at once. */
-const burstMs = 10
+/**
+ * This much time's worth of bytes may pass at once. On a busy machine a process wakes up tens of milliseconds late; with a
+ * smaller burst the time until then would be lost, and a guest would reach only a part of its limit.
+ */
+const burstMs = 50
 
 /** Limits one direction of a VM's network cards. Bytes that passed too early are waited for afterwards. */
 export class RateLimit {
