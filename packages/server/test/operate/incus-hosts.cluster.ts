@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { serverProgram } from '@slipway/testing/launcher.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testImage } from '../support/images/container-image.ts'
+import { isNetworkLimited } from '../support/incus/config.ts'
 import { IncusBench, type IncusMember } from '../support/incus-bench.ts'
 
 const exec = promisify(execFile)
@@ -64,6 +65,9 @@ test('init turns a new daemon into a host, can be repeated, and doctor lists wha
   const flags = ['--location', 'gpu-a', '--public-ipv4', '203.0.113.0/24']
   const made = await on(first, [...init, ...flags])
   expect(made.output).toContain('storage pool default: created')
+  expect(made.output).toMatch(
+    isNetworkLimited ? /^network limits: possible$/m : /^network limits: not possible: load/m,
+  )
   expect(made.output).toContain('location gpu-a in slipway.toml: written')
   expect(made.code).toBe(0)
   const toml = await readFile(join(dir, 'slipway.toml'), 'utf8')
@@ -77,8 +81,14 @@ test('init turns a new daemon into a host, can be repeated, and doctor lists wha
 
 test('the next host joins with a token, and doctor finds both correct over HTTPS with the pinned certificate', async () => {
   const [first, second] = bench.members as [IncusMember, IncusMember]
-  await appendFile(join(dir, 'slipway.toml'), 'instance_type = "container"\n')
   const config = join(dir, 'slipway.toml')
+  await appendFile(config, 'instance_type = "container"\n')
+  // A location with limits needs a kernel that can apply them.
+  const limited = await doctor(first, config)
+  expect(/^missing +member m1 +accepts no VMs: its kernel cannot limit/m.test(limited.output)).toBe(
+    !isNetworkLimited,
+  )
+  await appendFile(config, `network_limits = ${isNetworkLimited}\n`)
   const imageless = await doctor(first, config)
   expect(imageless.output).toMatch(/^missing +images /m)
   expect(imageless.code).toBe(1)
@@ -103,7 +113,7 @@ test('the next host joins with a token, and doctor finds both correct over HTTPS
     ...[`--net=/run/netns/${second.namespace}`, 'sysctl', '-qw', 'net.bridge.bridge-nf-call-iptables=0'],
   ])
   const local = join(dir, 'second.toml')
-  const socket = `socket = "${second.socket}"\ninstance_type = "container"\n`
+  const socket = `socket = "${second.socket}"\ninstance_type = "container"\nnetwork_limits = ${isNetworkLimited}\n`
   await writeFile(
     local,
     `[[location]]\nname = "gpu-a"\nengine = "incus"\nstorage = "local"\n[location.incus]\n${socket}`,

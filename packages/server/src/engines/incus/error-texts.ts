@@ -15,6 +15,10 @@ export const saysMemberDown = (error: unknown): boolean =>
 /** Incus allows no change of an instance while it starts or stops. */
 export const saysBusy = (error: unknown): boolean => /is busy running/.test(textOf(error))
 
+/** The kernel of the member lacks a module that Incus needs to limit a network card. */
+export const saysNoTrafficControl = (error: unknown): boolean =>
+  /Failed to create (root|ingress|limit)? ?tc (qdisc|class|filter)/.test(textOf(error))
+
 /** The driver of the pool cannot grow a volume that is in use. */
 export const saysInUse = (error: unknown): boolean => /^in use$/i.test(textOf(error))
 

@@ -2,6 +2,7 @@ import { type Call, EngineError, noSuchVm } from '../engine.ts'
 import { isCode, unavailable } from './client.ts'
 import type { IncusContext } from './context.ts'
 import { closed } from './definition.ts'
+import { saysNoTrafficControl } from './error-texts.ts'
 import {
   changeExisting,
   changeInstance,
@@ -15,6 +16,7 @@ import {
   marks,
   nextStart,
 } from './instances.ts'
+import { limitsAdvice } from './traffic-control.ts'
 
 /** Incus allows no change of an instance while it waits for the guest to stop, so it waits only this long. */
 const shutdownWaitS = 1
@@ -90,6 +92,10 @@ export async function start(ctx: IncusContext, vmId: string, check: Check, call:
     // Incus removes an instance if its creation did not finish. The next call creates it again.
     if (!now) throw removedDuringCreation(vmId)
     if (isOn(now)) return
+    if (saysNoTrafficControl(error))
+      throw new EngineError('rejected', `${now.location} cannot limit the network of VMs: ${limitsAdvice}`, {
+        cause: error,
+      })
     // The instance exists, so it is the start operation that Incus no longer has.
     throw error.kind === 'missing' ? new EngineError('unavailable', `the start of ${vmId} was lost`) : error
   })

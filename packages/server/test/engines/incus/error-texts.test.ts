@@ -6,6 +6,7 @@ import {
   saysForwardTaken,
   saysInUse,
   saysMemberDown,
+  saysNoTrafficControl,
 } from '../../../src/engines/incus/error-texts.ts'
 
 /** The texts are those in the sources of 6.0.4 and 6.15.0. */
@@ -21,6 +22,13 @@ const texts = {
     [saysMemberDown, 'failed to connect to peer 198.51.100.2:8443: connection refused'],
     [saysBusy, 'Instance is busy running a "stop" operation'],
     [saysInUse, 'In use'],
+    [saysNoTrafficControl, 'Failed to start device "eth0": Failed to create root tc qdisc: exit status 2'],
+    [
+      saysNoTrafficControl,
+      'Failed to start device "eth0": Failed to create ingress tc filter: exit status 2',
+    ],
+    [saysNoTrafficControl, 'Failed to start device "eth0": Failed to create limit tc class: exit status 2'],
+    [saysNoTrafficControl, 'Failed to start device "eth0": Failed to create tc filter: exit status 2'],
     [saysForwardTaken, 'A forward for that listen address already exists'],
   ],
   '6.15': [
@@ -32,7 +40,7 @@ const texts = {
     [saysBusy, 'Instance is busy running a "start" operation'],
   ],
 } as const
-const checks = [saysDuplicate, saysMemberDown, saysBusy, saysInUse]
+const checks = [saysDuplicate, saysMemberDown, saysBusy, saysInUse, saysNoTrafficControl]
 
 test.each(
   Object.entries(texts).flatMap(([version, list]) => list.map(([check, text]) => ({ version, check, text }))),

@@ -117,11 +117,13 @@ test('a creation that Incus took on and could not end is tried again', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
-test('a VM that Incus removes before its start, after a creation that did not finish, is tried again', async () => {
+/** A VM that Incus has created and not started. */
+async function stoppedVm() {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
   const subject = { engine: await open(), host: 'm1', image, close: async () => {} }
-  const { engine: opened, spec, next, wanted } = await ConformanceBench.open(subject)
+  const bench = await ConformanceBench.open(subject)
+  const { spec } = bench
   const bridge = bridgeOf(spec.network)
   const path = `/1.0/instances/vm-${spec.id}`
   incus.recorded.set(`/1.0/networks/${bridge}`, {})
@@ -129,9 +131,17 @@ test('a VM that Incus removes before its start, after a creation that did not fi
   const acl = `/1.0/network-acls/${bridge}`
   incus.recorded.set(acl, { config: {}, ingress: [], egress: [] })
   incus.recorded.set(`PUT ${acl}`, ({ body }: ReceivedRequest) => incus.recorded.set(acl, body) && {})
-  const instance = { status: 'Stopped', profiles: [], config: { 'user.slipway.bridge': bridge }, devices: {} }
-  incus.recorded.set(path, instance)
+  incus.recorded.set(path, {
+    ...{ status: 'Stopped', location: 'm1', profiles: [], devices: {} },
+    config: { 'user.slipway.bridge': bridge },
+  })
   incus.recorded.set(`PUT ${path}`, {})
+  return { bench, path }
+}
+
+test('a VM that Incus removes before its start, after a creation that did not finish, is tried again', async () => {
+  const { bench, path } = await stoppedVm()
+  const { engine: opened, spec, next, wanted } = bench
   incus.recorded.set(`PUT ${path}/state`, () => {
     incus.recorded.delete(path)
     return undefined
@@ -142,6 +152,18 @@ test('a VM that Incus removes before its start, after a creation that did not fi
   })
   expect(incus.asked.filter((asked) => asked.path === `${path}/state`)).toHaveLength(1)
   await expect(opened.powerVm(spec, 'reset', call)).rejects.toMatchObject({ kind: 'missing' })
+})
+
+test('a start on a kernel that cannot limit the network is refused at once, with what to do', async () => {
+  const { bench, path } = await stoppedVm()
+  const { engine: opened, spec, next, wanted } = bench
+  incus.recorded.set(`PUT ${path}/state`, { operation: '/1.0/operations/1?project=slipway' })
+  const err = 'Failed to start device "eth0": Failed to create ingress tc filter: exit status 2'
+  incus.recorded.set('/1.0/operations/1/wait', { status_code: 400, err })
+  await expect(opened.ensureVm(spec, wanted('on'), next())).rejects.toMatchObject({
+    kind: 'rejected',
+    message: expect.stringMatching(/^m1 cannot limit the network of VMs: load .* network_limits = false/),
+  })
 })
 
 test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(

@@ -50,6 +50,38 @@ test('a member is away when Incus has given it up, and closed when it is evacuat
   expect(await seen(await open())).toMatchObject({ unfiltered: 'open with 8', evacuated: 'closed with 8' })
 })
 
+test('a member whose kernel cannot limit the network of VMs is closed, unless the location has no limits', async () => {
+  const agent = (limitsNetwork: boolean) => ({
+    'user.slipway.agent': JSON.stringify({ filtersInternal: true, limitsNetwork, applied: {} }),
+  })
+  const mark = (isAble: boolean) => ({ 'user.slipway.limits-network': String(isAble) })
+  const closed = async (members: ReturnType<typeof member>[], network_limits: boolean) => {
+    incus.recorded.set('/1.0/cluster/members', members)
+    const engine = await open({ network_limits })
+    const reports = await inventory(engine)
+    await engine.close()
+    return reports.filter(({ isClosed }) => isClosed)
+  }
+  const marked = [
+    member('able', 'Online', mark(true)),
+    member('unable', 'Online', mark(false)),
+    member('new'),
+  ]
+  const [host, ...others] = await closed(marked, true)
+  expect([host?.name, others]).toEqual(['unable', []])
+  expect(host?.capabilities.problems).toEqual([
+    expect.stringMatching(
+      /cannot limit the network of VMs: load the kernel modules .* network_limits = false/,
+    ),
+  ])
+  expect(await closed(marked, false)).toEqual([])
+  const withAgents = [
+    member('able', 'Online', { ...agent(true), ...mark(false) }),
+    member('unable', 'Online', agent(false)),
+  ]
+  expect((await closed(withAgents, true)).map(({ name }) => name)).toEqual(['unable'])
+})
+
 test('500 members with 4,000 VMs are read a few at a time, and one that hangs delays only itself', async () => {
   const names = Array.from({ length: 500 }, (_, index) => `m${index}`)
   incus.recorded.set(

@@ -1,23 +1,15 @@
-import { spawnSync } from 'node:child_process'
 import { type IncusConfig, loadConfig } from '../../../src/config/index.ts'
+import { canLimitNetwork } from '../../../src/engines/incus/traffic-control.ts'
 
-/** True if this kernel can limit what a guest sends, as Incus does it. */
-const canLimitNetwork = (() => {
-  const police = 'police rate 1gbit burst 1024k mtu 64kb drop'
-  const commands = [
-    'ip link add v0 type veth peer name v1',
-    'tc qdisc add dev v0 handle ffff:0 ingress',
-    `tc filter add dev v0 parent ffff:0 protocol all u32 match u32 0 0 ${police}`,
-  ]
-  return spawnSync('unshare', ['--net', 'sh', '-c', commands.join(' && ')]).status === 0
-})()
+/** Whether this kernel can limit the network of guests, as Incus does it. */
+export const isNetworkLimited = await canLimitNetwork()
 
 /** Returns a configuration file with one location, of containers unless the settings say otherwise. */
 export function incusToml(
   incus: Record<string, unknown>,
   location: Record<string, unknown> = { name: 'local-a' },
 ): string {
-  const common = { allow_unfiltered_internal: true, network_limits: canLimitNetwork }
+  const common = { allow_unfiltered_internal: true, network_limits: isNetworkLimited }
   const given = { instance_type: 'container', ...common, ...incus }
   const gpus = 'gpus = [{ model = "A100 80GB PCIe", count = 8 }]'
   return [

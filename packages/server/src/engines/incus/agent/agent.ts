@@ -5,6 +5,7 @@ import type { IncusContext } from '../context.ts'
 import { IncusEvents } from '../events.ts'
 import { changeMember, findMember, serverInfo } from '../fleet/members.ts'
 import type { Instance } from '../instances.ts'
+import { canLimitNetwork } from '../traffic-control.ts'
 import {
   type AgentReport,
   agentKey,
@@ -42,6 +43,7 @@ export class Agent {
   /** The key is the name of the instance. */
   #guests = new Map<string, GuestNetwork>()
   #reported = ''
+  #limitsNetwork = false
   #self = { name: '', isClustered: false, address: '' }
   readonly #changed = new Set<string>()
   #isReadingAll = true
@@ -114,7 +116,8 @@ export class Agent {
     await this.#network.apply(guests, this.#self.address)
     await this.#save(guests)
     const applied = Object.fromEntries(guests.map((guest) => [guest.vmId, versionOf(guest)]))
-    await this.#report({ filtersInternal: await filtersInternal(), applied })
+    const kernel = { filtersInternal: await filtersInternal(), limitsNetwork: this.#limitsNetwork }
+    await this.#report({ ...kernel, applied })
   }
 
   async #readAll(): Promise<void> {
@@ -122,6 +125,7 @@ export class Agent {
     const { server_name: name, server_clustered: isClustered } = environment
     const [address = ''] = (config['cluster.https_address'] ?? '').split(':')
     this.#self = { name, isClustered, address: isClustered ? address : '' }
+    this.#limitsNetwork ||= await canLimitNetwork()
     // An operator may have removed the report.
     const reported = isClustered ? await findMember(this.#ctx, name, this.#limit()) : { config }
     this.#reported = reported.config[agentKey] ?? ''

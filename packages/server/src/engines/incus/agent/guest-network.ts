@@ -30,6 +30,8 @@ export const agentKey = 'user.slipway.agent'
 export interface AgentReport {
   /** True if the kernel of the member filters traffic between guests of one bridge. */
   filtersInternal: boolean
+  /** True if the kernel of the member can limit network cards. Agents of earlier versions do not report it. */
+  limitsNetwork?: boolean
   /** The version of each `GuestNetwork` that the kernel of this member applies; the key is the id of the VM. */
   applied: Record<string, string>
 }

@@ -9,6 +9,7 @@ import { agentCommand } from '../networks.ts'
 import type { Statuses } from '../status.ts'
 import type { Captures } from '../storage/captures.ts'
 import type { Disks } from '../storage/disks.ts'
+import { lacksLimits, limitsAdvice } from '../traffic-control.ts'
 import { isCordoned } from './cordon.ts'
 import type { Member, MemberList } from './members.ts'
 import { problemsOf } from './problems.ts'
@@ -75,7 +76,7 @@ export async function* inventory(
     // A copy of an instance has the same marks. It is not a VM, but it may hold GPUs.
     const own = marked.filter(({ name, config }) => name === instanceName(config[marks.id]!))
     if (objects) survey.problems.set(member.name, problemsOf(marked))
-    const problems = survey.problems.get(member.name) ?? []
+    const problems = [...(survey.problems.get(member.name) ?? []), ...limitsProblem(ctx, member, networking)]
     const hardware = {
       name: member.name,
       ...(!isAccepting(ctx, member, networking) && { isClosed: true }),
@@ -179,9 +180,15 @@ interface Networking {
 const lacksAgent = ({ config }: Member, { hasOvn, hasAgents }: Networking) =>
   hasAgents && !hasOvn && !agentReportOf(config)
 
+const limitsProblem = (ctx: IncusContext, member: Member, { hasOvn }: Networking): string[] =>
+  lacksLimits(ctx, member, hasOvn)
+    ? [`no new VMs: the kernel cannot limit the network of VMs: ${limitsAdvice}`]
+    : []
+
 const isAccepting = (ctx: IncusContext, member: Member, networking: Networking) =>
   member.status === 'Online' &&
   !lacksAgent(member, networking) &&
+  !lacksLimits(ctx, member, networking.hasOvn) &&
   (networking.hasOvn || filtersInternal(member) || ctx.config.allowUnfilteredInternal)
 
 function capabilitiesOf(

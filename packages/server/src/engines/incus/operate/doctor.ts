@@ -3,6 +3,7 @@ import { type IncusContext, withIncus } from '../context.ts'
 import { adviceOf } from '../error-texts.ts'
 import { type ServerInfo, trustCommand } from '../fleet/members.ts'
 import { findUplink } from '../networks.ts'
+import { canLimitNetwork, limitsAdvice } from '../traffic-control.ts'
 import { certificateFinding } from './certificate-finding.ts'
 import { type Finding, missing, ok } from './finding.ts'
 import { type HostFiles, hostFindings } from './host-findings.ts'
@@ -89,10 +90,21 @@ async function serverFindings(
     ...(await storageFindings(ctx, info, location.storage === 'shared', signal)),
     networkFinding(info, location.publicIpv4, uplink),
     overlapFinding(networks, isLocal ? ownRanges() : []),
+    ...(isLocal && uplink === undefined ? await limitsFindings(ctx.config) : []),
     ...(await memberFindings(ctx, uplink !== undefined, signal)),
     ...(project.verdict === 'ok'
       ? [await imageFinding(ctx, signal), await routingFinding(ctx, reachesByTcp, signal)]
       : []),
+  ]
+}
+
+/** Only root can try it. */
+async function limitsFindings({ networkLimits }: IncusConfig): Promise<Finding[]> {
+  if (!networkLimits || process.getuid?.() !== 0) return []
+  return [
+    (await canLimitNetwork())
+      ? ok('network limits', 'the kernel can limit the network of VMs')
+      : missing('network limits', 'the kernel of this machine cannot limit the network of VMs', limitsAdvice),
   ]
 }
 

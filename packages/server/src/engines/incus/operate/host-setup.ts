@@ -5,6 +5,7 @@ import { run } from '../../qemu/command.ts'
 import type { IncusContext } from '../context.ts'
 import { filtersMark } from '../fleet/inventory.ts'
 import type { Member, ServerInfo } from '../fleet/members.ts'
+import { limitsMark } from '../traffic-control.ts'
 import { filteringSetting } from './host-findings.ts'
 
 const bootFiles = {
@@ -24,13 +25,17 @@ export async function filterBetweenGuests(): Promise<void> {
   await writeFile(setting, '1')
 }
 
-/** Records in Incus that this machine filters this traffic, for every Slipway service that uses it. */
-export async function markFiltering(
+/**
+ * Records in Incus that this machine filters this traffic, and whether it can limit the network of VMs, for every Slipway
+ * service that uses it.
+ */
+export async function markKernel(
   { client }: IncusContext,
   { environment }: ServerInfo,
+  limitsNetwork: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const mark = { [filtersMark]: 'true' }
+  const mark = { [filtersMark]: 'true', [limitsMark]: String(limitsNetwork) }
   if (!environment.server_clustered) return client.change('PATCH', '/1.0', { config: mark }, { signal })
   const path = `/1.0/cluster/members/${environment.server_name}`
   // A PUT removes whatever it omits, such as the member's roles.

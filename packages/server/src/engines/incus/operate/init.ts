@@ -8,7 +8,8 @@ import { run } from '../../qemu/command.ts'
 import { type IncusContext, withIncus } from '../context.ts'
 import { memberNames, serverInfo } from '../fleet/members.ts'
 import { ensureProject } from '../project.ts'
-import { filterBetweenGuests, markFiltering } from './host-setup.ts'
+import { canLimitNetwork, limitsAdvice } from '../traffic-control.ts'
+import { filterBetweenGuests, markKernel } from './host-setup.ts'
 
 export interface InitOptions {
   /** The daemon's socket, if the configuration names none. */
@@ -40,7 +41,9 @@ export function init(config: IncusConfig, options: InitOptions): Promise<void> {
     if (address) report(`cluster at ${address}`, await ensureCluster(ctx, address, signal))
     report(`project ${project}`, await ensureProject(ctx, signal))
     const info = await serverInfo(ctx, signal)
-    await markFiltering(ctx, info, signal)
+    const limitsNetwork = await canLimitNetwork()
+    say(`network limits: ${limitsNetwork ? 'possible' : `not possible: ${limitsAdvice}`}`)
+    await markKernel(ctx, info, limitsNetwork, signal)
     if (address) {
       report(`certificate ${clientCertFile}`, await ensureCertificate(config))
       report('certificate registration', await ensureTrust(ctx, config, signal))

@@ -3,7 +3,8 @@ import { EngineError } from '../../engine.ts'
 import { run } from '../../qemu/command.ts'
 import { withIncus } from '../context.ts'
 import { serverInfo } from '../fleet/members.ts'
-import { filterBetweenGuests, markFiltering } from './host-setup.ts'
+import { canLimitNetwork, limitsAdvice } from '../traffic-control.ts'
+import { filterBetweenGuests, markKernel } from './host-setup.ts'
 
 export interface JoinOptions {
   /** Returns what `incus cluster add NAME` printed on a member. */
@@ -25,7 +26,9 @@ export function join(config: IncusConfig, options: JoinOptions): Promise<void> {
     say('bridge filtering: on, also after a reboot')
     if (environment.server_clustered) say(`cluster: ${environment.server_name} is already a member`)
     else say(`cluster: ${await enter(ctx.config, options)} joined`)
-    await markFiltering(ctx, await serverInfo(ctx, signal), signal)
+    const limitsNetwork = await canLimitNetwork()
+    say(`network limits: ${limitsNetwork ? 'possible' : `not possible: ${limitsAdvice}`}`)
+    await markKernel(ctx, await serverInfo(ctx, signal), limitsNetwork, signal)
   })
 }
 

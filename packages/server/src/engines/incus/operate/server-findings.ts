@@ -7,6 +7,7 @@ import { listMembers, type Member, type ServerInfo } from '../fleet/members.ts'
 import { gpusOf, readResources } from '../fleet/resources.ts'
 import { agentCommand, blockOf, isOvn } from '../networks.ts'
 import { diskPools } from '../storage/pools.ts'
+import { lacksLimits, limitsAdvice } from '../traffic-control.ts'
 import { type Finding, missing, ok, warning } from './finding.ts'
 
 const oldestVersion = [6, 0] as const
@@ -215,6 +216,8 @@ async function memberFinding(
     )
   if (hasAgents && !hasOvn && !agentReportOf(member.config))
     return missing(step, 'accepts no VMs: this member has no agent, but other members have one', agentCommand)
+  if (lacksLimits(ctx, member, hasOvn))
+    return missing(step, 'accepts no VMs: its kernel cannot limit their network', limitsAdvice)
   const isFiltering = hasOvn || filtersInternal(member)
   if (!isFiltering && !ctx.config.allowUnfilteredInternal)
     return missing(
