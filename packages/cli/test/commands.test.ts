@@ -42,10 +42,11 @@ test('images, locations, prices and quotas are listed', async () => {
   await golden('catalogue.txt', ['image', 'list'], ['location', 'list'], ['price', 'list'], ['quota', 'list'])
 })
 
-test('operators can list capacity, locations, hosts and operations, and set prices', async () => {
+test('operators can list capacity, faults, locations, hosts and operations, and set prices', async () => {
   await golden(
     'admin.txt',
     ['admin', 'capacity'],
+    ['admin', 'faults', '--by', 'host'],
     ['admin', 'location', 'list'],
     ['admin', 'host', 'show', 'a40-1'],
     ['admin', 'price', 'set', 'a40.1x=0.95'],

@@ -23,6 +23,7 @@ export type {
   FirewallRuleUpdate,
   Gpu,
   GpuFault,
+  GpuFaultDay,
   HealthReason,
   Host,
   HostVm,

@@ -197,6 +197,7 @@ export const routePaths: { [Id in RouteId]: Line<Id> } = {
   adminReservationEnd: 'POST /v0.1/admin/reservations/{reservation_id}/end',
   adminGpuUpdate: 'PATCH /v0.1/admin/gpus/{gpu_id} body',
   adminGpuFaultList: 'GET /v0.1/admin/gpus/{gpu_id}/faults paged',
+  adminGpuFaultDayList: 'GET /v0.1/admin/gpu-faults',
   adminGpuCheck: 'POST /v0.1/admin/gpus/{gpu_id}/check',
   adminImageList: 'GET /v0.1/admin/images',
   adminImageCreate: 'POST /v0.1/admin/images body',

@@ -63,8 +63,8 @@ function pathOf({ alert, similar }: AlertGroup, projectId: string, isOfFleet: bo
   const { kind, resource_type, resource_id, project_id } = alert
   if (kind === 'host_lost' || kind === 'host_problem')
     return similar > 0 ? '/fleet' : `/fleet/hosts/${resource_id}`
-  if (kind === 'gpu_fault' || kind === 'mass_gpu_fault' || kind === 'clock' || kind === 'location_unread')
-    return '/fleet/capacity'
+  if (kind === 'gpu_fault' || kind === 'mass_gpu_fault') return '/fleet/health'
+  if (kind === 'clock' || kind === 'location_unread') return '/fleet/capacity'
   if (kind === 'reservation_late') return '/fleet/reservations'
   if (kind === 'quota_request') return '/fleet/quotas'
   if (isOfFleet)

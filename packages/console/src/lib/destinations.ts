@@ -50,6 +50,7 @@ export const fleetPages: PageName[] = [
   { name: 'Map', path: '/fleet' },
   { name: 'VMs', path: '/fleet/vms' },
   { name: 'Capacity', path: '/fleet/capacity' },
+  { name: 'Health', path: '/fleet/health' },
   { name: 'Queue', path: '/fleet/queue' },
   { name: 'Reservations', path: '/fleet/reservations' },
   { name: 'Operations', path: '/fleet/operations' },

@@ -108,6 +108,7 @@ describe.skipIf(isBrowserMissing)('the pages of the console', () => {
       'fleet-host': `/fleet/hosts/${host.id}`,
       'fleet-vms': '/fleet/vms',
       'fleet-capacity': '/fleet/capacity',
+      'fleet-health': '/fleet/health?by=host',
       'fleet-operations': '/fleet/operations?show=all',
       'fleet-organizations': '/fleet/organizations',
       'fleet-organization': `/fleet/organizations/${service.organization_id}`,

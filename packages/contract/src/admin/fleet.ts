@@ -11,6 +11,7 @@ import {
   pageQuery,
   record,
   Timestamp,
+  UtcDate,
   Uuid,
   wholeList,
 } from '../schema.ts'
@@ -52,6 +53,31 @@ export const GpuFault = record('GpuFault', {
   vm_id: Type.String({ description: 'The VM that had the GPU. Empty if there was none.' }),
 })
 export type GpuFault = Static<typeof GpuFault>
+
+/** What faults can be counted by. */
+export const faultGroupings = ['model', 'host', 'xid'] as const
+export type FaultGrouping = (typeof faultGroupings)[number]
+/** The longest period for which faults are counted, in days. */
+export const maxFaultDays = 90
+/** Faults of further hosts, models or XIDs are added up, so that the list is short in a large fleet. */
+export const maxFaultGroups = 20
+
+export const GpuFaultDay = record('GpuFaultDay', {
+  date: Type.String({ ...UtcDate, description: 'The UTC day.' }),
+  group: Type.String({
+    description: `The model, the name of the host, or the XID. Empty for the sum of all groups after the ${maxFaultGroups} with the most faults.`,
+    examples: ['A100 80GB PCIe'],
+  }),
+  host_id: Type.String({ description: 'With `group_by=host`: the host. Otherwise empty.' }),
+  location: Type.String({ description: 'With `group_by=host`: its location. Otherwise empty.' }),
+  host_faults: Type.Integer({ description: 'Faults that hosts found.' }),
+  guest_faults: Type.Integer({ description: 'Faults that guests reported. They may be false.' }),
+  other_errors: Type.Integer({
+    description:
+      'XID errors that say nothing about the hardware: errors of applications, information, and XIDs that are not in the table.',
+  }),
+})
+export type GpuFaultDay = Static<typeof GpuFaultDay>
 
 export const HostVm = record('HostVm', {
   id: Uuid,
@@ -253,6 +279,20 @@ export const adminFleetRoutes = defineRoutes({
     access: 'operator',
     query: Type.Object(pageQuery),
     response: pagedList('GpuFaultList', GpuFault),
+  },
+  adminGpuFaultDayList: {
+    method: 'GET',
+    path: '/v0.1/admin/gpu-faults',
+    tag: 'Operators',
+    summary: 'Count the faults of GPUs by day',
+    description: 'Oldest day first. A day without a fault has no entry. The last day is today.',
+    access: 'operator',
+    query: Type.Object({
+      days: Type.Optional(Type.Integer({ minimum: 1, maximum: maxFaultDays, default: 30 })),
+      group_by: Type.Optional(Type.Enum([...faultGroupings], { default: 'model' })),
+      location: Type.Optional(Type.String({ maxLength: 100 })),
+    }),
+    response: wholeList('GpuFaultDayList', GpuFaultDay),
   },
   adminGpuCheck: {
     method: 'POST',

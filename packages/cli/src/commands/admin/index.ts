@@ -2,6 +2,7 @@ import type { GroupSpec } from '../../core/command.ts'
 import { adminAudit } from './audit.ts'
 import { adminCapacity } from './capacity.ts'
 import { adminEvents } from './events.ts'
+import { adminFaults } from './faults.ts'
 import { adminGpu } from './gpu/index.ts'
 import { adminHost } from './host/index.ts'
 import { adminImage } from './image/index.ts'
@@ -25,6 +26,7 @@ export const admin: GroupSpec = {
   commands: [
     adminHost,
     adminGpu,
+    adminFaults,
     adminCapacity,
     adminQueue,
     adminReservation,

@@ -149,6 +149,52 @@ export function fleetTests(operator: Operator): void {
     await capacity.getByRole('row', { name: /a100 us-east1-a 16( 0)+ 16 a100\.8x 0%/ }).waitFor()
   })
 
+  test('the page Health shows the faults of each day by model, host or XID, and GPUs to check', async () => {
+    const { service, page } = operator
+    const hosts = await service.operator.collect('adminHostList', {})
+    const host = hosts.find(
+      ({ location, gpus }) => location === 'us-east1-a' && gpus[0]?.model === 'A40 48GB PCIe',
+    )!
+    const [gpu] = host.gpus
+    // Two faults and an error of an application today, and a fault five days ago.
+    await service.sql(
+      `INSERT INTO gpu_faults (gpu_id, xid, source, at)
+       SELECT $1, xid, source, slipway_now() - days * interval '1 day' - xid * interval '1 millisecond'
+       FROM (VALUES (79, 'host', 0), (48, 'guest', 0), (31, 'guest', 0), (79, 'host', 5)) f (xid, source, days)`,
+      [gpu!.id],
+    )
+    await service.sql('UPDATE gpus SET suspect_since = slipway_now() WHERE id = $1', [gpu!.id])
+    onTestFinished(() => service.sql('UPDATE gpus SET suspect_since = NULL WHERE id = $1', [gpu!.id]))
+    await openTabOf('Health')
+    const today = new Date().toISOString().slice(0, 10)
+    await main()
+      .getByRole('img', { name: `Faults of GPUs per day: 3 in 30 days, most on ${today} (2)` })
+      .waitFor()
+    await main()
+      .getByRole('row', { name: `A40 48GB PCIe 2 1 1 ${today}` })
+      .waitFor()
+    await main()
+      .getByRole('table', { name: 'GPUs to check' })
+      .getByRole('row', { name: new RegExp(`^${host.name} us-east1-a ${gpu!.pci_address}.*suspect`) })
+      .waitFor()
+    await main().getByLabel('Group by').selectOption('By XID')
+    await main()
+      .getByRole('row', { name: `XID 79 2 0 0 ${today}` })
+      .waitFor()
+    await main()
+      .getByRole('row', { name: `XID 31 0 0 1 ${today}` })
+      .waitFor()
+    await main().getByLabel('Time range').selectOption('Last 7 days')
+    await main()
+      .getByRole('img', { name: /^Faults of GPUs per day: 3 in 7 days/ })
+      .waitFor()
+    expect(await inBothThemes(page, 'fleet-health')).toEqual([])
+    await main().getByLabel('Group by').selectOption('By Host')
+    await main().getByRole('table', { name: 'Faults by Host' }).getByRole('link', { name: host.name }).click()
+    await main().getByRole('table', { name: 'GPUs' }).waitFor()
+    await leaveHost()
+  })
+
   test('GPUs of a cordoned host are not counted as free', async () => {
     const { service, page } = operator
     const hosts = await service.operator.collect('adminHostList', {})

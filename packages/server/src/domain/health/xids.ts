@@ -35,6 +35,10 @@ export function meaningOf(xid: number, chosen: XidMeanings = new Map()): XidMean
   return chosen.get(xid) ?? meanings.get(xid) ?? 'unlisted'
 }
 
+/** The errors after which a GPU needs a check. All others say nothing about the hardware. */
+export const suspectXids = (chosen: XidMeanings): number[] =>
+  [lostXid, ...meanings.keys(), ...chosen.keys()].filter((xid) => makesSuspect(xid, chosen))
+
 /** Returns true if the GPU needs a check before another VM gets it. */
 export const makesSuspect = (xid: number, chosen?: XidMeanings): boolean =>
   checkedAfter.includes(xid) || ['reset', 'replace'].includes(meaningOf(xid, chosen))

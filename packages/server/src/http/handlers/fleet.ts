@@ -1,4 +1,5 @@
 import { requireFound } from '../../domain/failure.ts'
+import { suspectXids } from '../../domain/health/xids.ts'
 import { readCapacity } from '../../fleet/capacity.ts'
 import { forgetHost } from '../../fleet/forget-host.ts'
 import {
@@ -12,6 +13,7 @@ import {
 } from '../../fleet/hosts.ts'
 import { cancelMaintenance, scheduleMaintenance } from '../../fleet/maintenance.ts'
 import { findGpu, listHosts } from '../../store/fleet/fleet.ts'
+import { countFaultsByDay } from '../../store/fleet/gpu-fault-days.ts'
 import { listGpuFaults } from '../../store/fleet/gpu-health.ts'
 import { hostView } from '../../views/catalogue.ts'
 import { emptyResponse, type Handlers } from '../context.ts'
@@ -55,6 +57,15 @@ export const fleetHandlers = {
       ({ id, ...fault }) => fault,
     )
   },
+
+  adminGpuFaultDayList: async ({ services, tx, query }) => ({
+    items: await countFaultsByDay(tx, {
+      location: await locationFilter(tx, query.location),
+      days: query.days ?? 30,
+      groupBy: query.group_by ?? 'model',
+      suspectXids: suspectXids(services.config.health.meanings),
+    }),
+  }),
 
   adminGpuCheck: ({ tx, by, params }) => checkGpu(tx, by, params.gpu_id),
 

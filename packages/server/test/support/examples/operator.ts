@@ -69,7 +69,12 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   await service.server.reconciler.reports()
   const { gpus } = await service.ok('adminHostGet', { token, params })
   await ok('adminGpuUpdate', { token, params: { gpu_id: gpus[0]!.id }, body: { state: 'quarantined' } })
+  await service.sql(
+    `INSERT INTO gpu_faults (gpu_id, xid, source, at) VALUES ($1, 79, 'host', slipway_now())`,
+    [gpus[0]!.id],
+  )
   await ok('adminGpuFaultList', { token, params: { gpu_id: gpus[0]!.id } })
+  await ok('adminGpuFaultDayList', { token, query: { days: 7, group_by: 'host' } })
   await ok('adminGpuCheck', { token, params: { gpu_id: gpus[0]!.id } })
   await ok('adminHostUpdate', { token, params, body: { schedulable: false } })
   await ok('adminHostMaintenanceSet', {

@@ -1,0 +1,180 @@
+import type { Gpu, GpuFaultDay, Host, RouteQuery } from '@slipway/sdk'
+import { Link } from '@tanstack/react-router'
+import { lazy, Suspense, useMemo } from 'react'
+import { read, readAll } from '../../../api/read.ts'
+import { useQuery } from '../../../api/use-query.ts'
+import { countColumn } from '../../../features/fleet/columns.tsx'
+import { GpuAction } from '../../../features/fleet/gpu-action.tsx'
+import { fleetPollMs } from '../../../features/fleet/poll.ts'
+import { GpuHealth } from '../../../features/health/gpu-state.tsx'
+import { FleetPage } from '../../../features/page-tabs.tsx'
+import { readNow } from '../../../lib/clock.ts'
+import { useSearchState } from '../../../lib/use-search-state.ts'
+import { actionColumn } from '../../../ui/columns/action-column.tsx'
+import { Select } from '../../../ui/field.tsx'
+import { Loaded } from '../../../ui/loaded.tsx'
+import { Section } from '../../../ui/page.tsx'
+import { StateBadge } from '../../../ui/state.tsx'
+import { Table } from '../../../ui/table.tsx'
+import { datesUntil, type FaultTotal, stackFaults, totalsOf } from './bars.ts'
+
+// Load the code of the chart while the page fetches its data.
+const chart = import('./chart.tsx')
+chart.catch(() => {})
+const FaultChart = lazy(() => chart)
+
+type Grouping = NonNullable<RouteQuery<'adminGpuFaultDayList'>['group_by']>
+const groupings: Record<Grouping, string> = { model: 'Model', host: 'Host', xid: 'XID' }
+const ranges = [7, 30, 90]
+
+/** Faults of GPUs over time, and the GPUs that need a check. */
+export function FleetHealth() {
+  const [search, setSearch] = useSearchState()
+  const days = ranges.find((each) => String(each) === search.days) ?? 30
+  const by = search.by && search.by in groupings ? (search.by as Grouping) : 'model'
+  const faults = useQuery({
+    ...read('adminGpuFaultDayList', { query: { days, group_by: by } }),
+    refetchInterval: 60_000,
+  })
+  const hosts = useQuery({ ...readAll('adminHostList', {}), refetchInterval: fleetPollMs })
+  return (
+    <FleetPage>
+      <Section
+        title="Faults over time"
+        about="Faults that hosts found or guests reported. Errors of applications are only in the table."
+        actions={
+          <>
+            <Select
+              isSmall
+              label="Time range"
+              value={String(days)}
+              onChange={(value) => setSearch({ days: value === '30' ? '' : value })}
+              choices={ranges.map((each) => ({ value: String(each), label: `Last ${each} days` }))}
+            />
+            <Select
+              isSmall
+              label="Group by"
+              value={by}
+              onChange={(value) => setSearch({ by: value === 'model' ? '' : value })}
+              choices={Object.entries(groupings).map(([value, label]) => ({ value, label: `By ${label}` }))}
+            />
+          </>
+        }
+      >
+        <Loaded query={faults} rows={8}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <p className="card px-4 py-3 text-ink-muted">No faults in the last {days} days.</p>
+            ) : (
+              <FaultHistory items={by === 'xid' ? items.map(withXidText) : items} days={days} by={by} />
+            )
+          }
+        </Loaded>
+      </Section>
+      <Section
+        title="GPUs to check"
+        about="A suspect GPU returns to stock after a check that it passes, when its VM has released it."
+      >
+        <Loaded query={hosts} rows={3}>
+          {(data) => <GpusToCheck hosts={data} />}
+        </Loaded>
+      </Section>
+    </FleetPage>
+  )
+}
+
+const withXidText = (item: GpuFaultDay): GpuFaultDay => ({
+  ...item,
+  group: item.group === '0' ? 'lost without an XID' : item.group && `XID ${item.group}`,
+})
+
+function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number; by: Grouping }) {
+  const dates = useMemo(() => datesUntil(readNow(), days), [days])
+  const bars = useMemo(() => stackFaults(items, dates), [items, dates])
+  return (
+    <>
+      {bars.groups.length > 0 && (
+        <Suspense fallback={<div role="status" aria-label="Loading" className="h-64" />}>
+          <FaultChart bars={bars} dates={dates} />
+        </Suspense>
+      )}
+      <Table
+        label={`Faults by ${groupings[by]}`}
+        rows={totalsOf(items)}
+        rowKey={({ key }) => key}
+        columns={[
+          {
+            key: 'name',
+            title: groupings[by],
+            width: 'minmax(140px, 1.4fr)',
+            cell: ({ name, hostId }: FaultTotal) =>
+              hostId ? <HostLink id={hostId} name={name} /> : <span className="font-medium">{name}</span>,
+          },
+          ...(by === 'host'
+            ? [
+                {
+                  key: 'location',
+                  title: 'Location',
+                  width: 'minmax(110px, 1fr)',
+                  cell: ({ location }: FaultTotal) => location,
+                },
+              ]
+            : []),
+          countColumn('Found by hosts', ({ hostFaults }: FaultTotal) => hostFaults, '130px'),
+          countColumn('Reported by guests', ({ guestFaults }: FaultTotal) => guestFaults, '160px'),
+          countColumn('Other errors', ({ otherErrors }: FaultTotal) => otherErrors, '120px'),
+          { key: 'last', title: 'Last day', width: '120px', cell: ({ lastDate }: FaultTotal) => lastDate },
+        ]}
+      />
+    </>
+  )
+}
+
+const HostLink = ({ id, name }: { id: string; name: string }) => (
+  <Link to="/fleet/hosts/$hostId" params={{ hostId: id }} className="link">
+    {name}
+  </Link>
+)
+
+interface GpuOfHost {
+  host: Host
+  gpu: Gpu
+}
+
+const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !== '' && !last_check.passed)
+
+function GpusToCheck({ hosts }: { hosts: Host[] }) {
+  const rows = hosts.flatMap((host) => host.gpus.filter(needsCheck).map((gpu) => ({ host, gpu })))
+  if (rows.length === 0) return <p className="card px-4 py-3 text-ink-muted">No GPU needs a check.</p>
+  return (
+    <Table
+      label="GPUs to check"
+      rows={rows}
+      rowKey={({ gpu }) => gpu.id}
+      columns={[
+        {
+          key: 'host',
+          title: 'Host',
+          width: 'minmax(140px, 1fr)',
+          cell: ({ host }: GpuOfHost) => <HostLink id={host.id} name={host.name} />,
+        },
+        {
+          key: 'location',
+          title: 'Location',
+          width: 'minmax(110px, 1fr)',
+          cell: ({ host }) => host.location,
+        },
+        {
+          key: 'pci',
+          title: 'PCI address',
+          width: '140px',
+          cell: ({ gpu }) => <span className="mono">{gpu.pci_address}</span>,
+        },
+        { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: ({ gpu }) => gpu.model },
+        { key: 'state', title: 'State', width: '140px', cell: ({ gpu }) => <StateBadge state={gpu.state} /> },
+        { key: 'health', title: 'Health', width: '190px', cell: ({ gpu }) => <GpuHealth gpu={gpu} /> },
+        actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />),
+      ]}
+    />
+  )
+}
