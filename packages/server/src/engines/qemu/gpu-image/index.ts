@@ -166,7 +166,7 @@ dpkg-query --admindir=root/var/lib/dpkg -W -f '\${db:Status-Abbrev}\${Package} \
   const rootMib = Math.ceil(((await stat(tarball)).size * 1.2) / 1024 ** 2) + 1024
   const listing = await asRoot(unpacking, workDir)
   await makeSparseFile(join(workDir, 'rootfs'), rootMib)
-  // Not every version of GRUB can read file systems with these features.
+  // Some versions of GRUB cannot read file systems with these features.
   const features = '^metadata_csum_seed,^orphan_file'
   await asRoot(`mkfs.ext4 -q -F -L root -O ${features} -d root rootfs\nrm -r root`, workDir)
   const installed = [...listing.matchAll(/^ii\s+(\S+ \S+)$/gm)].map((match) => match[1]!)
