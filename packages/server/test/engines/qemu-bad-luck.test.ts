@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, existsSync } from 'node:fs'
-import { chmod, cp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Engine, VmSpec } from '../../src/engines/engine.ts'
+import type { CaptureSpec, Engine, VmSpec } from '../../src/engines/engine.ts'
 import { importImage } from '../../src/engines/qemu/index.ts'
 import { makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
@@ -116,6 +118,46 @@ test('the qemu engine leaves no partial disk on a full file system', {
     expect(await readdir(disks)).toEqual([])
   } finally {
     execFileSync('umount', [disks])
+  }
+})
+
+test('the qemu engine leaves nothing of a copy that fills the file system, and keeps the disk', {
+  ...WITHIN,
+  skip: process.getuid?.() !== 0,
+}, async () => {
+  const folder = join(bench.dataDir, 'qemu/small-a')
+  await mkdir(folder)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', folder])
+  const small = await bench.open({ location: 'small-a' })
+  try {
+    let smallHost = ''
+    for await (const report of small.inventory(signal)) smallHost = report.name
+    const disk = diskOf(smallHost)
+    await small.ensureDisk(disk, call())
+    const files = await readdir(join(folder, 'disks'), { recursive: true })
+    const file = join(folder, 'disks', files.find((name) => name.endsWith('.qcow2'))!)
+    execFileSync('qemu-io', ['-f', 'qcow2', '-c', 'write -P 1 0 10M', file])
+    const from: CaptureSpec['from'] = { kind: 'disk', disk, vm: null }
+    const ids = { id: randomUUID(), projectId: randomUUID(), host: smallHost }
+    const capture: CaptureSpec = { ...ids, kind: 'snapshot', sizeGib: 1, from, mustFreeze: false }
+    const copying = async () => {
+      for (;;) {
+        await small.capture(capture, call())
+        if ((await small.inspectCapture(capture, signal))?.result) return
+        await sleep(50)
+      }
+    }
+    await expect(copying()).rejects.toMatchObject({
+      kind: 'rejected',
+      message: expect.stringContaining('no space left'),
+    })
+    await small.removeCapture(capture, call(2))
+    expect(await readdir(join(folder, 'captures'))).toEqual([])
+    expect(await small.inspectDisk(disk, signal)).toMatchObject({ id: disk.id, sizeGib: 1 })
+  } finally {
+    await small.close()
+    // The forwarder of the location still runs there.
+    execFileSync('umount', ['--lazy', folder])
   }
 })
 

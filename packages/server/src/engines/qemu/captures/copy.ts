@@ -45,16 +45,17 @@ export async function continueCopy(
     await beginCopy(ctx, folder, copyId, source, sizeGib, signal)
     return false
   }
-  const code = await readText(join(folder, `exit-${attempt.id}`))
+  const code = (await readText(join(folder, `exit-${attempt.id}`)))?.trim() ?? null
   if (code === null && attempt.process && (await isAlive(attempt.process))) return false
   await ctx.isolation.release(copyId)
-  if (code !== null && Number(code) === 0) {
+  if (code === '0') {
     await accept(ctx, folder, attempt.id)
     return true
   }
   const log = (await readText(join(folder, `log-${attempt.id}`))) ?? ''
   await forgetAttempt(folder)
-  if (/No space left|Disk quota exceeded/.test(log))
+  // A full file system has no room for the exit code either.
+  if (code === '' || /No space left|Disk quota exceeded/.test(log))
     throw new EngineError('rejected', 'no space left on the disk of this host')
   throw new EngineError('unavailable', `the copy ended early: ${lastWords(log) || 'it was killed'}`)
 }
