@@ -2123,3 +2123,4 @@ CREATE TABLE quota_requests (
 CREATE INDEX quota_requests_by_organization ON quota_requests USING btree (organization_id, id DESC);
 CREATE UNIQUE INDEX quota_requests_open ON quota_requests USING btree (organization_id, name) WHERE decided_at IS NULL;
 CREATE INDEX quota_requests_by_age ON quota_requests USING btree (decided_at) WHERE decided_at IS NOT NULL;
+CREATE INDEX quota_requests_by_state ON quota_requests USING btree (state, id DESC);

@@ -109,18 +109,35 @@ export const findAnyOperation = statement<OperationRow, { id: string }>(
   'SELECT * FROM operations WHERE id = :id',
 ).oneBy('id')
 
-export const listAllOperations = filteredStatement<
-  OperationRow,
-  PageParams & { isStuck: boolean | null; state: OperationState | null; resourceId: string | null }
->(
+interface AdminOperationFilter extends PageParams {
+  isStuck: boolean | null
+  state: OperationState | null
+}
+
+const listOfAll = filteredStatement<OperationRow, AdminOperationFilter>(
   'operation_admin_list',
   (given) => `SELECT * FROM operations WHERE ${isBefore('id')} ${given} ORDER BY id DESC LIMIT :limit`,
   {
     isStuck: { true: 'is_stuck', false: 'NOT is_stuck' },
     state: isInState('SELECT operation_id FROM operation_queue'),
-    resourceId: 'resource_id = :resourceId',
   },
-).all
+)
+
+// A resource has few operations, so its index serves every filter.
+const listOfResource = statement<OperationRow, AdminOperationFilter & { resourceId: string }>(
+  'operation_admin_list_of_resource',
+  `SELECT * FROM operations
+   WHERE resource_id = :resourceId AND ${isBefore('id')}
+     AND ${ifGiven(':isStuck::boolean', 'is_stuck = :isStuck')} AND ${ifGiven(':state::text', 'state = :state')}
+   ORDER BY id DESC LIMIT :limit`,
+)
+
+/** Lists the operations of all tenants, or of one resource. */
+export const listAllOperations = (
+  db: Queryable,
+  { resourceId, ...filter }: AdminOperationFilter & { resourceId: string | null },
+): Promise<OperationRow[]> =>
+  resourceId === null ? listOfAll.all(db, filter) : listOfResource.all(db, { ...filter, resourceId })
 
 export const retryStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_retry_stuck',

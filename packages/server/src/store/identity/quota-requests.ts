@@ -76,10 +76,6 @@ export const listAllQuotaRequests = filteredStatement<
   'quota_request_admin_list',
   (given) => `${from('quota_requests')} WHERE ${isBefore('r.id')} ${given} ORDER BY r.id DESC LIMIT :limit`,
   {
-    state: {
-      open: 'r.decided_at IS NULL',
-      approved: `r.decided_at IS NOT NULL AND r.state = 'approved'`,
-      rejected: `r.decided_at IS NOT NULL AND r.state = 'rejected'`,
-    },
+    state: 'r.state = :state',
   },
 ).all
