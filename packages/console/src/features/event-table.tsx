@@ -78,7 +78,9 @@ interface EventRowsProps {
   /** Shows the source addresses; admins may see them. */
   hasAddresses?: boolean
   /** Returns the tenant of an event, for lists with events of several tenants. */
-  tenantOf?: (event: ListedEvent) => string
+  tenantOf?: ((event: ListedEvent) => string) | undefined
+  /** True on operator pages, which name every actor and link to pages of the fleet. */
+  isOfFleet?: boolean
   /** Names of resources by id, for events that do not contain them. */
   names?: ReadonlyMap<string, string>
   /** The maximum number of rows. */
@@ -88,7 +90,7 @@ interface EventRowsProps {
 const noNames: ReadonlyMap<string, string> = new Map()
 
 /** Operators also see the project and organization of an event. */
-type ListedEvent = Event & { project_id?: string; organization_id?: string }
+export type ListedEvent = Event & { project_id?: string; organization_id?: string }
 
 /** Shows one row for each group of events. */
 export function EventRows({
@@ -97,6 +99,7 @@ export function EventRows({
   projectId = '',
   hasAddresses = false,
   tenantOf,
+  isOfFleet = false,
   names = noNames,
   most,
 }: EventRowsProps) {
@@ -110,7 +113,7 @@ export function EventRows({
   // Other events still contain the names of deleted resources.
   const nameOf = (id: string) =>
     currentNames.get(id) ?? said.get(id) ?? names.get(id) ?? mine.get(id) ?? actors.get(`user:${id}`)
-  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet: tenantOf !== undefined })
+  const columns = columnsFor(projectId, { nameOf, actors, isOfFleet })
   if (tenantOf) columns.splice(2, 0, tenantColumn(tenantOf))
   if (hasAddresses) columns.splice(-1, 0, addressColumn)
   return <Table label="Events" rows={groups} columns={columns} rowKey={({ events }) => events.at(-1)!.id} />

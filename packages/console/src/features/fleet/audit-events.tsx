@@ -4,7 +4,7 @@ import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { EventRows, systemActor } from '../event-table.tsx'
+import { EventRows, type ListedEvent, systemActor } from '../event-table.tsx'
 import { projectText } from './project-picker.tsx'
 
 const rarelyChangesMs = 60_000
@@ -59,6 +59,8 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
     // Each read is recorded for every tenant that it shows, so the list does not poll.
     refetchInterval: false,
   })
+  const tenantOf = ({ project_id = '', organization_id = '' }: ListedEvent) =>
+    tenants.get(project_id) ?? tenants.get(organization_id) ?? ''
   return (
     <>
       <Loaded query={events}>
@@ -70,9 +72,9 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
             <EventRows
               rows={rows}
               actors={actors}
-              tenantOf={({ project_id = '', organization_id = '' }) =>
-                tenants.get(project_id) ?? tenants.get(organization_id) ?? ''
-              }
+              isOfFleet
+              // All events of a resource have the same tenant, which its page names.
+              tenantOf={resource ? undefined : tenantOf}
               names={names}
               hasAddresses
             />
