@@ -56,10 +56,11 @@ export async function migrate(
       'CREATE TABLE IF NOT EXISTS schema_versions (version integer PRIMARY KEY, min_compatible_version integer NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
     )
     const { rows } = await client.query(
-      'SELECT coalesce(max(version), 0) AS version, coalesce(max(min_compatible_version), 0) AS min FROM schema_versions',
+      `SELECT coalesce(array_agg(version), '{}') AS applied, coalesce(max(version), 0) AS version,
+              coalesce(max(min_compatible_version), 0) AS min FROM schema_versions`,
     )
     const newest = known.at(-1)?.version ?? 0
-    const current = rows[0] as { version: number; min: number }
+    const current = rows[0] as { applied: number[]; version: number; min: number }
     if (current.min > newest)
       throw new NewerSchemaError(
         `this data was written by a newer version of Slipway (schema ${current.version}, this version supports up to ${newest}): start that version, or use another data directory`,
@@ -70,8 +71,9 @@ export async function migrate(
       )
     // A migration may take longer than any other statement. Keep-alive detects a lost peer.
     watch.remove(client)
-    for (const migration of known.filter(({ version }) => version > current.version))
-      await applyMigration(client, migration)
+    // Between releases, migrations are not always added in the order of their numbers.
+    for (const migration of known)
+      if (!current.applied.includes(migration.version)) await applyMigration(client, migration)
   } finally {
     watch.add(client)
     await client.end()
