@@ -56,7 +56,7 @@ test(
     await expect(cluster.engine.powerVm(spec, 'off', { generation: 2, signal: brief() })).rejects.toThrow()
     // A worker on the other side of the cut has no majority to write with.
     await expect(inside.removeVm(spec, { generation: 2, signal: brief() })).rejects.toThrow()
-    await eventually(async () => !(await cluster.reports()).has('m2'), patienceMs)
+    await eventually(async () => !(await inTheEnd(() => cluster.reports())).has('m2'), patienceMs)
     process.kill(guestPid, 0)
     await cluster.bench.reconnect(cut!)
     expect((await cluster.everyReport()).get('m2')!.vms).toMatchObject([{ id: spec.id, power: 'running' }])

@@ -149,15 +149,23 @@ test('a user logs in on the serial console of a VM without a public address, als
       if (isBinary) output += String(data)
     })
     await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
-    const type = (text: string) => socket.send(Buffer.from(text))
-    type('\r')
-    if (session === 1) {
-      await eventually(() => /mute login: $/.test(output), patienceMs)
-      type('root\r')
+    // Incus can lose what is typed before it is connected to the console, so a line is typed until it is answered.
+    const type = (line: string, answer: RegExp) => {
+      const from = output.length
+      let typedAtMs = Number.NEGATIVE_INFINITY
+      return eventually(() => {
+        if (answer.test(output.slice(from))) return true
+        if (performance.now() - typedAtMs < 5_000) return false
+        typedAtMs = performance.now()
+        socket.send(Buffer.from(`${line}\r`))
+        return false
+      }, patienceMs)
     }
-    await eventually(() => output.includes('~ # '), patienceMs)
-    type(`echo $((${session} * 42))-answer\r`)
-    await eventually(() => output.includes(`${session * 42}-answer`), patienceMs)
+    if (session === 1) {
+      await type('', /mute login: $/)
+      await type('root', /~ # /)
+    }
+    await type(`echo $((${session} * 42))-answer`, new RegExp(`${session * 42}-answer`))
     socket.close()
     await new Promise((resolve) => socket.once('close', resolve))
   }
