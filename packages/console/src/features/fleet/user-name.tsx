@@ -23,7 +23,7 @@ export const UserName = ({ row: { id, email, state } }: { row: User }) =>
 export const lastSignInColumn: Column<User> = {
   key: 'signed-in',
   title: 'Last sign-in',
-  width: '130px',
+  width: '124px',
   align: 'right',
   sortBy: ({ last_sign_in_at }) => -Date.parse(last_sign_in_at || '1970-01-01'),
   cell: ({ last_sign_in_at }) =>

@@ -66,7 +66,7 @@ export function Users() {
               {
                 key: 'email',
                 title: 'E-mail',
-                width: 'minmax(180px, 2fr)',
+                width: 'minmax(150px, 2fr)',
                 sortBy: (row) => row.email,
                 cell: (row) => <UserName row={row} />,
               },
@@ -80,6 +80,7 @@ export function Users() {
                 key: 'operator',
                 title: 'Operator',
                 width: '100px',
+                isFoldable: true,
                 cell: (row) => (row.is_operator ? 'yes' : 'no'),
               },
               lastSignInColumn,
