@@ -252,7 +252,7 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
 
   test('go on after the connection was lost: 4 clicks', async () => {
     const vm = await createVm(service, 'far', 'a40.1x')
-    await main().getByRole('link', { name: 'far' }).click()
+    await main().getByRole('link', { name: 'far', exact: true }).click()
     await service.stop()
     await page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()
     await button('Stop').click()
