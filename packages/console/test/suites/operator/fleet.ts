@@ -164,7 +164,9 @@ export function fleetTests(operator: Operator): void {
       [gpu!.id],
     )
     await service.sql('UPDATE gpus SET suspect_since = slipway_now() WHERE id = $1', [gpu!.id])
-    onTestFinished(() => service.sql('UPDATE gpus SET suspect_since = NULL WHERE id = $1', [gpu!.id]))
+    onTestFinished(async () => {
+      await service.sql('UPDATE gpus SET suspect_since = NULL WHERE id = $1', [gpu!.id])
+    })
     await openTabOf('Health')
     const today = new Date().toISOString().slice(0, 10)
     await main()
