@@ -16,6 +16,7 @@ const benches = {
   grow: 'server',
   docs: 'server',
   'vm-metrics': 'server',
+  rest: 'server',
   qemu: 'server',
   incus: 'server',
   'incus-fleet': 'server',

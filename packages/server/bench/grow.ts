@@ -16,11 +16,11 @@ import { type Effort, quick, usual } from './effort.ts'
 import { type Figure, print, shown } from './figures.ts'
 import { addTenants, addVms, createVms, stopVm, vmsOf } from './fixtures.ts'
 import type { Made } from './load.ts'
-import { Memory } from './memory.ts'
+import { Memory } from './process/memory.ts'
+import { measureStarts } from './process/starts.ts'
 import { measureReadsBeside, type Vms } from './reads.ts'
 import { keep, type Pair, runNow } from './results.ts'
 import { locations, RunningService } from './running-service.ts'
-import { measureStarts } from './starts.ts'
 import { measureStreams } from './streams.ts'
 
 const { values } = parseArgs({

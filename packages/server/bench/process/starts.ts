@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { childrenOf, programOf } from './cpu.ts'
-import { atMost, type Figure, median } from './figures.ts'
-import type { RunningService } from './running-service.ts'
+import { childrenOf, programOf } from '../cpu.ts'
+import { atMost, type Figure, median } from '../figures.ts'
+import type { RunningService } from '../running-service.ts'
 
 /** From the start of the process to ready, on the store that the other measurements left; PostgreSQL starts with it. */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {

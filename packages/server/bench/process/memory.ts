@@ -1,6 +1,6 @@
-import { memoryMb } from './cpu.ts'
-import { atMost, type Figure } from './figures.ts'
-import type { RunningService } from './running-service.ts'
+import { memoryMb } from '../cpu.ts'
+import { atMost, type Figure } from '../figures.ts'
+import type { RunningService } from '../running-service.ts'
 
 /** The memory of a process in `/metrics`. The rest of what is resident is code, stacks and what malloc keeps. */
 const parts = {
