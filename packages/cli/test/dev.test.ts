@@ -63,6 +63,12 @@ test('the guest of a VM reports what the lever sets', async () => {
   expect(await slipway('vm', 'idle', 'busy')).toMatchObject({ code: 2 })
 })
 
+test('the guest of a VM repeats what is typed at its console', async () => {
+  await createVm('talks')
+  expect(await slipway('dev', 'vm', 'console', 'talks', 'nvidia-smi')).toMatchObject({ code: 0 })
+  expect((await slipway('vm', 'log', 'talks')).stdout).toContain('simulated: nvidia-smi')
+})
+
 test('an error of a GPU shows in the health of its VM, and a replacement cures it', async () => {
   await createVm('sick')
   expect(await slipway('dev', 'vm', 'xid', 'sick', '79', '--source', 'host')).toMatchObject({ code: 0 })

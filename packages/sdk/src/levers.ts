@@ -40,6 +40,8 @@ export interface Levers {
     metrics(vm_id: string, metrics: Body<'vmMetricsSet'>): Promise<void>
     /** Lets the guest or the host report an XID error of a GPU. */
     xid(vm_id: string, error: Body<'vmXid'>): Promise<void>
+    /** Types at the serial console. The response of the guest is in its serial log and in open sessions. */
+    console(vm_id: string, typed: Body<'vmConsole'>): Promise<void>
   }
   /** Sets whether simulated guests have an agent that freezes their file systems for a copy. */
   guestAgent: { set(agent: Body<'guestAgentSet'>): Promise<DevResponse<'guestAgentSet'>> }
@@ -68,6 +70,7 @@ const paths: { [Id in DevRouteId]: `${DevRoutes[Id]['method']} ${DevRoutes[Id]['
   guestAgentSet: 'PUT /_dev/guest-agent',
   vmMetricsSet: 'POST /_dev/vms/{vm_id}/metrics',
   vmXid: 'POST /_dev/vms/{vm_id}/xid',
+  vmConsole: 'POST /_dev/vms/{vm_id}/console',
   paymentsSet: 'PUT /_dev/payments',
   reset: 'POST /_dev/reset',
   requestList: 'GET /_dev/requests',
@@ -130,6 +133,7 @@ export function createLevers(options: ClientOptions): Levers {
       crash: async (target) => void (await call('vmCrash', { target })),
       metrics: async (target, body) => void (await call('vmMetricsSet', { target, body })),
       xid: async (target, body) => void (await call('vmXid', { target, body })),
+      console: async (target, body) => void (await call('vmConsole', { target, body })),
     },
     guestAgent: { set: (body) => call('guestAgentSet', { body }) },
     payments: { set: (body) => call('paymentsSet', { body }) },

@@ -18,11 +18,11 @@ import { type Server, startServer } from '@slipway/server/server.ts'
 import { seedDemo } from '@slipway/server/setup/demo.ts'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { clockOf, type MachineClock } from './clock.ts'
 import { createDatabase, query } from './database.ts'
 import { eventually } from './eventually.ts'
 import { defaultConfig } from './fleet.ts'
 import type { Credentials } from './launcher.ts'
+import { clockOf, type MachineClock } from './postgres/clock.ts'
 import { exchange } from './requests.ts'
 import { validateResponse } from './responses.ts'
 
@@ -210,12 +210,14 @@ export async function startService(
     },
     async advanceUntilEnded(operationId) {
       await eventually(async () => {
-        const [row] = await service.sql<{ is_over: boolean; is_parked: boolean }>(
-          `SELECT state <> 'IN_PROGRESS' AS is_over, coalesce(lease_token IS NULL AND run_at > slipway_now(), false) AS is_parked
+        const [row] = await service.sql<{ is_over: boolean; is_parked: boolean; is_paused: boolean }>(
+          `SELECT state <> 'IN_PROGRESS' AS is_over, coalesce(lease_token IS NULL AND run_at > slipway_now(), false) AS is_parked,
+                  (SELECT paused_at IS NOT NULL FROM clock) AS is_paused
            FROM operations LEFT JOIN operation_queue ON operation_id = id WHERE id = $1`,
           [operationId],
         )
-        if (row!.is_parked) {
+        if (row!.is_parked && row!.is_paused) await service.levers.clock.advance({ seconds: 1 })
+        else if (row!.is_parked) {
           await service.clock.advance('1 second')
           server.services.signals.send('operations')
         }
@@ -258,8 +260,8 @@ export async function startService(
 }
 
 /** A service that is closed at the end of the test. */
-export async function useService(change?: ConfigChanges): Promise<TestService> {
-  const service = await startService(change)
+export async function useService(change?: ConfigChanges, frozenAt?: string): Promise<TestService> {
+  const service = await startService(change, frozenAt)
   onTestFinished(() => service.close())
   return service
 }

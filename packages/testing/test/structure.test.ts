@@ -210,6 +210,12 @@ test('the domain has no input, output or clock', () => {
   expect(ofServer.filter((file) => isDomain(file) && clock.test(contentOf(file)))).toEqual([])
 })
 
+test('tests move the clock by levers, or by the clock of @slipway/testing', () => {
+  const tests = suites.filter((path) => path.endsWith('/test')).flatMap(sourcesOf)
+  const wrong = tests.filter((file) => /UPDATE[ ]clock\b/.test(contentOf(file)))
+  expect(wrong).toEqual([])
+})
+
 test('a CLI command uses the streams and the environment that it is given', () => {
   const ofProcess = /\bprocess\.(stdin|stdout|stderr|env|cwd|exit|exitCode|argv)\b|\bconsole\./
   // The proxy library reads the environment of the process itself.

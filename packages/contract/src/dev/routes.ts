@@ -127,6 +127,16 @@ const DevXid = Type.Object(
   },
   strict,
 )
+const DevConsole = Type.Object(
+  {
+    input: Type.String({
+      minLength: 1,
+      maxLength: 4_096,
+      description: 'What is typed at the serial console. A line ends with `\\r`.',
+    }),
+  },
+  strict,
+)
 const DevPayments = Type.Object({ organization_id: Uuid, state: Type.Enum([...paymentStates]) }, strict)
 
 export const DevRequest = Type.Object({
@@ -169,6 +179,7 @@ export const devRoutes = {
     response: Nothing,
   },
   vmXid: { method: 'POST', path: '/_dev/vms/{vm_id}/xid', body: DevXid, response: Nothing },
+  vmConsole: { method: 'POST', path: '/_dev/vms/{vm_id}/console', body: DevConsole, response: Nothing },
   paymentsSet: { method: 'PUT', path: '/_dev/payments', body: DevPayments, response: DevPayments },
   reset: { method: 'POST', path: '/_dev/reset', response: DevClock },
   requestList: {

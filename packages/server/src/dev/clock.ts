@@ -10,7 +10,8 @@ import type { Services } from '../services.ts'
 import { warnAheadS } from '../store/compute/vm-expiry.ts'
 import { findClock, findNextDue, listDueOperations, setClock, stepClock } from '../store/dev/clock.ts'
 import { findDueWork, type WorkKind } from '../store/fleet/due.ts'
-import { hasWatchedVms } from '../store/metrics/idle.ts'
+import { silenceMs } from '../store/fleet/locations.ts'
+import { listWatchedLocations } from '../store/metrics/idle.ts'
 import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
 const longestSettleMs = 30_000
@@ -69,14 +70,24 @@ export async function advanceClock(
   const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
   if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
   const limit = performance.now() + longestSettleMs
-  for (let isFirst = true; ; isFirst = false) {
+  const { rollupAtUtc } = config.billing
+  const { unreachableS } = config.operations
+  let todo = { readsEngines: true, bills: true }
+  for (let isEnd = target <= start; ; ) {
+    await settle(workers, limit, todo)
+    if (isEnd) return readClock(workers)
     const { now } = await findClock(database)
-    await settle(workers, limit, isFirst || now >= target)
-    if (now >= target) return readClock(workers)
-    const params = { now, warnAheadS, rollupAtUtc: config.billing.rollupAtUtc, thresholds }
+    const params = { now, warnAheadS, rollupAtUtc, thresholds, silenceMs, unreachableS }
     const due = await findNextDue(database, params)
-    const next = due && due < target ? due : target
-    await database.transaction((tx) => stepClock(tx, next.getTime() - now.getTime()))
+    const next = [due.work, due.billing, due.silence].reduce<Date>(
+      (first, at) => (at && at < first ? at : first),
+      target,
+    )
+    isEnd = next >= target
+    const isReached = (at: Date | null) => isEnd || (at !== null && at <= next)
+    todo = { readsEngines: isReached(due.silence), bills: isReached(due.billing) }
+    // A clock that is not frozen may be past the target by now.
+    await database.transaction((tx) => stepClock(tx, Math.max(0, next.getTime() - now.getTime())))
   }
 }
 
@@ -84,34 +95,44 @@ export async function advanceClock(
  * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. Engines report what changed without
  * the clock, so they are read when the advance begins and ends, and when a host or GPU waits for a report.
  */
-async function settle(workers: Workers, limit: number, readsEngines: boolean): Promise<void> {
+async function settle(
+  workers: Workers,
+  limit: number,
+  { readsEngines, bills }: { readsEngines: boolean; bills: boolean },
+): Promise<void> {
   const { reconciler, billing, webhooks, mail, services } = workers
-  const { database, signals } = services
-  const find = () =>
-    findDueWork(database, { locations: ['', ...services.engines.keys()], turns: [], restsMs: [] })
+  const { database, engines, signals } = services
+  const find = () => findDueWork(database, { locations: ['', ...engines.keys()], turns: [], restsMs: [] })
   let found = await find()
   let isReading = readsEngines
-  let isSampling = readsEngines || (await hasWatchedVms(database))
+  let sampled = readsEngines ? [...engines.keys()] : await listWatchedLocations(database)
+  let wasQuiet = false
   for (;;) {
     signals.send('operations')
-    if (isReading || found.hosts || found.gpus) await reconciler.reports()
-    if (isSampling) await reconciler.samples()
-    isSampling = false
+    if (isReading || found.hosts || found.gpus) {
+      await reconciler.reports()
+      await reconciler.groups()
+    }
+    if (sampled.length > 0) await reconciler.samples(sampled)
+    sampled = []
     isReading = false
     if (found.firewalls) await reconciler.firewalls()
     if (found.expiry) await reconciler.expiry()
     if (found.suspension) await reconciler.suspension()
     if (found.maintenance) await reconciler.maintenance()
     if (found.capacity) await reconciler.capacity()
-    await billing.once()
+    if (bills) await billing.once()
     await reconciler.stamp()
     await webhooks.once()
     if (services.config.mail) await mail.once()
     const left = await waitForOperations(workers, limit)
     found = await find()
     const kinds = settledKinds.filter((kind) => found[kind])
-    if (left.length === 0 && kinds.length === 0) return
-    if (performance.now() > limit) throw unsettled([...left, ...kinds])
+    const isQuiet = left.length === 0 && kinds.length === 0
+    // GPUs that were released in this round return to stock with the next report.
+    if (isQuiet && (wasQuiet || !found.gpus)) return
+    wasQuiet = isQuiet
+    if (!isQuiet && performance.now() > limit) throw unsettled([...left, ...kinds])
   }
 }
 

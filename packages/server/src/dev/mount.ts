@@ -11,6 +11,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { setUpNetwork } from '../accounts/project-setup.ts'
 import { Failure, invalidField, requireFound } from '../domain/failure.ts'
 import { oneOf } from '../domain/nearest.ts'
+import { EngineError } from '../engines/engine.ts'
 import { SimulatedEngine } from '../engines/simulated/engine.ts'
 import { type Access, bearerOf } from '../http/access.ts'
 import { isOwnOrigin } from '../http/host-names.ts'
@@ -98,6 +99,14 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
   const { database, engines } = workers.services
   const simulators = () => [...engines.values()].filter((engine) => engine instanceof SimulatedEngine)
 
+  let lastMove: Promise<unknown> = Promise.resolve()
+  /** Requests that move the clock at the same time would add up their steps. */
+  function inTurn<T>(move: () => Promise<T>): Promise<T> {
+    const moved = lastMove.then(move)
+    lastMove = moved.catch(() => {})
+    return moved
+  }
+
   function simulatorAt(location: string): SimulatedEngine {
     const engine = engines.get(location)
     if (engine instanceof SimulatedEngine) return engine
@@ -115,8 +124,8 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
 
   return {
     clockGet: () => readClock(workers),
-    clockSet: ({ body }) => changeClock(workers, body),
-    clockAdvance: ({ body }) => advanceClock(workers, body),
+    clockSet: ({ body }) => inTurn(() => changeClock(workers, body)),
+    clockAdvance: ({ body }) => inTurn(() => advanceClock(workers, body)),
 
     faultList: async () => ({ items: faults.items }),
     faultCreate: ({ body }) => faults.add(body),
@@ -180,6 +189,17 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         throw invalidField('gpu_index', `is not a GPU of ${vm.name}, which has ${vm.gpu_count}`)
       if (source === 'host') await workers.reconciler.reports()
       await workers.reconciler.samples()
+      return {}
+    },
+
+    async vmConsole({ params, body }) {
+      const vm = requireFound('VM', await findAnyVm(database, params.vm_id!))
+      const simulator = simulatorAt(vm.location)
+      const session = await simulator.openConsole({ id: vm.id, host: '' }).catch((error) => {
+        throw error instanceof EngineError ? new Failure('conflict', `${vm.name} is not running.`) : error
+      })
+      await session.write(Buffer.from(body.input))
+      session.close()
       return {}
     },
 

@@ -157,9 +157,9 @@ export class Reconciler {
     return this.#inventory.reconcile(this.#tasks.stopping)
   }
 
-  /** Samples all VMs, and packs the samples of complete hours. */
-  async samples(): Promise<void> {
-    for (const location of this.#services.engines.keys()) await this.#sample(location, this.#limit())
+  /** Samples all VMs of the locations, and packs the samples of complete hours. */
+  async samples(locations: Iterable<string> = this.#services.engines.keys()): Promise<void> {
+    for (const location of locations) await this.#sample(location, this.#limit())
     await packSamples(this.#services, this.#tasks.stopping)
   }
 

@@ -1,17 +1,13 @@
-import { keepSessions } from '@slipway/testing/people.ts'
+import { ownerToken } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 let owner: string
 beforeAll(async () => {
-  service = await startService()
-  const { email, password } = service.credentials
-  await service.clock.freeze('2026-11-10T00:00:00Z')
-  const body = { grant_type: 'password', email, password }
-  owner = (await service.ok('authToken', { token: null, body })).access_token
-  await keepSessions(service)
+  service = await startService(withLevers, '2026-11-10T00:00:00Z')
+  owner = await ownerToken(service)
 })
 afterAll(() => service.close())
 
@@ -25,11 +21,9 @@ const eventsOf = (type: string) =>
     [type],
   )
 
-/** The demo's prices are valid from its start, which is now. This test sets its own clock, in November. */
-const backdatePrices = () => service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)
+const advanceTo = (to: string) => service.levers.clock.advance({ to })
 
 test('costs are zero before anything runs', async () => {
-  await backdatePrices()
   expect(await service.ok('projectCosts')).toEqual({
     usd_per_hour: 0,
     today_usd: 0,
@@ -49,7 +43,7 @@ test('costs follow running resources live, for the project and its organization'
     body: { name: 'data', size: '1TiB', location: 'us-east1-a' },
   })
   await service.ended(disk.operation.operation_id)
-  await service.clock.freeze('2026-11-10T10:00:00Z')
+  await advanceTo('2026-11-10T10:00:00Z')
   const expected = {
     usd_per_hour: 1.58312,
     today_usd: 15.8312,
@@ -75,13 +69,13 @@ test('costs follow running resources live, for the project and its organization'
   })
 
   // Closing days changes the source of the numbers, not their values.
-  await service.clock.freeze('2026-11-12T00:05:00Z')
-  const live = await service.ok('projectCosts')
-  await service.server.billing.once()
+  await advanceTo('2026-11-12T00:05:00Z')
   expect(await service.sql('SELECT FROM usage_days')).not.toEqual([])
-  expect(await service.ok('projectCosts')).toEqual(live)
+  const closed = await service.ok('projectCosts')
   // Five minutes of the UTC day.
-  expect(live.today_usd).toBe(Number((1.58312 / 12).toFixed(6)))
+  expect(closed.today_usd).toBe(Number((1.58312 / 12).toFixed(6)))
+  await service.sql('TRUNCATE usage_days, usage_days_closed')
+  expect(await service.ok('projectCosts')).toEqual(closed)
 
   const { operation } = await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } })
   await service.ended(operation.operation_id)
@@ -102,8 +96,7 @@ test('costs appear as the open invoice, which has its id before it is issued', a
     },
   ])
   expect(open.items[0]!.usd).toBe(76.12)
-  await service.clock.freeze('2026-12-01T00:05:00Z')
-  await service.server.billing.once()
+  await advanceTo('2026-12-01T00:05:00Z')
   const issued = await service.ok('organizationInvoices', { token: owner })
   // The disk has continued to run: 23.9917 hours of the 12th and the days until the end of November are added.
   expect(issued.items.map(({ id, state }) => [id, state])).toEqual([
@@ -165,7 +158,7 @@ test('a project has no budget until an admin sets one', async () => {
 
 test('a budget notifies at 50, 80 and 100 per cent once a month, even if it is checked often and by several processes', async () => {
   // A disk of 1 TiB costs 3.19488 USD a day.
-  await service.clock.freeze('2027-01-01T00:10:00Z')
+  await advanceTo('2027-01-01T00:10:00Z')
   await set({ monthly_usd: 10 })
   const reached: unknown[][] = []
   for (const at of [
@@ -175,14 +168,13 @@ test('a budget notifies at 50, 80 and 100 per cent once a month, even if it is c
     '2027-01-04T18:00',
     '2027-01-20T00:00',
   ]) {
-    await service.clock.freeze(`${at}:00Z`)
+    await advanceTo(`${at}:00Z`)
     await Promise.all([1, 2, 3].map(() => service.server.billing.once()))
     const events = await eventsOf('budget.threshold_reached')
     reached.push(events.map(({ data }) => data.threshold_percent))
   }
   expect(reached).toEqual([[], [50], [50, 80], [50, 80, 100], [50, 80, 100]])
-  await service.clock.freeze('2027-02-20T00:00:00Z')
-  await service.server.billing.once()
+  await advanceTo('2027-02-20T00:00:00Z')
   expect(await eventsOf('budget.threshold_reached')).toHaveLength(6)
   const { items } = await service.ok('eventList', { query: { type: 'budget.threshold_reached' } })
   expect(items[0]).toMatchObject({ resource_type: 'project', actor: 'system', data: { monthly_usd: 10 } })
@@ -250,12 +242,12 @@ test('an invoice without lines is listed like the others', async () => {
 
 test('the cost of a VM can be read after it was deleted, but only in its own project', async () => {
   const vm_id = await create({ name: 'short-lived' })
-  await service.clock.advance('90 minutes')
+  await service.levers.clock.advance({ seconds: 5400 })
   const { cost_usd } = await service.ok('vmGet', { params: { vm_id } })
   expect(cost_usd).toBeGreaterThan(0)
   const { operation } = await service.ok('vmDelete', { params: { vm_id } })
   await service.ended(operation.operation_id)
-  await service.clock.advance('1 day')
+  await service.levers.clock.advance({ seconds: 86_400 })
   const read = (resource_id: string) => service.call('projectResourceCost', { params: { resource_id } })
   expect((await read(vm_id)).body).toMatchObject({ resource_id: vm_id, usd: expect.closeTo(cost_usd, 2) })
   expect((await read(service.credentials.project_id)).status).toBe(404)

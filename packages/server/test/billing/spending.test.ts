@@ -1,5 +1,5 @@
-import { clockOf } from '@slipway/testing/clock.ts'
 import { createDatabase } from '@slipway/testing/database.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { sumUsd } from '../../src/domain/charges.ts'

@@ -63,16 +63,19 @@ const rows = () =>
     `SELECT day::text, project_id, location, resource_type, product_name, quantity_ms::text, cost_usd_ms::text
      FROM usage_days ORDER BY day, location, product_name`,
   )
+/** Each test goes back in time, so the tests run the roll-up themselves. */
+const billAt = async (at: string) => {
+  await service.clock.freeze(at)
+  await service.server.billing.once()
+}
 const utc = (text: string) => Date.parse(`${text}Z`)
 
 test('usage is written for whole UTC days after the time of the roll-up, and not before', async () => {
   await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: null })
   await price('a100.1x', '2026-01-01', '1.45')
-  await service.clock.freeze('2026-03-08T00:04:59.999Z')
-  await service.server.billing.once()
+  await billAt('2026-03-08T00:04:59.999Z')
   expect((await service.ok('projectUsage')).items).toEqual([])
-  await service.clock.freeze('2026-03-08T00:05:00Z')
-  await service.server.billing.once()
+  await billAt('2026-03-08T00:05:00Z')
   const response = await service.ok('projectUsage')
   expect(response).toEqual({
     items: [
@@ -101,8 +104,7 @@ test('usage is the same whether written daily, twice, three days late or by two 
     lengthMs: null,
   })
   for (const day of ['08', '09', '10', '11']) {
-    await service.clock.freeze(`2026-03-${day}T00:05:00Z`)
-    await service.server.billing.once()
+    await billAt(`2026-03-${day}T00:05:00Z`)
     await service.server.billing.once()
   }
   const daily = await rows()
@@ -125,8 +127,7 @@ test('usage is split where a price changes, and has no price where none was set'
   })
   await price('a100.1x', '2026-03-07T06:00:00Z', '1')
   await price('a100.1x', '2026-03-07T18:00:00.001Z', '0.5')
-  await service.clock.freeze('2026-03-08T00:05:00Z')
-  await service.server.billing.once()
+  await billAt('2026-03-08T00:05:00Z')
   const { items } = await service.ok('projectUsage')
   expect(items.map(({ product_name, quantity, usd }) => [product_name, quantity, usd])).toEqual([
     ['a100.1x', 24, 15],
@@ -144,8 +145,7 @@ test('disk usage costs exactly 0.00013 USD per GB and hour', async () => {
     startMs: utc('2026-03-07T05:00'),
     lengthMs: hourMs,
   })
-  await service.clock.freeze('2026-03-08T00:05:00Z')
-  await service.server.billing.once()
+  await billAt('2026-03-08T00:05:00Z')
   const { items } = await service.ok('projectUsage')
   expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
 })
@@ -158,8 +158,7 @@ test('usage can be filtered by day, location and kind, also as CSV', async () =>
       location,
     )
   await write({ product: 'persistent-ssd', quantity: 5, startMs: utc('2026-03-06T00:00'), lengthMs: dayMs })
-  await service.clock.freeze('2026-03-09T00:05:00Z')
-  await service.server.billing.once()
+  await billAt('2026-03-09T00:05:00Z')
   const count = async (query: Record<string, string>) =>
     (await service.ok('projectUsage', { query })).items.length
   expect(await count({})).toBe(7)
@@ -214,8 +213,7 @@ test('the usage of random histories adds up to the intervals exactly, day by day
         const histories = relative.map((each) => ({ ...each, startMs: base + each.startMs }))
         for (const each of histories) await write(each)
         const end = base + 7 * dayMs
-        await service.clock.freeze(new Date(end + 10 * 60_000).toISOString())
-        await service.server.billing.once()
+        await billAt(new Date(end + 10 * 60_000).toISOString())
         const written = await service.sql<{ day: string; product_name: string; quantity_ms: string }>(
           'SELECT day::text, product_name, quantity_ms::text FROM usage_days ORDER BY day, product_name',
         )

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { eventually } from '@slipway/testing/eventually.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { root } from '@slipway/testing/root.ts'
 import { countOf } from '@slipway/testing/setup/counts.ts'
 import { startReceiver, verify } from '@slipway/testing/webhook-receiver.ts'
@@ -84,7 +85,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await Promise.all([stream.stop(), watch.stop()])
   expect(watch.samples, 'samples of GPUs with VMs').toBeGreaterThan(0)
   // Costs grow while they are read.
-  await cluster.sql('UPDATE clock SET frozen_at = slipway_now()')
+  await clockOf((text, values) => cluster.sql(text, values)).freeze()
   const costs = await clients[0]!.get('/costs')
   return {
     ...{ cluster, history, projectId, receiver, fromPosition: webhook.fromPosition },

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { type Cluster, hosts, hourMs, leaseMs } from './cluster.ts'
 import type { History } from './history.ts'
 import { Random } from './random.ts'
@@ -130,8 +131,8 @@ export class Faults {
 
   /** Moves PostgreSQL's clock forward past every lease, or back to the correct time. */
   async #stepClock(target: number): Promise<void> {
-    const ahead = target % 2 === 0 ? `ahead + interval '${5 * leaseMs} milliseconds'` : `interval '0'`
-    await this.#cluster.sql(`UPDATE clock SET ahead = ${ahead}`)
+    const clock = clockOf((text, values) => this.#cluster.sql(text, values))
+    await (target % 2 === 0 ? clock.addAhead(`${5 * leaseMs} milliseconds`) : clock.setAhead('0'))
   }
 
   /** The last report of the host becomes old at once, so that the host counts as down before it is back. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import type { Cluster } from './cluster.ts'
 
 const checkIntervalMs = 200
@@ -31,14 +32,12 @@ const unrest = `
  */
 export async function untilQuiet(cluster: Cluster): Promise<string[]> {
   const until = performance.now() + patienceMs
+  const clock = clockOf((text, values) => cluster.sql(text, values))
   for (;;) {
     const left = await cluster.sql<{ what: string; which: string }>(unrest)
     if (left.length === 0) return []
     if (performance.now() > until) return left.map(({ what, which }) => `${what}: ${which}`)
-    await cluster.sql(
-      `UPDATE clock SET shift = shift + interval '500 milliseconds'
-       WHERE NOT EXISTS (SELECT FROM operation_queue WHERE lease_token IS NOT NULL)`,
-    )
+    await clock.advanceUnlessLeased('500 milliseconds')
     await delay(checkIntervalMs)
   }
 }

@@ -1,44 +1,29 @@
-import { type DevBody, type DevClock, type DevResponse, type DevRouteId, devRoutes } from '@slipway/contract'
+import type { DevClock } from '@slipway/contract'
 import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Config } from '../../src/config/index.ts'
 
 let service: TestService
+let levers: TestService['levers']
 beforeAll(async () => {
-  service = await startService((config) => {
-    config.isDev = true
-  })
+  service = await startService(withLevers)
 })
 afterAll(() => service?.close())
-beforeEach(() => lever('reset'))
+beforeEach(async () => {
+  levers = service.levers
+  await levers.reset()
+})
 
-interface LeverOptions<Id extends DevRouteId> {
-  body?: DevBody<Id>
-  id?: string
-  query?: string
-  token?: string | null
-  headers?: Record<string, string>
-}
-
-async function lever<Id extends DevRouteId>(id: Id, options: LeverOptions<Id> = {}) {
-  const { method, path } = devRoutes[id]
-  const { body, token = service.credentials.operator_key, headers = {} } = options
-  const url = `${service.url}${path.replace(/\{\w+\}/, options.id ?? '')}${options.query ?? ''}`
-  const response = await fetch(url, {
-    method,
-    headers: {
-      ...(token !== null && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  return { status: response.status, body: (await response.json()) as DevResponse<Id> & { message?: string } }
-}
-
-const clock = async () => (await lever('clockGet')).body
+const clock = () => service.levers.clock.get()
+/** Returns the code and the message of the refusal. */
+const refusal = (call: Promise<unknown>) =>
+  call.then(
+    () => 'done',
+    ({ code, message }) => `${code}: ${message}`,
+  )
 
 async function createVm(name: string, more: object = {}) {
   const created = await service.ok('vmCreate', { body: vmBody({ name, ...more }) })
@@ -46,9 +31,7 @@ async function createVm(name: string, more: object = {}) {
 }
 
 test('without --dev the levers do not exist and their code is not loaded', async () => {
-  const plain = await service.another((config) => {
-    config.isDev = false
-  })
+  const plain = await service.another()
   const response = await fetch(`${plain.url}/_dev/clock`, {
     headers: { authorization: `Bearer ${service.credentials.operator_key}` },
   })
@@ -57,50 +40,74 @@ test('without --dev the levers do not exist and their code is not loaded', async
 })
 
 test('only an operator on this machine can use the levers', async () => {
-  expect((await lever('clockGet')).status).toBe(200)
-  expect((await lever('clockGet', { token: null })).status).toBe(401)
-  expect((await lever('clockGet', { token: service.credentials.access_key })).status).toBe(403)
-  expect((await lever('clockGet', { headers: { origin: 'https://evil.example' } })).status).toBe(403)
+  const { operator_key: token, access_key } = service.credentials
+  const status = async (options: Parameters<TestService['request']>[2]) =>
+    (await service.request('DELETE', '/_dev/faults', options)).status
+  expect(await status({ token: null })).toBe(401)
+  expect(await status({ token: access_key })).toBe(403)
+  expect(await status({ token, headers: { origin: 'https://evil.example' } })).toBe(403)
+  expect(await status({ token, headers: { host: 'evil.example' } })).toBe(403)
+  expect(await levers.faults.list()).toEqual([])
+})
+
+test('--dev is refused where other machines or other data could be reached', async () => {
+  const refusalOf = (change: (config: Config) => unknown) =>
+    service
+      .another((config) => {
+        withLevers(config)
+        change(config)
+      })
+      .then(
+        () => 'started',
+        (error) => String(error),
+      )
+  const isPublic = ({ server }: Config) => Object.assign(server, { host: '0.0.0.0' })
+  const isOutside = ({ database }: Config) => Object.assign(database, { urls: [service.databaseUrl] })
+  const isWorker = ({ server }: Config) => Object.assign(server, { role: 'worker' })
+  expect(await refusalOf(isPublic)).toContain('--dev listens on loopback only')
+  expect(await refusalOf(isOutside)).toContain('--dev uses the embedded database only')
+  expect(await refusalOf(isWorker)).toContain('--role all')
 })
 
 test('a client freezes time, fills a location, fails the third boot, reaches the next month, and reads the invoice', async () => {
-  await lever('clockSet', { body: { mode: 'frozen', now: nextMonth(await clock(), 10) } })
+  await levers.clock.set({ mode: 'frozen', now: nextMonth(await clock(), 10) })
   const { now } = await clock()
   expect((await clock()).now).toBe(now)
 
-  await lever('capacitySet', { body: { type: 'a100.1x', location: 'us-east1-a', free: 3 } })
-  await lever('faultCreate', { body: { on: 'vm-create', step: 'boot', effect: 'fail', after: 2, times: 1 } })
+  await levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 3 })
+  await levers.faults.create({ on: 'vm-create', step: 'boot', effect: 'fail', after: 2, times: 1 })
   const states = []
   for (const name of ['one', 'two', 'three']) states.push((await createVm(name, { type: 'a100.1x' })).state)
   expect(states).toEqual(['SUCCEEDED', 'SUCCEEDED', 'FAILED'])
 
-  await lever('capacitySet', { body: { type: 'a100.1x', location: 'us-east1-a', free: 0 } })
+  await levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   const refused = await service.call('vmCreate', {
     body: vmBody({ name: 'four', type: 'a100.1x' }),
   })
   expect(refused.status).toBe(409)
 
   const first = nextMonth(await clock(), 1)
-  const advanced = await lever('clockAdvance', { body: { to: first } })
-  expect(advanced.status).toBe(200)
-  expect((await clock()).now).toBe(first)
-  const { items } = await service.ok('organizationInvoices', { token: await ownerToken(service) })
+  expect((await levers.clock.advance({ to: first })).now).toBe(first)
+  const { email, password } = service.credentials
+  const signIn = { grant_type: 'password', email, password }
+  const { access_token: token } = await service.ok('authToken', { token: null, body: signIn })
+  const { items } = await service.ok('organizationInvoices', { token })
   expect(items.filter(({ state, usd }) => state !== 'open' && usd > 0)).toHaveLength(1)
 
-  await lever('reset')
+  await levers.reset()
   expect((await service.ok('vmList')).items).toEqual([])
   expect(Math.abs(Date.parse((await clock()).now) - Date.now())).toBeLessThan(60_000)
 })
 
 test('everything that becomes due during a clock advance happens at its own time', async () => {
-  await lever('clockSet', { body: { mode: 'frozen' } })
+  await levers.clock.set({ mode: 'frozen' })
   const begin = Date.parse((await clock()).now)
   const { operation } = await service.ok('vmCreate', {
     body: vmBody({ ttl_seconds: 3_600, on_expiry: 'delete' }),
   })
   await service.ended(operation.operation_id)
-  expect((await lever('clockAdvance', { body: { seconds: 31 * 86_400 } })).status).toBe(200)
-  expect(Date.parse((await clock()).now)).toBe(begin + 31 * 86_400_000)
+  const { now } = await levers.clock.advance({ seconds: 31 * 86_400 })
+  expect(Date.parse(now)).toBe(begin + 31 * 86_400_000)
   const events = (await service.ok('eventList', { query: { limit: 500 } })).items
   const at = (type: string) =>
     events.filter((event) => event.type === type).map(({ created_at }) => created_at)
@@ -112,23 +119,60 @@ test('everything that becomes due during a clock advance happens at its own time
   expect(metered!.seconds).toBe(3_600)
 })
 
+test('the GPUs of a deleted VM are in stock when the clock has settled', async () => {
+  await createVm('gone')
+  const [vm] = (await service.ok('vmList')).items
+  await service.ok('vmDelete', { params: { vm_id: vm!.id } })
+  await levers.clock.advance({ seconds: 0 })
+  expect(await service.sql(`SELECT state FROM gpus WHERE state <> 'free'`)).toEqual([])
+})
+
+test('a host that failed is lost after half a minute, however far the clock moves, and groups replace its members', async () => {
+  await levers.clock.set({ mode: 'frozen' })
+  const begin = Date.parse((await clock()).now)
+  const { name: _, ...vm } = vmBody()
+  const group = {
+    name: 'trainers',
+    desired_count: 2,
+    on_member_loss: 'replace',
+    placement_policy: 'spread',
+    vm,
+  }
+  const { operation } = await service.ok('instanceGroupCreate', { body: group })
+  await service.ended(operation.operation_id)
+  const params = { instance_group_id: operation.metadata.id }
+  const before = await service.ok('instanceGroupGet', { params })
+  const [lost] = await service.sql<{ host_id: string }>('SELECT host_id FROM vms WHERE id = $1', [
+    before.instances[0],
+  ])
+  await levers.hosts.fail(lost!.host_id)
+  await levers.clock.advance({ seconds: 86_400 })
+  const query = { type: 'host.down' }
+  const events = await service.ok('adminEventList', { token: service.credentials.operator_key, query })
+  const lostAfterMs = Date.parse(events.items[0]!.created_at) - begin
+  expect(lostAfterMs > 0 && lostAfterMs < 31_000).toBe(true)
+  const after = await service.ok('instanceGroupGet', { params })
+  expect(after).toMatchObject({ state: 'HEALTHY', running_instance_count: 2 })
+  expect(after.instances).not.toContain(before.instances[0])
+})
+
 test('moving the clock signs no user out', async () => {
   const token = await ownerToken(service)
-  await lever('clockAdvance', { body: { seconds: 40 * 86_400 } })
+  await levers.clock.advance({ seconds: 40 * 86_400 })
   expect((await service.call('projectGet', { token })).status).toBe(200)
 })
 
 test('the clock runs faster on request, survives a restart, and never goes back', async () => {
   const before = (await clock()).now
   const earlier = new Date(Date.parse(before) - 60_000).toISOString()
-  expect((await lever('clockAdvance', { body: { to: earlier } })).status).toBe(400)
-  expect((await lever('clockSet', { body: { mode: 'frozen', now: earlier } })).status).toBe(400)
-  expect((await lever('clockSet', { body: { mode: 'scaled' } })).status).toBe(400)
-  await lever('clockSet', { body: { mode: 'scaled', rate: 3_600 } })
+  expect(await refusal(levers.clock.advance({ to: earlier }))).toContain('must not be earlier')
+  expect(await refusal(levers.clock.set({ mode: 'frozen', now: earlier }))).toContain('must not be earlier')
+  expect(await refusal(levers.clock.set({ mode: 'scaled' }))).toContain('rate')
+  await levers.clock.set({ mode: 'scaled', rate: 3_600 })
   await expect
     .poll(async () => Date.parse((await clock()).now) - Date.parse(before))
     .toBeGreaterThan(3_600_000)
-  await lever('clockSet', { body: { mode: 'frozen' } })
+  await levers.clock.set({ mode: 'frozen' })
   const frozen = await clock()
   await service.restart()
   expect(await clock()).toEqual(frozen)
@@ -136,9 +180,9 @@ test('the clock runs faster on request, survives a restart, and never goes back'
 
 test('the same seed makes the same VMs fail', async () => {
   const run = async () => {
-    await lever('reset')
+    await levers.reset()
     const fault = { on: 'vm-create', step: 'boot', effect: 'fail', probability: 0.5, seed: 7 } as const
-    await lever('faultCreate', { body: fault })
+    await levers.faults.create(fault)
     const names = Array.from({ length: 8 }, (_, n) => `vm-${n}`)
     const operations = await Promise.all(names.map((name) => createVm(name)))
     return operations.map(({ state }) => state)
@@ -149,21 +193,25 @@ test('the same seed makes the same VMs fail', async () => {
 })
 
 test('a fault affects one route, only matching names, and only the requested number of times', async () => {
-  await lever('faultCreate', {
-    body: { on: 'vmCreate', effect: 'reject', code: 'out_of_stock', name_pattern: 'train-*', times: 1 },
+  await levers.faults.create({
+    on: 'vmCreate',
+    effect: 'reject',
+    code: 'out_of_stock',
+    name_pattern: 'train-*',
+    times: 1,
   })
   const create = (name: string) => service.call('vmCreate', { body: vmBody({ name }) })
   expect((await create('other')).status).toBe(200)
   expect(await create('train-1')).toMatchObject({ status: 409, body: { code: 'out_of_stock' } })
   expect((await create('train-1')).status).toBe(200)
-  const { items } = (await lever('faultList')).body
-  expect(items).toMatchObject([{ matched: 2, applied: 1 }])
-  await lever('faultDelete', { id: items[0]!.id })
-  expect((await lever('faultList')).body.items).toEqual([])
+  const faults = await levers.faults.list()
+  expect(faults).toMatchObject([{ matched: 2, applied: 1 }])
+  await levers.faults.delete(faults[0]!.id)
+  expect(await levers.faults.list()).toEqual([])
 })
 
 test('an engine with the effect “lie” reports a VM that inspection does not find', async () => {
-  await lever('faultCreate', { body: { on: 'vm-create', step: 'boot', effect: 'lie' } })
+  await levers.faults.create({ on: 'vm-create', step: 'boot', effect: 'lie' })
   const operation = await createVm('ghost')
   expect(operation.state).toBe('SUCCEEDED')
   const [row] = await service.sql<{ count: number }>('SELECT count(*)::int AS count FROM simulated_vms')
@@ -171,7 +219,7 @@ test('an engine with the effect “lie” reports a VM that inspection does not 
 })
 
 test('a fault that cannot take effect is rejected', async () => {
-  const refused = async (body: DevBody<'faultCreate'>) => (await lever('faultCreate', { body })).body.message
+  const refused = (body: Parameters<typeof levers.faults.create>[0]) => refusal(levers.faults.create(body))
   expect(await refused({ on: 'vm-creat', effect: 'fail' })).toContain('did you mean vm-create')
   expect(await refused({ on: 'vm-create', step: 'bot', effect: 'fail' })).toContain('Supported: boot')
   expect(await refused({ on: 'vmCreate', effect: 'lie' })).toContain('for operations')
@@ -181,41 +229,63 @@ test('hosts, VMs and payments fail on request', async () => {
   const created = await createVm('crashes')
   const { id } = (await service.ok('vmList')).items[0]!
   expect(created.state).toBe('SUCCEEDED')
-  await lever('vmCrash', { id })
+  await levers.vms.crash(id)
   expect((await service.ok('vmGet', { params: { vm_id: id } })).state).toBe('STATE_CRASHED')
 
   const token = service.credentials.operator_key
   const { items: hosts } = await service.ok('adminHostList', { token })
-  await lever('hostFail', { id: hosts[0]!.id })
-  await lever('clockAdvance', { body: { seconds: 120 } })
+  await levers.hosts.fail(hosts[0]!.id)
+  await levers.clock.advance({ seconds: 120 })
   const state = async () =>
     (await service.ok('adminHostGet', { token, params: { host_id: hosts[0]!.id } })).state
   expect(await state()).toBe('down')
-  await lever('hostRecover', { id: hosts[0]!.id })
+  await levers.hosts.recover(hosts[0]!.id)
   expect(await state()).toBe('up')
 
   const { organization_id } = service.credentials
-  await lever('paymentsSet', { body: { organization_id, state: 'declined' } })
+  await levers.payments.set({ organization_id, state: 'declined' })
   expect((await service.call('vmCreate', { body: vmBody() })).status).toBe(402)
 })
 
+test('what is typed at the console of a VM is in its serial log, with the response of the guest', async () => {
+  await createVm('talks')
+  const [vm] = (await service.ok('vmList')).items
+  const params = { vm_id: vm!.id }
+  await levers.vms.console(vm!.id, { input: 'nvidia-smi\r' })
+  expect((await service.ok('vmSerialLog', { params })).content).toContain(
+    'nvidia-smi\r\nsimulated: nvidia-smi',
+  )
+  const { operation } = await service.ok('vmUpdate', { params, body: { action: 'STOP' } })
+  await service.ended(operation.operation_id)
+  expect(await refusal(levers.vms.console(vm!.id, { input: 'x' }))).toContain(
+    'conflict: talks is not running.',
+  )
+})
+
+test('clients that move the clock at the same time take turns', async () => {
+  const { now } = await levers.clock.set({ mode: 'frozen' })
+  const to = new Date(Date.parse(now) + 3_600_000).toISOString()
+  const moved = await Promise.all([1, 2, 3].map(() => levers.clock.advance({ to })))
+  expect(moved.map((each) => each.now)).toEqual([to, to, to])
+})
+
 test('boots take the requested time, by the clock of the service', async () => {
-  await lever('clockSet', { body: { mode: 'frozen' } })
-  await lever('transitionsSet', { body: { mode: 'seconds', n: 90 } })
+  await levers.clock.set({ mode: 'frozen' })
+  await levers.transitions.set({ mode: 'seconds', n: 90 })
   const { operation } = await service.ok('vmCreate', { body: vmBody() })
   const state = async () =>
     (await service.ok('operationGet', { params: { operation_id: operation.operation_id } })).state
-  await lever('clockAdvance', { body: { seconds: 89 } })
+  await levers.clock.advance({ seconds: 89 })
   expect(await state()).toBe('IN_PROGRESS')
-  await lever('clockAdvance', { body: { seconds: 1 } })
+  await levers.clock.advance({ seconds: 1 })
   expect(await state()).toBe('SUCCEEDED')
-  await lever('transitionsSet', { body: { mode: 'immediate' } })
+  await levers.transitions.set({ mode: 'immediate' })
 })
 
 test('the request log shows what a client sent, without credentials, secrets and scripts', async () => {
-  const [last] = (await lever('requestList')).body.items.slice(-1)
+  const last = (await levers.requests()).at(-1)
   await service.call('vmCreate', { body: vmBody({ name: 'seen', startup_script: 'echo hunter2' }) })
-  const { items } = (await lever('requestList', { query: `?after=${last?.position ?? 0}` })).body
+  const items = await levers.requests({ after: last?.position ?? 0 })
   expect(items).toMatchObject([{ method: 'POST', route: 'vmCreate', status: 200, body: { name: 'seen' } }])
   expect(JSON.stringify(items)).not.toMatch(/hunter2|slp_|authorization/i)
 })
@@ -224,7 +294,7 @@ test('a reset keeps the credentials and the database invariants', async () => {
   await createVm('one')
   const owner = await ownerToken(service)
   await service.ok('networkCreate', { body: { name: 'other', cidr: '10.9.0.0/16' } })
-  await lever('reset')
+  await levers.reset()
   expect((await service.ok('vmList')).items).toEqual([])
   expect((await service.ok('networkList')).items).toHaveLength(1)
   expect((await service.call('projectGet', { token: owner })).status).toBe(200)

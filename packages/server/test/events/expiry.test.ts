@@ -1,19 +1,13 @@
-import { eventually } from '@slipway/testing/eventually.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await startService(withLevers)
 })
 afterAll(() => service.close())
-afterEach(async () => {
-  for (const { id: vm_id } of (await service.ok('vmList')).items) {
-    const { operation } = await service.ok('vmDelete', { params: { vm_id } })
-    await service.ended(operation.operation_id)
-  }
-})
+afterEach(() => service.levers.reset())
 
 const create = async (changes: Record<string, unknown>) => {
   const { operation } = await service.ok('vmCreate', { body: vmBody(changes) })
@@ -27,48 +21,29 @@ const act = async (vm_id: string, body: unknown) => {
   expect((await service.ended(operation.operation_id)).state).toBe('SUCCEEDED')
   return read(vm_id)
 }
-/** Runs the reconciler once and waits for the operations that it started. */
-const look = async () => {
-  await service.server.reconciler.expiry()
-  await eventually(
-    async () => (await service.sql(`SELECT FROM operations WHERE state = 'IN_PROGRESS'`)).length === 0,
-  )
-}
+const pass = (seconds: number) => service.levers.clock.advance({ seconds })
 const eventTypes = async (resource_id: string, type?: string) =>
   (await service.ok('eventList', { query: { resource_id, ...(type && { type }) } })).items
-/** Sets the clock to this number of minutes before or after a time; it keeps running. */
-const turnTo = async (at: string, minutes: number) => {
-  await service.sql(
-    `UPDATE clock SET shift = $1::timestamptz + $2 * interval '1 minute' - statement_timestamp()`,
-    [at, minutes],
-  )
-}
-const minutesLeft = async ({ expires_at }: { expires_at: string }) => {
-  const [row] = await service.sql<{ left: number }>(
-    `SELECT round(extract(epoch FROM $1::timestamptz - slipway_now()) / 60)::int AS left`,
-    [expires_at],
-  )
-  return row!.left
-}
+/** Moves the clock to this number of minutes before or after a time. */
+const turnTo = (at: string, minutes: number) =>
+  service.levers.clock.advance({ to: new Date(Date.parse(at) + minutes * 60_000).toISOString() })
+const minutesLeft = async ({ expires_at }: { expires_at: string }) =>
+  Math.round((Date.parse(expires_at) - Date.parse((await service.levers.clock.get()).now)) / 60_000)
 
 test('a VM is stopped when its TTL expires, not before, and its owner is notified once, ten minutes ahead', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   expect(vm.on_expiry).toBe('stop')
   expect(await minutesLeft(vm)).toBe(60)
   await turnTo(vm.expires_at, -11)
-  await look()
   expect(await eventTypes(vm.id, 'vm.expiring')).toEqual([])
   await turnTo(vm.expires_at, -10)
-  await look()
-  await look()
+  await pass(1)
   expect(await eventTypes(vm.id, 'vm.expiring')).toMatchObject([
     { actor: 'system', data: { name: vm.name, expires_at: vm.expires_at, on_expiry: 'stop' } },
   ])
   await turnTo(vm.expires_at, -1)
-  await look()
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
   await turnTo(vm.expires_at, 0)
-  await look()
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', expires_at: '' })
   const stopping = await eventTypes(vm.id, 'vm.stopping')
   expect(stopping).toMatchObject([{ actor: 'system' }])
@@ -76,11 +51,9 @@ test('a VM is stopped when its TTL expires, not before, and its owner is notifie
 
 test('a VM that is started after it expired has no TTL', async () => {
   const vm = await create({ ttl_seconds: 300 })
-  await service.clock.advance('6 minutes')
-  await look()
+  await pass(360)
   expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
-  await service.clock.advance('1 day')
-  await look()
+  await pass(86_400)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
 })
 
@@ -89,18 +62,16 @@ test('a VM keeps its expiry time when it is stopped and started before that time
   await act(vm.id, { action: 'STOP' })
   const { expires_at } = await act(vm.id, { action: 'START' })
   expect(expires_at).toBe(vm.expires_at)
-  await service.clock.advance('61 minutes')
-  await look()
+  await pass(3660)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF' })
 })
 
 test('a VM that was shut off when its TTL expired has no TTL after it is started', async () => {
   const vm = await create({ ttl_seconds: 3600 })
   await act(vm.id, { action: 'STOP' })
-  await service.clock.advance('2 hours')
-  await look()
+  await pass(7200)
   expect(await act(vm.id, { action: 'START' })).toMatchObject({ state: 'STATE_RUNNING', expires_at: '' })
-  await look()
+  await pass(3600)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
 })
 
@@ -111,10 +82,8 @@ test('a VM with on_expiry delete is deleted when its TTL expires, even if it is 
   ]
   await act(stopped.id, { action: 'STOP' })
   await turnTo(running.expires_at, -5)
-  await look()
   for (const { id } of [running, stopped]) expect(await eventTypes(id, 'vm.expiring')).toHaveLength(1)
   await turnTo(stopped.expires_at, 0)
-  await look()
   for (const { id: vm_id } of [running, stopped]) {
     expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
     expect(await eventTypes(vm_id, 'vm.deleting')).toMatchObject([{ actor: 'system' }])
@@ -123,18 +92,15 @@ test('a VM with on_expiry delete is deleted when its TTL expires, even if it is 
 
 test('a PATCH extends the TTL of a VM, counted from the request, with a new warning', async () => {
   const vm = await create({ ttl_seconds: 600 })
-  await look()
+  await pass(0)
   const extended = await act(vm.id, { ttl_seconds: 7200, on_expiry: 'delete' })
   expect(extended.on_expiry).toBe('delete')
   expect(await minutesLeft(extended)).toBe(120)
   await turnTo(vm.expires_at, 5)
-  await look()
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
   await turnTo(extended.expires_at, -5)
-  await look()
   expect(await eventTypes(vm.id, 'vm.expiring')).toHaveLength(2)
   await turnTo(extended.expires_at, 0)
-  await look()
   expect((await service.call('vmGet', { params: { vm_id: vm.id } })).status).toBe(404)
 })
 
@@ -150,8 +116,10 @@ test('a TTL that is too short or too long is rejected, and so is on_expiry witho
 test('an expired VM is stopped once, even with concurrent reconcilers', async () => {
   const vm = await create({ ttl_seconds: 300 })
   const other = await service.another()
+  // The reconcilers of both processes find that it has expired.
   await service.clock.advance('5 minutes')
-  await Promise.all([service.server.reconciler.expiry(), other.reconciler.expiry(), look()])
+  await Promise.all([service.server.reconciler.expiry(), other.reconciler.expiry()])
+  await pass(0)
   expect(await eventTypes(vm.id, 'vm.stopping')).toHaveLength(1)
   await other.close()
 })

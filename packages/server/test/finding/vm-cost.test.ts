@@ -1,14 +1,12 @@
 import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { addProject, ownerToken } from '@slipway/testing/people.ts'
 import { resourcesOf } from '@slipway/testing/resources.ts'
-import { useService } from '@slipway/testing/service.ts'
+import { useService, withLevers } from '@slipway/testing/service.ts'
 import { expect, test } from 'vitest'
 
 test('a VM shows its price, its cost so far, and when it started running', async () => {
-  const service = await useService()
+  const service = await useService(withLevers, '2026-11-10T00:00:00Z')
   const resources = resourcesOf(service)
-  await service.clock.freeze('2026-11-10T00:00:00Z')
-  await service.sql(`UPDATE prices SET valid_from = '2026-01-01'`)
   const vm_id = await resources.newVm({ type: 'a100.1x' })
   const read = () => service.ok('vmGet', { params: { vm_id } })
   expect(await read()).toMatchObject({
@@ -17,18 +15,18 @@ test('a VM shows its price, its cost so far, and when it started running', async
     started_at: '2026-11-10T00:00:00.000Z',
   })
 
-  await service.clock.freeze('2026-11-10T10:00:00Z')
+  await service.levers.clock.advance({ to: '2026-11-10T10:00:00Z' })
   expect(await read()).toMatchObject({ cost_usd: 14.5 })
   // A new price is valid from now on.
   await service.ok('adminPriceSet', {
     token: service.credentials.operator_key,
     body: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd: 2 }] },
   })
-  await service.clock.freeze('2026-11-10T12:00:00Z')
+  await service.levers.clock.advance({ to: '2026-11-10T12:00:00Z' })
   expect(await read()).toMatchObject({ usd_per_hour: 2, cost_usd: 18.5 })
 
   await resources.succeeded(await resources.act(vm_id, { action: 'STOP' }))
-  await service.clock.freeze('2026-11-11T00:00:00Z')
+  await service.levers.clock.advance({ to: '2026-11-11T00:00:00Z' })
   expect(await read()).toMatchObject({
     state: 'STATE_SHUTOFF',
     usd_per_hour: 2,
@@ -38,7 +36,7 @@ test('a VM shows its price, its cost so far, and when it started running', async
 
   await resources.succeeded(await resources.act(vm_id, { action: 'START' }))
   expect(await read()).toMatchObject({ started_at: '2026-11-11T00:00:00.000Z' })
-  await service.clock.freeze('2026-11-11T00:30:00Z')
+  await service.levers.clock.advance({ to: '2026-11-11T00:30:00Z' })
   const [listed] = (await service.ok('vmList')).items
   expect(listed).toMatchObject({ cost_usd: 19.5, started_at: '2026-11-11T00:00:00.000Z' })
   // Costs that were settled do not change.
@@ -47,7 +45,7 @@ test('a VM shows its price, its cost so far, and when it started running', async
 })
 
 test('the cost of a VM is the sum of its meters, with any number of stops and price changes', async () => {
-  const service = await useService()
+  const service = await useService(withLevers, '2026-11-10T00:00:00Z')
   const { newVm, act, succeeded } = resourcesOf(service)
   const priceSet = (usd: number) =>
     service.ok('adminPriceSet', {
@@ -55,11 +53,6 @@ test('the cost of a VM is the sum of its meters, with any number of stops and pr
       body: { items: [{ product_name: 'a100.1x', unit: 'vm_hour', usd }] },
     })
   let hour = 0
-  const passHours = async (hours: number) => {
-    hour += hours
-    await service.clock.freeze(new Date(Date.UTC(2026, 10, 10, hour)).toISOString())
-  }
-  await passHours(0)
   await priceSet(2)
   const vm_id = await newVm({ type: 'a100.1x' })
   let usd = 0
@@ -79,7 +72,8 @@ test('the cost of a VM is the sum of its meters, with any number of stops and pr
     'price',
     'start',
   ]) {
-    await passHours(1)
+    hour++
+    await service.levers.clock.advance({ seconds: 3600 })
     if (isOn) usd += price
     if (change === 'price') await priceSet(++price)
     else {

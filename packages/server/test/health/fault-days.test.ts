@@ -1,17 +1,11 @@
 import { type GpuFaultDay, maxFaultGroups, type RouteQuery } from '@slipway/contract'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { leversOf } from './levers.ts'
 
 let service: TestService
-let levers: ReturnType<typeof leversOf>
 beforeAll(async () => {
-  service = await startService((config) => {
-    config.isDev = true
-  })
-  levers = leversOf(service)
-  await levers.freeze('2026-11-20T23:00:00Z')
+  service = await startService(withLevers, '2026-11-20T23:00:00Z')
 })
 afterAll(() => service?.close())
 
@@ -23,10 +17,10 @@ test('faults of GPUs are counted by day and by model, host or XID, apart from er
   await service.ended(operation.operation_id)
   const vmId = operation.metadata.id
   expect(await count({})).toEqual([])
-  for (const xid of [31, 48]) await levers.xid(vmId, { xid })
+  for (const xid of [31, 48]) await service.levers.vms.xid(vmId, { xid })
   // The next day in UTC.
-  await levers.advance(7200)
-  await levers.xid(vmId, { xid: 79, source: 'host' })
+  await service.levers.clock.advance({ seconds: 7200 })
+  await service.levers.vms.xid(vmId, { xid: 79, source: 'host' })
   const [host] = await service.sql<{ id: string; name: string; location: string; model: string }>(
     `SELECT h.id, h.name, h.location, g.model FROM gpus g JOIN hosts h ON h.id = g.host_id WHERE g.vm_id = $1`,
     [vmId],

@@ -1,19 +1,22 @@
 import type { Vm } from '@slipway/contract'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { leversOf } from './levers.ts'
 
 let service: TestService
-let levers: ReturnType<typeof leversOf>
 beforeAll(async () => {
-  service = await startService((config) => {
-    config.isDev = true
-  })
-  levers = leversOf(service)
-  await levers.freeze('2026-11-20T10:00:00Z')
+  service = await startService(withLevers, '2026-11-20T10:00:00Z')
 })
 afterAll(() => service?.close())
+
+const pass = (seconds: number) => service.levers.clock.advance({ seconds })
+/** Ends the faults of all GPUs. */
+async function repairAll() {
+  for (const { id } of await service.sql<{ id: string }>(
+    `SELECT DISTINCT h.id FROM hosts h JOIN simulated_xids x ON x.location = h.location AND x.host = h.name`,
+  ))
+    await service.levers.hosts.recover(id)
+}
 
 async function newVm(name: string, members: object = {}): Promise<string> {
   const { operation } = await service.ok('vmCreate', { body: vmBody({ name, ...members }) })
@@ -42,7 +45,7 @@ const gpusOf = (id: string) =>
 
 test('an error of the application is an event and leaves the VM healthy', async () => {
   const id = await newVm('application')
-  await levers.xid(id, { xid: 31 })
+  await service.levers.vms.xid(id, { xid: 31 })
   expect((await show(id)).health).toEqual({
     status: 'healthy',
     since: (await show(id)).started_at,
@@ -53,7 +56,7 @@ test('an error of the application is an event and leaves the VM healthy', async 
   ])
   expect(await gpusOf(id)).toMatchObject([{ suspect: false, fault_count: 1 }])
   // An error that is not in the table says nothing about the GPU either.
-  await levers.xid(id, { xid: 900 })
+  await service.levers.vms.xid(id, { xid: 900 })
   expect((await show(id)).health.status).toBe('healthy')
   const path = `/v0.1/projects/${service.credentials.project_id}/metrics/scrape`
   const { body } = await service.request('GET', path)
@@ -64,12 +67,12 @@ test('an error of the application is an event and leaves the VM healthy', async 
 test('a reset cures a degraded VM, and the error again after two resets does not', async () => {
   const id = await newVm('degraded')
   for (const status of ['degraded', 'degraded', 'unhealthy']) {
-    await levers.xid(id, { xid: 48 })
+    await service.levers.vms.xid(id, { xid: 48 })
     expect((await show(id)).health).toMatchObject({ status, reasons: [{ code: 'xid_48', source: 'guest' }] })
-    await levers.advance(60)
+    await pass(60)
     await act(id, 'RESET')
     expect((await show(id)).health.status).toBe('healthy')
-    await levers.advance(60)
+    await pass(60)
   }
   expect((await eventsOf(id)).filter(({ type }) => type === 'vm.health_changed').at(-1)?.data).toMatchObject({
     reasons: [{ action: 'REPLACE', message: expect.stringContaining('again after two resets') }],
@@ -81,23 +84,23 @@ test('a reset cures a degraded VM, and the error again after two resets does not
 
 test('a repeated report of an error changes nothing', async () => {
   const id = await newVm('repeated')
-  await levers.xid(id, { xid: 79, source: 'host' })
+  await service.levers.vms.xid(id, { xid: 79, source: 'host' })
   const before = [await eventsOf(id), await show(id), await gpusOf(id)] as const
   expect(before[0].map(({ type }) => type)).toEqual(['gpu.fault', 'vm.health_changed'])
-  await levers.advance(600)
+  await pass(600)
   expect(await eventsOf(id)).toEqual(before[0])
   expect((await show(id)).health).toEqual(before[1].health)
   expect(await gpusOf(id)).toEqual(before[2])
   expect(before[2]).toMatchObject([{ suspect: true }])
   await drop(id)
-  await levers.repairAll()
+  await repairAll()
 })
 
 test('a claim of the guest leaves the bill, and evidence of the host stops it at that time', async () => {
   const [claimed, proven] = [await newVm('claimed'), await newVm('proven')]
-  await levers.advance(1800)
-  await levers.xid(claimed, { xid: 79, source: 'guest' })
-  await levers.xid(proven, { xid: 79, source: 'host' })
+  await pass(1800)
+  await service.levers.vms.xid(claimed, { xid: 79, source: 'guest' })
+  await service.levers.vms.xid(proven, { xid: 79, source: 'host' })
   for (const id of [claimed, proven])
     expect((await show(id)).health).toMatchObject({ status: 'unhealthy', reasons: [{ action: 'REPLACE' }] })
   const [changed] = (await eventsOf(proven)).filter(({ type }) => type === 'vm.health_changed')
@@ -105,48 +108,48 @@ test('a claim of the guest leaves the bill, and evidence of the host stops it at
   expect((await eventsOf(claimed)).at(-1)?.data).not.toHaveProperty('billing_paused_at')
   const costs = async () => [(await show(claimed)).cost_usd, (await show(proven)).cost_usd] as const
   const before = await costs()
-  await levers.advance(1800)
+  await pass(1800)
   const after = await costs()
   expect(after[0]).toBeCloseTo(before[0] + 0.725, 3)
   expect(after[1]).toBe(before[1])
   // Other GPUs are in stock: from an hour after the event on, the VM could have had them.
-  await levers.advance(1800)
+  await pass(1800)
   expect((await show(proven)).cost_usd).toBe(before[1])
-  await levers.advance(3600)
+  await pass(3600)
   expect((await show(proven)).cost_usd).toBeCloseTo(before[1] + 1.45, 3)
   expect((await eventsOf(proven)).at(-1)).toMatchObject({
     type: 'vm.health_changed',
     data: { billing_paused_at: '' },
   })
   for (const id of [claimed, proven]) await drop(id)
-  await levers.repairAll()
+  await repairAll()
 })
 
 test('without other GPUs in stock the bill stops for a day at most', async () => {
   const id = await newVm('scarce')
   // The GPUs of VMs deleted before return to stock now, not after the next line.
-  await levers.advance(60)
-  await levers.capacity('a100.1x', 'us-east1-a', 0)
-  await levers.xid(id, { xid: 0, source: 'host' })
+  await pass(0)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
+  await service.levers.vms.xid(id, { xid: 0, source: 'host' })
   expect((await show(id)).health.reasons).toMatchObject([{ code: 'lost' }])
   const before = (await show(id)).cost_usd
-  await levers.advance(86_400)
+  await pass(86_400)
   expect((await show(id)).cost_usd).toBe(before)
-  await levers.advance(3600)
+  await pass(3600)
   expect((await show(id)).cost_usd).toBeCloseTo(before + 1.45, 3)
   await drop(id)
-  await levers.repairAll()
-  await levers.capacity('a100.1x', 'us-east1-a', 8)
+  await repairAll()
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 8 })
 })
 
 test('the bill continues when the host finds the GPU again', async () => {
   const id = await newVm('back')
-  await levers.xid(id, { xid: 79, source: 'host' })
+  await service.levers.vms.xid(id, { xid: 79, source: 'host' })
   const before = (await show(id)).cost_usd
-  await levers.advance(600)
-  await levers.repairAll()
-  await levers.advance(60)
-  await levers.advance(3600)
+  await pass(600)
+  await repairAll()
+  await pass(60)
+  await pass(3600)
   expect((await show(id)).cost_usd).toBeCloseTo(before + (1.45 * 3660) / 3600, 3)
   // The guest may still lack the GPU. A reset shows whether it has it.
   expect((await show(id)).health.status).toBe('unhealthy')
@@ -159,9 +162,9 @@ test('a suspect GPU is not in stock before it has passed a check', async () => {
   const id = await newVm('suspect')
   const [gpu] = await gpusOf(id)
   const token = service.credentials.operator_key
-  await levers.xid(id, { xid: 79, source: 'host' })
+  await service.levers.vms.xid(id, { xid: 79, source: 'host' })
   await act(id, 'STOP')
-  await levers.advance(120)
+  await pass(120)
   const admin = () =>
     service.sql<{ state: string; is_held_back: boolean; suspect: boolean; has_passed_check: boolean | null }>(
       'SELECT state, is_held_back, suspect_since IS NOT NULL AS suspect, has_passed_check FROM gpus WHERE id = $1',
@@ -174,11 +177,11 @@ test('a suspect GPU is not in stock before it has passed a check', async () => {
   // A check before the repair fails again, and one after it returns the GPU to stock.
   const check = () => service.ok('adminGpuCheck', { token, params: { gpu_id: gpu!.id } })
   expect(await check()).toMatchObject({ state: 'quarantined', suspect: true, fault_count: faults.length })
-  await levers.advance(60)
+  await pass(60)
   expect(await admin()).toEqual([failed])
-  await levers.repairAll()
+  await repairAll()
   await check()
-  await levers.advance(60)
+  await pass(60)
   expect(await admin()).toEqual([
     { state: 'free', is_held_back: false, suspect: false, has_passed_check: true },
   ])

@@ -2,23 +2,17 @@ import type { Vm } from '@slipway/contract'
 import { checkInvariants } from '@slipway/testing/invariants.ts'
 import { ownerToken } from '@slipway/testing/people.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { leversOf } from './levers.ts'
 
 let service: TestService
-let levers: ReturnType<typeof leversOf>
 beforeAll(async () => {
-  service = await startService((config) => {
-    config.isDev = true
-  })
-  levers = leversOf(service)
+  service = await startService(withLevers)
 })
 afterAll(() => service?.close())
-beforeEach(async () => {
-  await levers.lever('reset')
-  await levers.lever('transitionsSet', { mode: 'immediate' })
-})
+beforeEach(() => service.levers.reset())
+
+const pass = (seconds: number) => service.levers.clock.advance({ seconds })
 
 async function newVm(name: string, members: object = {}): Promise<Vm> {
   const { operation } = await service.ok('vmCreate', { body: vmBody({ name, ...members }) })
@@ -68,13 +62,13 @@ test('REPLACE keeps id, disks and addresses on other GPUs, and takes no quota tw
     'vm.running',
     'operation.succeeded',
   ])
-  await levers.advance(120)
+  await pass(120)
   await checkInvariants(service)
 })
 
 test('without other GPUs in stock REPLACE is refused and the VM runs on', async () => {
   const vm = await newVm('alone')
-  await levers.capacity('a100.1x', 'us-east1-a', 0)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({
     status: 409,
     body: { code: 'out_of_stock' },
@@ -88,7 +82,7 @@ test('without other GPUs in stock REPLACE is refused and the VM runs on', async 
 
 test('a VM that does not start on its new GPUs is stopped and releases all GPUs', async () => {
   const vm = await newVm('failing')
-  await levers.lever('faultCreate', {
+  await service.levers.faults.create({
     on: 'vm-replace',
     step: 'boot',
     effect: 'reject',
@@ -98,17 +92,17 @@ test('a VM that does not start on its new GPUs is stopped and releases all GPUs'
   expect(await show(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', last_replaced_at: '' })
   expect(await eventsOf(vm.id)).toContain('vm.replace_failed')
   expect([await gpusOf(vm.id), await used()]).toEqual([[], 0])
-  await levers.advance(120)
+  await pass(120)
   await checkInvariants(service)
 })
 
 test('a deletion during a replacement releases the GPUs that were held', async () => {
   const vm = await newVm('deleted')
-  await levers.lever('faultCreate', { on: 'vm-replace', step: 'power_off', effect: 'delay', delay_ms: 500 })
+  await service.levers.faults.create({ on: 'vm-replace', step: 'power_off', effect: 'delay', delay_ms: 500 })
   await service.ok('vmUpdate', { params: { vm_id: vm.id }, body: { action: 'REPLACE' } })
   const { operation } = await service.ok('vmDelete', { params: { vm_id: vm.id } })
   await service.advanceUntilEnded(operation.operation_id)
-  await levers.advance(120)
+  await pass(120)
   const held = await service.sql(`SELECT id FROM gpus WHERE state = 'held'`)
   expect([held, await used()]).toEqual([[], 0])
 })
@@ -117,9 +111,9 @@ test('a VM with the policy is replaced as soon as a GPU is unhealthy', async () 
   const vm = await newVm('policy', { on_gpu_fault: 'replace' })
   const other = await newVm('none')
   const before = await gpusOf(vm.id)
-  await levers.xid(vm.id, { xid: 79 })
-  await levers.xid(other.id, { xid: 79 })
-  await levers.advance(60)
+  await service.levers.vms.xid(vm.id, { xid: 79 })
+  await service.levers.vms.xid(other.id, { xid: 79 })
+  await pass(60)
   const after = await show(vm.id)
   expect(kept(after)).toEqual(kept(vm))
   expect(after).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
@@ -134,8 +128,8 @@ test('a VM is replaced automatically at most twice a day', async () => {
   const vm = await newVm('unlucky')
   expect((await patch(vm.id, { on_gpu_fault: 'replace' })).status).toBe(200)
   for (const times of [1, 2, 2]) {
-    await levers.xid(vm.id, { xid: 79 })
-    await levers.advance(60)
+    await service.levers.vms.xid(vm.id, { xid: 79 })
+    await pass(60)
     expect((await eventsOf(vm.id)).filter((type) => type === 'vm.replaced')).toHaveLength(times)
   }
   expect((await show(vm.id)).health.status).toBe('unhealthy')
@@ -143,13 +137,13 @@ test('a VM is replaced automatically at most twice a day', async () => {
 
 test('without stock a policy makes a request that is first in its queue', async () => {
   const vm = await newVm('patient', { on_gpu_fault: 'replace' })
-  await levers.capacity('a100.1x', 'us-east1-a', 0)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   const waiting = await service.ok('capacityRequestCreate', {
     body: { vm: vmBody({ name: 'waiting' }) } as never,
   })
   const before = await gpusOf(vm.id)
-  await levers.xid(vm.id, { xid: 79, source: 'host' })
-  await levers.advance(60)
+  await service.levers.vms.xid(vm.id, { xid: 79, source: 'host' })
+  await pass(60)
   expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'unhealthy' } })
   expect(await gpusOf(vm.id)).toEqual(before)
   const { items } = await service.ok('capacityRequestList')
@@ -157,8 +151,8 @@ test('without stock a policy makes a request that is first in its queue', async 
     { position: 1, request: { replace_vm_id: vm.id }, state: 'waiting' },
     { id: waiting.id, position: 2 },
   ])
-  await levers.capacity('a100.1x', 'us-east1-a', 1)
-  await levers.advance(60)
+  await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 1 })
+  await pass(60)
   expect(await show(vm.id)).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
   expect(await gpusOf(vm.id)).not.toEqual(before)
 })
@@ -169,8 +163,8 @@ test('when many VMs are unhealthy at once, none is replaced and operators get on
     await newVm('mass-2'),
     await newVm('mass-3'),
   ]
-  for (const { id } of vms.toReversed()) await levers.xid(id, { xid: 79 })
-  await levers.advance(300)
+  for (const { id } of vms.toReversed()) await service.levers.vms.xid(id, { xid: 79 })
+  await pass(300)
   expect(await show(vms[0]!.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
   const { items } = await service.ok('adminAlertList', { token: service.credentials.operator_key })
   expect(items.filter(({ kind }) => kind === 'mass_gpu_fault')).toMatchObject([{ name: 'us-east1-a' }])

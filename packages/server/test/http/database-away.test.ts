@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
 import { validateResponse } from '@slipway/testing/responses.ts'
 import { instantly } from '@slipway/testing/service.ts'
@@ -172,7 +173,7 @@ test('a creation whose commit succeeded without a response is looked up and happ
   const { body: again } = await ask('POST', inProject('/vms'), body, headers)
   expect(again).toEqual(first)
   // No process knows that the operation has started, so a worker resumes it when its lease has expired.
-  await direct.query(`UPDATE clock SET shift = shift + interval '1 minute'`)
+  await clockOf((text, values) => direct.query(text, values)).advance('1 minute')
   const { operation_id, metadata } = first.operation
   const ended = await endOf(operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED', result: { id: metadata.id, name: body.name } })

@@ -1,34 +1,18 @@
-import { devRoutes } from '@slipway/contract'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-const start = '2026-11-20T10:00:00Z'
 const policy = { min_gpu_utilization: 5, window_seconds: 600, action: 'stop' as const }
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService((config) => {
-    config.isDev = true
-  })
-  await lever('PUT', devRoutes.clockSet.path, { mode: 'frozen', now: start })
+  service = await startService(withLevers, '2026-11-20T10:00:00Z')
 })
 afterAll(() => service?.close())
 
-async function lever(method: string, path: string, body: object): Promise<void> {
-  const response = await fetch(`${service.url}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${service.credentials.operator_key}`,
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify(body),
-  })
-  expect(response.status, await response.clone().text()).toBe(200)
-}
-
-const advance = (minutes: number) => lever('POST', devRoutes.clockAdvance.path, { seconds: minutes * 60 })
-const report = (id: string, metrics: object) => lever('POST', `/_dev/vms/${id}/metrics`, metrics)
+const advance = (minutes: number) => service.levers.clock.advance({ seconds: minutes * 60 })
+const report: TestService['levers']['vms']['metrics'] = (id, metrics) =>
+  service.levers.vms.metrics(id, metrics)
 const idle = { gpu_utilization: 1, ssh_sessions: 0 }
 
 async function newVm(name: string, idle_policy: object = policy): Promise<string> {

@@ -12,8 +12,6 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** For the service, this is a step of PostgreSQL's clock: its time is `ahead` of that clock. */
-const setAhead = (ahead: string) => service.sql('UPDATE clock SET ahead = $1', [ahead])
 const now = async () => (await service.sql<{ now: Date }>('SELECT slipway_now() AS now'))[0]!.now.getTime()
 const clockAlerts = async () => {
   const { items } = await service.ok('adminAlertList', { token: service.credentials.operator_key })
@@ -30,16 +28,16 @@ const act = async (vmId: string, action: string) => resources.succeeded(await re
 test('a clock that jumps forward alerts operators before a VM expires because of it', async () => {
   const id = await resources.newVm({ ttl_seconds: 1_800, on_expiry: 'delete' })
   expect(await clockAlerts()).toEqual([])
-  await setAhead('1 hour')
+  await service.clock.setAhead('1 hour')
   await service.server.reconciler.expiry()
   expect(await clockAlerts()).toEqual([expect.stringMatching(/jumped forward by 3,\d{3} s/)])
   expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
-  await service.sql(`UPDATE clock SET stepped_at = stepped_at - interval '16 minutes'`)
+  await service.clock.ageStep('16 minutes')
   await eventually(async () => (await service.call('vmGet', { params: { vm_id: id } })).status === 404)
 })
 
 test('a clock that jumps back does not move the time back, loses no usage, and alerts operators', async () => {
-  await setAhead('1 hour')
+  await service.clock.setAhead('1 hour')
   const [running, stopped] = [await resources.newVm(), await resources.newVm()]
   await act(stopped, 'STOP')
   // A worker records the time every second or two, and the time does not go back behind that record.
@@ -51,7 +49,7 @@ test('a clock that jumps back does not move the time back, loses no usage, and a
     )
     return clock!.is_recorded
   })
-  await setAhead('0')
+  await service.clock.setAhead('0')
   expect(await now()).toBeGreaterThanOrEqual(before)
   await eventually(async () => /jumped back by 3,\d{3} s/.test((await clockAlerts()).join()))
 
@@ -64,7 +62,7 @@ test('a clock that jumps back does not move the time back, loses no usage, and a
 })
 
 test('a time that was ahead agrees with the clock again without ever going back', async () => {
-  await service.sql(`UPDATE clock SET ahead = '1 second', latest = clock_timestamp()`)
+  await service.clock.forgetSteps('1 second')
   let last = await now()
   await eventually(async () => {
     const current = await now()
@@ -78,9 +76,7 @@ test('a time that was ahead agrees with the clock again without ever going back'
 })
 
 test('a test clock that goes back raises no alert, and meters do not overlap', async () => {
-  await service.sql(
-    `UPDATE clock SET ahead = '0', latest = clock_timestamp(), stepped_at = NULL, step = NULL`,
-  )
+  await service.clock.forgetSteps()
   await service.clock.advance('1 hour')
   const id = await resources.newVm()
   await service.clock.reset()

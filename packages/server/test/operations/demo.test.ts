@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { defaultConfig, rows } from '@slipway/testing/fleet.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { Config } from '../../src/config/index.ts'
 import { isPasswordRight } from '../../src/domain/password.ts'
@@ -145,7 +146,7 @@ test('the credentials file is not written for a database that was set up without
 test('the setup code is printed once, and again only when it has expired unused', async () => {
   const codes = await Promise.all([1, 2, 3].map(() => offerSetupCode(database)))
   expect(codes.filter(Boolean)).toHaveLength(1)
-  await database.query({ text: "UPDATE clock SET shift = shift + interval '31 days'" })
+  await clockOf((text, values) => database.query({ text, values })).advance('31 days')
   expect(await offerSetupCode(database)).not.toBeNull()
 })
 

@@ -1,6 +1,6 @@
-import { clockOf } from '@slipway/testing/clock.ts'
 import { createDatabase } from '@slipway/testing/database.ts'
 import { addLocation, gpuReport, hostReport, reportHost, reportHosts, rows } from '@slipway/testing/fleet.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { uuid } from '../../src/domain/ids.ts'
 import { placeVm } from '../../src/operations/vm/place.ts'

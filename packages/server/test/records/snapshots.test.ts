@@ -1,14 +1,14 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { checkInvariants, settle } from '@slipway/testing/invariants.ts'
 import { vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { SimulatedEngine } from '../../src/engines/simulated/engine.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService()
+  service = await startService(withLevers)
 })
 afterEach(() => engine().clearFaults())
 afterAll(() => service.close())
@@ -79,9 +79,9 @@ test('a disk of a running VM is frozen if the guest has an agent, otherwise copi
   const params = { snapshot_id: demanding.operation.metadata.id }
   expect((await service.call('snapshotGet', { params })).status).toBe(404)
 
-  await engine().setGuestAgent(true)
+  await service.levers.guestAgent.set({ present: true })
   expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('frozen')
-  await engine().setGuestAgent(false)
+  await service.levers.guestAgent.set({ present: false })
   await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
   expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('off')
 })
@@ -224,11 +224,10 @@ test('usage counts the stored bytes of a snapshot in whole GB, from its end to i
   )
   expect(Number(open!.quantity)).toBe(Math.ceil(stored_bytes / 1024 ** 3))
   expect(open).toMatchObject({ product_name: 'snapshot', resource_type: 'snapshot' })
-  await service.clock.advance('2 hours')
+  await service.levers.clock.advance({ seconds: 7200 })
   await finished(await service.ok('snapshotDelete', { params: { snapshot_id } }))
   // Usage is added up when its day is over.
-  await service.clock.advance('1 day')
-  await service.server.billing.once()
+  await service.levers.clock.advance({ seconds: 86_400 })
   const { items } = await service.ok('projectUsage', {
     query: { group_by: 'resource', resource_type: 'snapshot' },
   })

@@ -1,5 +1,5 @@
 import { resourcesOf } from '@slipway/testing/resources.ts'
-import { startService, type TestService } from '@slipway/testing/service.ts'
+import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let service: TestService
@@ -7,9 +7,8 @@ let resources: ReturnType<typeof resourcesOf>
 const days = { start_date: '2026-03-01', end_date: '2026-03-03' }
 
 beforeAll(async () => {
-  service = await startService()
+  service = await startService(withLevers, '2026-03-01T12:00:00Z')
   resources = resourcesOf(service)
-  await service.clock.freeze('2026-03-01T12:00:00Z')
 })
 afterAll(() => service.close())
 
@@ -19,11 +18,10 @@ const usage = async (group_by?: string) =>
 test('usage is kept by resource with its labels at the end of the day, including deleted resources', async () => {
   await resources.newVm({ name: 'trainer', labels: { team: 'ml' }, os_disk_size: '228GiB' })
   const id = await resources.newVm({ name: 'brief', labels: { team: 'web' } })
-  await service.clock.freeze('2026-03-01T18:00:00Z')
+  await service.levers.clock.advance({ to: '2026-03-01T18:00:00Z' })
   await service.ok('vmUpdate', { params: { vm_id: id }, body: { labels: { team: 'data' } } })
   await resources.succeeded(await resources.removeVm(id))
-  await service.clock.freeze('2026-03-02T01:00:00Z')
-  await service.server.billing.once()
+  await service.levers.clock.advance({ to: '2026-03-02T01:00:00Z' })
 
   const byResource = await usage('resource')
   expect(

@@ -1,6 +1,7 @@
 import { createDatabase } from '@slipway/testing/database.ts'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { defaultConfig } from '@slipway/testing/fleet.ts'
+import { clockOf } from '@slipway/testing/postgres/clock.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Database } from '../../src/postgres/database.ts'
 import { SharedTasks } from '../../src/runner/shared-tasks.ts'
@@ -22,8 +23,7 @@ config.operations.renewMs = 20
 
 /** The shared tasks of one process. */
 const newProcess = () => new SharedTasks({ database, config, log })
-const pass = (interval: string) =>
-  database.query({ text: 'UPDATE clock SET shift = shift + $1::interval', values: [interval] })
+const { advance: pass } = clockOf((text, values) => database.query({ text, values }))
 const never = () => new Promise<never>(() => {})
 
 /** Returns whether the process gets the task, whose work takes no time. */

@@ -79,8 +79,20 @@ const xid = command<{ ref: string; xid: string; gpu?: number; source?: 'guest' |
   },
 })
 
+const typeAtConsole = command<{ ref: string; input: string }>({
+  name: 'console',
+  summary: 'type a line at the serial console of a VM',
+  details: 'The simulated guest repeats the line. Its serial log and open console sessions show both.',
+  arguments: [refArgument(vms), { syntax: '<input>', description: 'the line, without its end' }],
+  examples: [`slipway dev vm console ${vms.example} 'nvidia-smi'`],
+  async run(cli, { ref, input }) {
+    await cli.levers.vms.console(await idOf(cli, vms, ref), { input: `${input}\r` })
+    cli.note(`Typed at the console of ${ref}.`)
+  },
+})
+
 export const devVm: GroupSpec = {
   name: 'vm',
-  summary: 'failures and metrics of VMs',
-  commands: [crash, metrics, xid],
+  summary: 'failures, metrics and console input of VMs',
+  commands: [crash, metrics, xid, typeAtConsole],
 }

@@ -47,12 +47,27 @@ const wakeReady = statement<never>(
      AND s.ready_at <= slipway_now() AND NOT s.is_removed`,
 )
 
-const nextDue = statement<
-  { at: Date | null },
-  { now: Date; warnAheadS: number; rollupAtUtc: string; thresholds: readonly number[] }
->(
+/** The next times after `now` at which there is something to do, by what has to be done then. */
+export interface NextDue {
+  work: Date | null
+  /** When a roll-up is due, or a threshold of a budget is reached. */
+  billing: Date | null
+  /** When a host that failed has been silent for so long that it is lost. */
+  silence: Date | null
+}
+
+interface NextDueParams {
+  now: Date
+  warnAheadS: number
+  rollupAtUtc: string
+  thresholds: readonly number[]
+  silenceMs: number
+  unreachableS: number
+}
+
+const nextDue = statement<NextDue, NextDueParams>(
   'dev_next_due',
-  `SELECT min(at) AS at FROM (
+  `SELECT (SELECT min(at) FROM (
      SELECT min(run_at) FROM operation_queue WHERE lease_token IS NULL AND run_at > :now
      UNION ALL SELECT min(expires_at) FROM vms WHERE expires_at > :now AND deleted_at IS NULL
      UNION ALL SELECT min(expires_at) - :warnAheadS::float8 * interval '1 second' FROM vms
@@ -70,7 +85,11 @@ const nextDue = statement<
      UNION ALL SELECT min(next_attempt_at) FROM mails WHERE next_attempt_at > :now
      UNION ALL SELECT min(ready_at) FROM simulated_vms WHERE ready_at > :now AND NOT is_removed
      UNION ALL SELECT min(clean_at) FROM simulated_gpu_resets WHERE clean_at > :now
-     UNION ALL SELECT min(day) FROM (
+     UNION ALL SELECT min(state_since) + :unreachableS::float8 * interval '1 second' FROM vms
+       WHERE group_id IS NOT NULL AND state = 'STATE_UNREACHABLE' AND deleted_at IS NULL
+         AND state_since > :now::timestamptz - :unreachableS::float8 * interval '1 second') AS due (at)) AS work,
+   (SELECT min(at) FROM (
+     SELECT min(day) FROM (
        SELECT date_trunc('day', :now::timestamptz, 'UTC') + n * interval '1 day'
               + greatest(:rollupAtUtc::interval, '1 minute') AS day FROM generate_series(0, 1) n) roll_up WHERE day > :now
      UNION ALL SELECT min(reached) FROM (
@@ -79,7 +98,11 @@ const nextDue = statement<
        FROM budgets b JOIN project_spending s USING (project_id) CROSS JOIN unnest(:thresholds::int[]) AS t (percent)
        WHERE s.usd_per_hour > 0 AND b.monthly_usd * t.percent / 100 * 3600000 > s.spent_usd_ms
          AND (b.monthly_usd * 3600000 - s.spent_usd_ms) / s.usd_per_hour < 40 * 86400000::bigint) budget
-       WHERE reached > :now) AS due (at)`,
+       WHERE reached > :now) AS due (at)) AS billing,
+   (SELECT min(r.reported_at) + (:silenceMs::float8 + 1) * interval '1 millisecond'
+    FROM host_reports r JOIN hosts h ON h.id = r.host_id JOIN simulated_hosts s ON s.location = h.location AND s.name = h.name
+    WHERE s.is_lost AND h.state <> 'down' AND r.reported_at >= :now::timestamptz - :silenceMs::float8 * interval '1 millisecond')
+     AS silence`,
 )
 
 const inProgress = statement<{ id: string; kind: string; resource_id: string }>(
@@ -97,10 +120,8 @@ const expireTasks = statement<never>('dev_tasks_expire', 'DELETE FROM leases')
 
 export const findClock = async (db: Queryable): Promise<ClockRow> => (await find.one(db))!
 export const setClock = set.run
-export const findNextDue = async (
-  db: Queryable,
-  params: Parameters<typeof nextDue.one>[1],
-): Promise<Date | null> => (await nextDue.one(db, params))!.at
+export const findNextDue = async (db: Queryable, params: NextDueParams): Promise<NextDue> =>
+  (await nextDue.one(db, params))!
 export const listDueOperations = inProgress.all
 
 /** Moves the clock, and the reports of hosts with it. Operations continue if their VM is ready by then. */

@@ -55,7 +55,7 @@ const others = `
   DELETE FROM payment_methods WHERE organization_id <> '$organization';
   DELETE FROM organization_quotas WHERE organization_id <> '$organization';
   DELETE FROM organizations WHERE id <> '$organization';
-  DELETE FROM prices WHERE valid_from > now();`.replaceAll(
+  DELETE FROM prices WHERE valid_from > sign_in_now();`.replaceAll(
   'SELECT id FROM kept_users',
   `SELECT id FROM users WHERE id = '$user' OR is_operator`,
 )

@@ -1,5 +1,5 @@
 import type { IdlePolicy, Labels } from '@slipway/contract'
-import type { Tx } from '../../postgres/database.ts'
+import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
 /** A running VM with an idle policy. */
@@ -73,11 +73,11 @@ const reported = statement<{ count: number }, { id: string; from: Date }>(
 export const countReportedSamples = async (tx: Tx, id: string, from: Date): Promise<number> =>
   (await reported.one(tx, { id, from }))!.count
 
-const anyWatched = statement<{ any: boolean }>(
-  'dev_idle_any',
-  `SELECT EXISTS (SELECT FROM vms v WHERE ${isWatched} OR v.health IS NOT NULL OR v.billing_paused_at IS NOT NULL) AS any`,
+const watchedLocations = statement<{ location: string }>(
+  'dev_idle_locations',
+  `SELECT DISTINCT v.location FROM vms v WHERE ${isWatched} OR v.health IS NOT NULL OR v.billing_paused_at IS NOT NULL`,
 )
 
-/** Returns whether samples can cause something: a policy applies to a VM, or a GPU of a VM is at fault. */
-export const hasWatchedVms = async (db: Parameters<typeof anyWatched.one>[0]): Promise<boolean> =>
-  (await anyWatched.one(db))!.any
+/** Lists where samples can cause something: a policy applies to a VM, or a GPU of a VM is at fault. */
+export const listWatchedLocations = async (db: Queryable): Promise<string[]> =>
+  (await watchedLocations.all(db)).map(({ location }) => location)
