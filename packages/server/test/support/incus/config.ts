@@ -1,7 +1,7 @@
 import { type IncusConfig, loadConfig } from '../../../src/config/index.ts'
 import { canLimitNetwork } from '../../../src/engines/incus/traffic-control.ts'
 
-/** Whether this kernel can limit the network of guests, as Incus does it. */
+/** True if this kernel can limit the network of guests, as Incus does it. */
 export const isNetworkLimited = await canLimitNetwork()
 
 /** Returns a configuration file with one location, of containers unless the settings say otherwise. */
