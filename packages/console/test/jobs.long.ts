@@ -9,6 +9,7 @@ import {
   modalOf,
   pressChord,
   result,
+  settled,
   useConsole,
   visit,
   vmRequest,
@@ -253,12 +254,18 @@ describe.skipIf(isBrowserMissing)('the twelve jobs', () => {
   test('go on after the connection was lost: 4 clicks', async () => {
     const vm = await createVm(service, 'far', 'a40.1x')
     await main().getByRole('link', { name: 'far', exact: true }).click()
+    // The page is loaded in parts, which must all be there before the connection is lost.
+    await button('Stop').waitFor()
+    await settled(page)
     await service.stop()
-    await page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()
-    await button('Stop').click()
-    await submit('Stop VM')
-    await result(page, 'Not stopped: far').waitFor()
-    await service.start()
+    try {
+      await page.getByRole('banner').getByText('Reconnecting', { exact: true }).waitFor()
+      await button('Stop').click()
+      await submit('Stop VM')
+      await result(page, 'Not stopped: far').waitFor()
+    } finally {
+      await service.start()
+    }
     await page.getByRole('banner').getByText('Live', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Try again', includeHidden: true }).click()
     await result(page, 'Stopped far').waitFor()
