@@ -22,6 +22,7 @@ const exceptions: Record<string, string> = {
     'an operator searches all events by type or actor; it reads back in time until the page is full',
   fleet_counts: 'an operator asks for the whole fleet',
   fleet_metrics: 'monitoring reads the whole fleet',
+  gpu_fault_days: 'an operator asks for the whole fleet, for at most 90 days',
   host_lose_silent: 'one narrow row of each host; an index on its time would be written with each report',
   image_users: 'an operator removes an image',
   location_hosting: 'a process starts with another engine for a location',

@@ -18,6 +18,7 @@ const faultDays = statement<GpuFaultDay, FaultQuery>(
   `WITH counted AS (
      SELECT to_char(f.at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS date,
             CASE :groupBy WHEN 'host' THEN h.id::text WHEN 'model' THEN g.model ELSE f.xid::text END AS key,
+            min(h.name) FILTER (WHERE :groupBy = 'host') AS host, min(h.location) FILTER (WHERE :groupBy = 'host') AS location,
             count(*) FILTER (WHERE f.source = 'host' AND f.xid = ANY (:suspectXids::integer[])) AS host_faults,
             count(*) FILTER (WHERE f.source = 'guest' AND f.xid = ANY (:suspectXids::integer[])) AS guest_faults,
             count(*) FILTER (WHERE f.xid <> ALL (:suspectXids::integer[])) AS other_errors
@@ -30,13 +31,14 @@ const faultDays = statement<GpuFaultDay, FaultQuery>(
    ranked AS (
      SELECT key, row_number() OVER (ORDER BY sum(host_faults + guest_faults) DESC, sum(other_errors) DESC, key) AS rank
      FROM counted GROUP BY key)
-   SELECT c.date, coalesce(h.name, s.key) AS "group", coalesce(h.id::text, '') AS host_id, coalesce(h.location, '') AS location,
+   SELECT c.date, coalesce(min(c.host) FILTER (WHERE s.key <> ''), s.key) AS "group",
+          CASE :groupBy WHEN 'host' THEN s.key ELSE '' END AS host_id,
+          coalesce(min(c.location) FILTER (WHERE s.key <> ''), '') AS location,
           sum(c.host_faults)::integer AS host_faults, sum(c.guest_faults)::integer AS guest_faults,
           sum(c.other_errors)::integer AS other_errors
    FROM counted c JOIN ranked r ON r.key = c.key
    CROSS JOIN LATERAL (SELECT CASE WHEN r.rank <= ${maxFaultGroups} THEN c.key ELSE '' END AS key) s
-   LEFT JOIN hosts h ON :groupBy = 'host' AND h.id::text = s.key
-   GROUP BY c.date, s.key, h.id
+   GROUP BY c.date, s.key
    ORDER BY c.date, min(r.rank)`,
 )
 export const countFaultsByDay = (db: Queryable, query: FaultQuery): Promise<GpuFaultDay[]> =>
