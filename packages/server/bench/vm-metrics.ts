@@ -17,6 +17,8 @@ const sampledMinutes = 60
 const requests = 100
 const location = locations[0]
 const hourS = 3_600
+/** A statement of the service may take only seconds, so each copies the chunks of some VMs. */
+const copiedParts = 20
 
 const service = new RunningService(8)
 try {
@@ -141,9 +143,6 @@ async function copyVm(id: string): Promise<string[]> {
     return rows.map((row) => row.id as string)
   })
 }
-
-/** A statement of the service may take only seconds, so each copies the chunks of some VMs. */
-const copiedParts = 20
 
 /** Repeats the packed hour for the hours before it. */
 async function repeatChunks(hours: number): Promise<void> {
