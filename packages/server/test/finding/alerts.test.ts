@@ -1,15 +1,17 @@
+import { eventually } from '@slipway/testing/eventually.ts'
 import { gpuReport, hostReport, reportHost } from '@slipway/testing/fleet.ts'
 import { addOrganization, addProject, ownerToken, tokenOfNew } from '@slipway/testing/people.ts'
 import { resourcesOf, vmBody } from '@slipway/testing/resources.ts'
-import { startService, type TestService, withLevers } from '@slipway/testing/service.ts'
+import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { setPaymentState } from '../../src/store/billing/payments.ts'
 import { groupBody } from '../support/fleets/small-fleet.ts'
 
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 let owner: string
 beforeAll(async () => {
-  service = await startService(withLevers)
+  service = await startService()
   resources = resourcesOf(service)
   owner = await ownerToken(service)
 })
@@ -19,8 +21,13 @@ const ofProject = async () => (await service.ok('alertList')).items
 const ofOrganization = async () => (await service.ok('organizationAlertList', { token: owner })).items
 const ofOperator = async () =>
   (await service.ok('adminAlertList', { token: service.credentials.operator_key })).items
-const pass = (seconds: number) => service.levers.clock.advance({ seconds })
-const now = async () => (await service.levers.clock.get()).now
+const until = (vmId: string, state: string) =>
+  eventually(async () => {
+    await service.server.reconciler.reports()
+    return (await resources.stateOf(vmId)) === state
+  })
+const now = async () =>
+  (await service.sql<{ now: Date }>('SELECT slipway_now() AS now'))[0]!.now.toISOString()
 
 test('there are no alerts while everything works', async () => {
   await resources.newVm()
@@ -30,7 +37,8 @@ test('there are no alerts while everything works', async () => {
 test('a crashed VM raises an alert from the time of the crash until it runs again', async () => {
   const id = await resources.newVm({ name: 'train-7' })
   const before = await now()
-  await service.levers.vms.crash(id)
+  await service.simulator().crashVm(id)
+  await until(id, 'STATE_CRASHED')
   const [alert] = await ofProject()
   expect(alert).toMatchObject({
     kind: 'crashed',
@@ -52,8 +60,9 @@ test('a lost host raises an alert for operators, and its VMs raise alerts for th
     'SELECT h.id, h.name FROM vms v JOIN hosts h ON h.id = v.host_id WHERE v.id = $1',
     [id],
   )
-  await service.levers.hosts.fail(host!.id)
-  await pass(31)
+  await service.simulator().setHostLost(host!.name, true)
+  await service.clock.advance('31 seconds')
+  await until(id, 'STATE_UNREACHABLE')
   expect(await ofProject()).toContainEqual(expect.objectContaining({ kind: 'unreachable', resource_id: id }))
   expect(await ofOperator()).toEqual([
     expect.objectContaining({
@@ -64,36 +73,46 @@ test('a lost host raises an alert for operators, and its VMs raise alerts for th
       since: expect.stringMatching(/Z$/),
     }),
   ])
-  await service.levers.hosts.recover(host!.id)
-  await pass(0)
+  await service.simulator().setHostLost(host!.name, false)
+  await until(id, 'STATE_RUNNING')
   expect([await ofProject(), await ofOperator()]).toEqual([[], []])
 })
 
 test('a deletion that keeps failing raises an alert with the name of its VM', async () => {
   const id = await resources.newVm({ name: 'clinging' })
-  await service.levers.faults.create({ on: 'vm-delete', effect: 'fail', name_pattern: 'clinging' })
+  await service.simulator().addFault({ method: 'removeVm', resourceId: id, kind: 'fail', times: 1000 })
   const { operation } = await resources.removeVm(id)
-  await pass(120)
+  await eventually(async () => {
+    const rows = await service.sql(
+      `WITH parked AS (
+         UPDATE operation_queue SET run_at = slipway_now() + interval '5 minutes' FROM operations
+         WHERE operation_id = $1 AND id = $1 AND attempts > 0 AND lease_token IS NULL RETURNING operation_id)
+       UPDATE operations SET attempts = 21 FROM parked WHERE id = operation_id RETURNING id`,
+      [operation.operation_id],
+    )
+    return rows.length === 1
+  })
   const stuck = {
     kind: 'stuck',
     resource_type: 'vm',
     resource_id: id,
     name: 'clinging',
     message: expect.stringMatching(
-      /^Deleting the VM clinging failed \d\d times and is being retried\. The operator has been notified/,
+      /^Deleting the VM clinging failed 21 times and is being retried\. The operator has been notified/,
     ),
   }
   expect(await ofProject()).toEqual([expect.objectContaining(stuck)])
   expect(await ofOperator()).toEqual([expect.objectContaining(stuck)])
-  await service.levers.faults.deleteAll()
-  await pass(60)
-  expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
+  await service.simulator().clearFaults()
+  await service.clock.advance('6 minutes')
+  service.server.services.signals.send('operations')
+  await service.ended(operation.operation_id)
   expect([await ofProject(), await ofOperator()]).toEqual([[], []])
 })
 
 test('a VM that is about to expire raises an alert until its TTL is extended', async () => {
   const vm_id = await resources.newVm({ name: 'short', ttl_seconds: 300, on_expiry: 'delete' })
-  await pass(0)
+  await service.server.reconciler.expiry()
   const { expires_at } = await service.ok('vmGet', { params: { vm_id } })
   expect(await ofProject()).toEqual([
     expect.objectContaining({
@@ -127,7 +146,7 @@ test('a declined card and a due invoice raise alerts for the tenant and for oper
   const organization_id = await addOrganization(service.database, 'Harbour Labs')
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })
   const project_id = await addProject(service, token, organization_id, 'first')
-  await service.levers.payments.set({ organization_id, state: 'declined' })
+  await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'declined'))
   await service.sql(
     `INSERT INTO invoices (id, organization_id, month, state, usd_cents)
      VALUES (gen_random_uuid(), $1, '2026-10-01', 'issued', 12345)`,
@@ -151,13 +170,13 @@ test('a declined card and a due invoice raise alerts for the tenant and for oper
   expect(sorted(await ofOperator())).toEqual(expected)
   expect(await ofOrganization()).toEqual([])
   await service.sql(`UPDATE invoices SET state = 'paid', paid_at = slipway_now()`)
-  await service.levers.payments.set({ organization_id, state: 'active' })
+  await service.database.transaction((tx) => setPaymentState(tx, organization_id, 'active'))
   expect(await ofOperator()).toEqual([])
 })
 
 test('a failed VM creation raises an alert with its reason for a day, or until it is repeated', async () => {
   const fail = async (name: string) => {
-    await service.levers.faults.create({ on: 'vm-create', effect: 'reject', times: 1 })
+    await service.simulator().addFault({ method: 'ensureVm', kind: 'reject' })
     const { operation } = await service.ok('vmCreate', { body: vmBody({ name }) })
     expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'FAILED' })
     return operation.metadata.id
@@ -181,13 +200,13 @@ test('a failed VM creation raises an alert with its reason for a day, or until i
   ])
   await resources.newVm({ name: 'repeated' })
   expect(await ofOrganization()).toEqual([alertOf(late, 'late')])
-  await pass(25 * 3600)
-  expect(await ofProject()).toEqual([])
+  await service.clock.advance('25 hours')
+  // The hosts have not reported for 25 hours, which may raise another alert.
+  const kinds = (await ofProject()).map(({ kind }) => kind)
+  expect(kinds).not.toContain('creation_failed')
   const after = await service.ok('organizationSearch', { token: owner, query: { q: 'late' } })
   expect(after.items).toEqual([])
 })
-
-const day = 86_400
 
 test('announced maintenance notifies the tenants 7 days, 24 hours and 1 hour ahead, once each', async () => {
   const id = await resources.newVm({ name: 'guest', labels: { team: 'ml' } })
@@ -195,13 +214,14 @@ test('announced maintenance notifies the tenants 7 days, 24 hours and 1 hour ahe
   const [host] = await service.sql<{ id: string }>('SELECT host_id AS id FROM vms WHERE id = $1', [id])
   const params = { host_id: host!.id }
   const notices = async (type = 'vm.maintenance_scheduled') => {
+    for (let run = 0; run < 2; run++) await service.server.reconciler.once()
     const rows = await service.sql<{ data: object }>(
       'SELECT data FROM events_written WHERE type = $1 AND resource_id = $2',
       [type, id],
     )
     return rows.map(({ data }) => data)
   }
-  const at = new Date(Date.parse(await now()) + 8 * day * 1000)
+  const [{ at }] = (await service.sql(`SELECT slipway_now() + interval '8 days' AS at`)) as [{ at: Date }]
   const past = await service.call('adminHostMaintenanceSet', {
     token,
     params,
@@ -222,9 +242,9 @@ test('announced maintenance notifies the tenants 7 days, 24 hours and 1 hour ahe
     ),
   })
   expect(await notices()).toHaveLength(0)
-  for (const [index, seconds] of [day + 60, 6 * day, 23 * 3600].entries()) {
-    await pass(seconds)
-    expect(await notices()).toHaveLength(index + 1)
+  for (const [index, wait] of ['1 day 1 minute', '6 days', '23 hours'].entries()) {
+    await service.clock.advance(wait)
+    expect(await notices(), wait).toHaveLength(index + 1)
   }
   const { location } = await service.ok('vmGet', { params: { vm_id: id } })
   expect((await notices())[0]).toEqual({
@@ -322,7 +342,7 @@ test('a webhook that keeps failing raises an alert until it is paused', async ()
 
 test('a group that cannot be created raises one alert, until it is created', async () => {
   const body = groupBody(2)
-  await service.levers.faults.create({ on: 'vm-create', effect: 'reject' })
+  await service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   const failed = await service.ok('instanceGroupCreate', { body })
   expect(await service.advanceUntilEnded(failed.operation.operation_id)).toMatchObject({ state: 'FAILED' })
   expect(await ofProject()).toEqual([
@@ -333,7 +353,7 @@ test('a group that cannot be created raises one alert, until it is created', asy
       name: body.name,
     }),
   ])
-  await service.levers.faults.deleteAll()
+  await service.simulator().clearFaults()
   const { operation } = await service.ok('instanceGroupCreate', { body })
   await service.advanceUntilEnded(operation.operation_id)
   expect(await ofProject()).toEqual([])
