@@ -28,6 +28,7 @@ test('completion offers commands, options, fixed values and live names', async (
   expect(await complete('vm', 'create', 'x', '--location', 'us')).toEqual(['us-east1-a'])
   expect(await complete('admin', 'user', '')).toEqual([
     'list',
+    'show',
     'create',
     'suspend',
     'restore',

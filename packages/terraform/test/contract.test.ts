@@ -8,6 +8,8 @@ import { type ContractSchema, membersOf } from '../src/schema/from-contract.ts'
 const withoutResource: Partial<Record<RouteId, string>> = {
   capacityRequestCreate: 'A request for capacity ends when it is granted; it is not something to keep.',
   memberCreate: 'A person joins an organization by accepting an invitation.',
+  quotaRequestCreate:
+    'A request for a higher quota ends when an operator decides; it is not something to keep.',
   organizationKeyCreate: 'Terraform itself uses such a key; the provider manages keys of projects.',
 }
 
