@@ -204,6 +204,8 @@ test('a failed VM creation raises an alert with its reason for a day, or until i
   // The hosts have not reported for 25 hours, which may raise another alert.
   const kinds = (await ofProject()).map(({ kind }) => kind)
   expect(kinds).not.toContain('creation_failed')
+  // The sign-in of the owner has expired.
+  owner = await ownerToken(service)
   const after = await service.ok('organizationSearch', { token: owner, query: { q: 'late' } })
   expect(after.items).toEqual([])
 })

@@ -76,6 +76,7 @@ export async function recordFleetChanges({ service, ok }: Recorder, { project_id
   await ok('adminGpuFaultList', { token, params: { gpu_id: gpus[0]!.id } })
   await ok('adminGpuFaultDayList', { token, query: { days: 7, group_by: 'host' } })
   await ok('adminGpuCheck', { token, params: { gpu_id: gpus[0]!.id } })
+  await service.server.reconciler.reports()
   await ok('adminHostUpdate', { token, params, body: { schedulable: false } })
   await ok('adminHostMaintenanceSet', {
     token,
