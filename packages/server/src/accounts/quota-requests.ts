@@ -62,8 +62,12 @@ export async function decideOnQuotaRequest(
   return row
 }
 
-function requireOpen({ state }: QuotaRequestRow): void {
-  if (state !== 'open') throw new Failure('conflict', `The quota request is already ${state}.`)
+function requireOpen({ name, state }: QuotaRequestRow): void {
+  if (state !== 'open')
+    throw new Failure(
+      'conflict',
+      `The request for the quota ${name} is already ${state}. Create another request to change the quota.`,
+    )
 }
 
 const emitQuotaRequest = (

@@ -98,6 +98,10 @@ const movesTo = (state: string, now = 'slipway_now()', health = 'v.health') =>
    health = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN ${health} END,
    billing_paused_at = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN v.billing_paused_at END`
 
+/** SQL of the product that a VM is metered as. */
+const productOf = (vm: string) =>
+  `CASE WHEN ${vm}.reservation_id IS NULL THEN ${vm}.type ELSE 'reserved-' || ${vm}.type END`
+
 // The state table provides `from`: a transition that it does not list does not happen.
 const move = statement<{ id: string }, { ids: string[]; to: string; from: string[] }>(
   'vm_move',
@@ -112,7 +116,7 @@ const moveToDeleting = statement<{ id: string; generation: number }, { ids: stri
   `WITH moved AS (
      UPDATE vms v SET ${movesTo("'STATE_DELETING'", 't.now')}, generation = generation + 1, metered_since = NULL,
        spent_usd_ms = v.spent_usd_ms + CASE WHEN v.metered_since IS NULL THEN 0 ELSE metered_cost(
-         CASE WHEN v.reservation_id IS NULL THEN v.type ELSE 'reserved-' || v.type END, 1,
+         ${productOf('v')}, 1,
          tstzrange(v.metered_since, ${endOfMeter('v.metered_since')})) END
      FROM moment t WHERE v.id = ANY (:ids::uuid[]) AND v.state = ANY (:from) RETURNING v.id, v.generation
    ), closed AS (
@@ -165,7 +169,7 @@ const started = statement<
      SELECT m.project_id, m.location, w.type, w.id, w.name, m.labels, w.product, w.quantity, tstzrange(m.now, NULL),
             CASE w.type WHEN 'vm' THEN m.reservation_id END
      FROM moved m CROSS JOIN LATERAL (
-       VALUES ('vm', m.id, m.name, CASE WHEN m.reservation_id IS NULL THEN m.type ELSE 'reserved-' || m.type END, 1,
+       VALUES ('vm', m.id, m.name, ${productOf('m')}, 1,
                NOT m.was_metered AND m.state_before <> ALL (:billed::text[])),
               ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
      ) AS w (type, id, name, product, quantity, is_due)

@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { EngineError } from '../../engine.ts'
 import { type Architecture, hostArchitecture } from '../architecture.ts'
 import { run } from '../command.ts'
 import { isAccessible, isRoot } from '../files.ts'
+import { sha256Of } from '../images/images.ts'
 import { makeSparseFile, makeUefiDisk } from '../images/uefi-disk.ts'
 import type { Progress } from '../mini-guest/index.ts'
 import { availablePackages, chooseMirrors, type Mirrors, sourceLines } from './mirrors.ts'
@@ -66,7 +65,7 @@ export async function buildGpuImage(options: GpuImageOptions, progress: Progress
     await makeUefiDisk(made, parts, workDir)
     await rename(made, options.output)
     const { size } = await stat(options.output)
-    const sha256 = await sha256Of(options.output)
+    const sha256 = await sha256Of(createReadStream(options.output))
     return { sha256, bytes: size, diskMib: rootMib, hasToolkit: recipe.hasToolkit, versions }
   } finally {
     await rm(`${options.output}.tmp`, { force: true })
@@ -171,12 +170,6 @@ dpkg-query --admindir=root/var/lib/dpkg -W -f '\${db:Status-Abbrev}\${Package} \
   await asRoot(`mkfs.ext4 -q -F -L root -O ${features} -d root rootfs\nrm -r root`, workDir)
   const installed = [...listing.matchAll(/^ii\s+(\S+ \S+)$/gm)].map((match) => match[1]!)
   return { rootMib, versions: installed }
-}
-
-async function sha256Of(file: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(file), hash)
-  return hash.digest('hex')
 }
 
 /** Files of a user namespace can only be removed in one. */

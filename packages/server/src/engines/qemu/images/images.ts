@@ -87,7 +87,7 @@ async function* limited(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
   }
 }
 
-async function sha256Of(content: Readable): Promise<string> {
+export async function sha256Of(content: Readable): Promise<string> {
   const hash = createHash('sha256')
   await pipeline(content, hash)
   return hash.digest('hex')
