@@ -60,16 +60,24 @@ export function EventTable({
   return (
     <>
       <EventRows rows={rows} projectId={projectId} actors={actors} most={isExcerpt ? limit : undefined} />
-      {events.hasNextPage && !isExcerpt && (
-        <div>
-          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
-            Older events
-          </Button>
-        </div>
-      )}
+      {!isExcerpt && <OlderEvents query={events} />}
     </>
   )
 }
+
+interface OlderEventsProps {
+  query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown }
+}
+
+/** The button below a list of events that reads the next page, if there is one. */
+export const OlderEvents = ({ query }: OlderEventsProps) =>
+  query.hasNextPage && (
+    <div>
+      <Button isBusy={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
+        Older events
+      </Button>
+    </div>
+  )
 
 interface EventRowsProps {
   rows: ListedEvent[]

@@ -56,7 +56,8 @@ function List() {
               <Icon name="circle-check" size={16} className="shrink-0 text-green-text" />
             )}
             <Toast.Title className="min-w-0 flex-1 font-medium break-words" render={<p />} />
-            {undo && <UndoButton undo={undo} onDone={() => removeToast(toast.id)} />}
+            {/* The toast is replaced by one that reports the result. */}
+            {undo && <ToastButton label="Undo" run={() => undo().finally(() => removeToast(toast.id))} />}
             <Toast.Close aria-label="Dismiss" className="rounded-[4px] p-1 text-ink-muted hover:bg-sunken">
               <Icon name="x" size={14} />
             </Toast.Close>
@@ -65,7 +66,12 @@ function List() {
             <div className="mt-2">
               <ErrorNote
                 error={error}
-                action={retry && isWorthRetrying(error) && <RetryButton retry={retry} />}
+                action={
+                  retry &&
+                  isWorthRetrying(error) && (
+                    <ToastButton label="Try again" busyLabel="Trying again…" run={retry} />
+                  )
+                }
               />
             </div>
           )}
@@ -75,8 +81,8 @@ function List() {
   })
 }
 
-/** The toast stays until the new attempt has ended. */
-function RetryButton({ retry }: { retry: () => Promise<void> }) {
+/** A button that is busy until its action has ended. */
+function ToastButton({ label, busyLabel = label, run }: ToastButtonProps) {
   const [isBusy, setBusy] = useState(false)
   return (
     <Button
@@ -84,29 +90,18 @@ function RetryButton({ retry }: { retry: () => Promise<void> }) {
       isBusy={isBusy}
       onClick={() => {
         setBusy(true)
-        void retry().finally(() => setBusy(false))
+        void run().finally(() => setBusy(false))
       }}
     >
-      {isBusy ? 'Trying again…' : 'Try again'}
+      {isBusy ? busyLabel : label}
     </Button>
   )
 }
 
-/** The toast is replaced by one that reports the result. */
-function UndoButton({ undo, onDone }: { undo: () => Promise<void>; onDone: () => void }) {
-  const [isBusy, setBusy] = useState(false)
-  return (
-    <Button
-      size="small"
-      isBusy={isBusy}
-      onClick={() => {
-        setBusy(true)
-        void undo().finally(onDone)
-      }}
-    >
-      Undo
-    </Button>
-  )
+interface ToastButtonProps {
+  label: string
+  busyLabel?: string
+  run: () => Promise<void>
 }
 
 /** Passes each toast of the store to the library once; the library closes it after its timeout. */

@@ -2,9 +2,8 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
-import { Button } from '../../ui/button.tsx'
 import { Loaded } from '../../ui/loaded.tsx'
-import { EventRows, type ListedEvent, systemActor } from '../event-table.tsx'
+import { EventRows, type ListedEvent, OlderEvents, systemActor } from '../event-table.tsx'
 import { projectText } from './project-picker.tsx'
 
 const rarelyChangesMs = 60_000
@@ -81,13 +80,7 @@ export function AuditEvents({ limit = 100, ...filter }: AuditEventsProps) {
           )
         }}
       </Loaded>
-      {events.hasNextPage && (
-        <div>
-          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
-            Older events
-          </Button>
-        </div>
-      )}
+      <OlderEvents query={events} />
     </>
   )
 }

@@ -4,6 +4,13 @@ import { useQuery } from '../../api/use-query.ts'
 import { shortId } from '../../lib/format.ts'
 import { NoBreak } from '../../ui/no-break.tsx'
 
+/** Links to a host whose name is known. The location is shown elsewhere. */
+export const HostNameLink = ({ id, name }: { id: string; name: string }) => (
+  <Link to="/fleet/hosts/$hostId" params={{ hostId: id }} className="link">
+    {name}
+  </Link>
+)
+
 /** Links to a host. Host names are unique only within a location, so the location is shown too. */
 export function HostLink({ hostId, location }: { hostId: string; location: string }) {
   const hosts = useQuery({ ...readAll('adminHostList', {}), staleTime: 60_000 })

@@ -1,9 +1,9 @@
 import { familyOfModel, type Gpu, type Host, type RouteResponse } from '@slipway/sdk'
-import { Link } from '@tanstack/react-router'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { countColumn, nameColumn, ShareBar } from '../../features/fleet/columns.tsx'
 import { GpuAction } from '../../features/fleet/gpu-action.tsx'
+import { type GpuOfHost, gpuColumns } from '../../features/fleet/gpu-columns.tsx'
 import { hostOrder } from '../../features/fleet/host-order.ts'
 import { fleetPollMs } from '../../features/fleet/poll.ts'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -119,38 +119,7 @@ export function Capacity() {
             label="Quarantined and missing GPUs"
             rows={quarantined}
             rowKey={({ gpu }) => gpu.id}
-            columns={[
-              {
-                key: 'host',
-                title: 'Host',
-                width: 'minmax(140px, 1fr)',
-                cell: ({ host }) => (
-                  <Link to="/fleet/hosts/$hostId" params={{ hostId: host.id }} className="link">
-                    {host.name}
-                  </Link>
-                ),
-              },
-              {
-                key: 'location',
-                title: 'Location',
-                width: 'minmax(110px, 1fr)',
-                cell: ({ host }) => host.location,
-              },
-              {
-                key: 'pci',
-                title: 'PCI address',
-                width: '140px',
-                cell: ({ gpu }) => <span className="mono">{gpu.pci_address}</span>,
-              },
-              { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: ({ gpu }) => gpu.model },
-              {
-                key: 'state',
-                title: 'State',
-                width: '140px',
-                cell: ({ gpu }) => <StateBadge state={gpu.state} />,
-              },
-              actionColumn('130px', ({ gpu }: { gpu: Gpu }) => <GpuAction gpu={gpu} />),
-            ]}
+            columns={[...gpuColumns, actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />)]}
           />
         )}
       </Section>

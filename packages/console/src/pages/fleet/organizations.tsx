@@ -5,6 +5,7 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { read, readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { suspendColumn } from '../../features/fleet/suspend-column.tsx'
 import { FleetPage } from '../../features/page-tabs.tsx'
@@ -109,15 +110,7 @@ export function Organizations() {
                 title: 'Name',
                 width: 'minmax(120px, 2fr)',
                 sortBy: (row) => row.name,
-                cell: (row) => (
-                  <Link
-                    to="/fleet/organizations/$organizationId"
-                    params={{ organizationId: row.id }}
-                    className="font-medium hover:text-accent-text hover:underline"
-                  >
-                    {row.name}
-                  </Link>
-                ),
+                cell: (row) => <OrganizationLink id={row.id} name={row.name} />,
               },
               {
                 key: 'state',

@@ -1,10 +1,10 @@
 import type { QuotaRequest } from '@slipway/sdk'
-import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { readAll } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
+import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import { settingsPollMs } from '../../features/fleet/poll.ts'
 import { count, quotaLabel } from '../../lib/format.ts'
 import { curlCommand, shellQuote } from '../../lib/shell.ts'
@@ -38,13 +38,7 @@ export function QuotaRequests() {
             title: 'Organization',
             width: 'minmax(140px, 1fr)',
             cell: ({ organization_id, organization_name }) => (
-              <Link
-                to="/fleet/organizations/$organizationId"
-                params={{ organizationId: organization_id }}
-                className="font-medium hover:text-accent-text hover:underline"
-              >
-                {organization_name}
-              </Link>
+              <OrganizationLink id={organization_id} name={organization_name} />
             ),
           },
           {

@@ -1,9 +1,10 @@
 import type { RouteResponse } from '@slipway/sdk'
-import { Link, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { read } from '../../api/read.ts'
 import { useQuery } from '../../api/use-query.ts'
 import { AuditEvents } from '../../features/fleet/audit-events.tsx'
+import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import { UserActions } from '../../features/fleet/user-actions.tsx'
 import { count } from '../../lib/format.ts'
 import { Copyable } from '../../ui/copy.tsx'
@@ -85,13 +86,7 @@ const Memberships = ({ rows }: { rows: RouteResponse<'adminUserGet'>['membership
         title: 'Name',
         width: 'minmax(160px, 1fr)',
         cell: ({ organization_id, organization_name }) => (
-          <Link
-            to="/fleet/organizations/$organizationId"
-            params={{ organizationId: organization_id }}
-            className="font-medium hover:text-accent-text hover:underline"
-          >
-            {organization_name}
-          </Link>
+          <OrganizationLink id={organization_id} name={organization_name} />
         ),
       },
       { key: 'role', title: 'Role', width: '120px', cell: ({ role }) => role },

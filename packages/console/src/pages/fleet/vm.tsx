@@ -1,5 +1,5 @@
 import { vmActions } from '@slipway/sdk'
-import { Link, useParams } from '@tanstack/react-router'
+import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useMe } from '../../api/me.ts'
 import { read } from '../../api/read.ts'
@@ -7,6 +7,7 @@ import { useQuery } from '../../api/use-query.ts'
 import { useStuck } from '../../features/alerts.tsx'
 import { AuditEvents } from '../../features/fleet/audit-events.tsx'
 import { HostLink } from '../../features/fleet/host-link.tsx'
+import { OrganizationLink } from '../../features/fleet/organization-link.tsx'
 import { VmQuestion } from '../../features/fleet/vm-question.tsx'
 import { operationText } from '../../features/steps.tsx'
 import { stepText } from '../../lib/format.ts'
@@ -83,14 +84,7 @@ export function FleetVm() {
         items={[
           [
             'Organization',
-            <Link
-              key="organization"
-              to="/fleet/organizations/$organizationId"
-              params={{ organizationId: vm.organization_id }}
-              className="link"
-            >
-              {vm.organization_name}
-            </Link>,
+            <OrganizationLink key="organization" id={vm.organization_id} name={vm.organization_name} />,
           ],
           ['Project', vm.project_name],
           ['Type', vm.type],

@@ -3,7 +3,7 @@ import { useAction } from '../../api/actions.ts'
 import { client } from '../../api/client.ts'
 import { useMe, useProject, useRole, useWhyNot } from '../../api/me.ts'
 import { useActorNames } from '../../api/resource-names.ts'
-import { EventRows } from '../../features/event-table.tsx'
+import { EventRows, OlderEvents } from '../../features/event-table.tsx'
 import { SettingsTabs } from '../../features/page-tabs.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ErrorState } from '../../ui/error.tsx'
@@ -89,13 +89,7 @@ function Events({ organizationId }: { organizationId: string }) {
       ) : (
         <EventRows rows={rows} actors={actors} hasAddresses />
       )}
-      {events.hasNextPage && (
-        <div>
-          <Button isBusy={events.isFetchingNextPage} onClick={() => events.fetchNextPage()}>
-            Older events
-          </Button>
-        </div>
-      )}
+      <OlderEvents query={events} />
     </Section>
   )
 }

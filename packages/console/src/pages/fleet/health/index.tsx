@@ -1,10 +1,11 @@
 import type { Gpu, GpuFaultDay, Host, RouteQuery } from '@slipway/sdk'
-import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useMemo } from 'react'
 import { read, readAll } from '../../../api/read.ts'
 import { useQuery } from '../../../api/use-query.ts'
 import { countColumn } from '../../../features/fleet/columns.tsx'
 import { GpuAction } from '../../../features/fleet/gpu-action.tsx'
+import { type GpuOfHost, gpuColumns } from '../../../features/fleet/gpu-columns.tsx'
+import { HostNameLink } from '../../../features/fleet/host-link.tsx'
 import { fleetPollMs } from '../../../features/fleet/poll.ts'
 import { GpuHealth } from '../../../features/health/gpu-state.tsx'
 import { FleetPage } from '../../../features/page-tabs.tsx'
@@ -14,7 +15,6 @@ import { actionColumn } from '../../../ui/columns/action-column.tsx'
 import { Select } from '../../../ui/field.tsx'
 import { Loaded } from '../../../ui/loaded.tsx'
 import { Section } from '../../../ui/page.tsx'
-import { StateBadge } from '../../../ui/state.tsx'
 import { Table } from '../../../ui/table.tsx'
 import { datesUntil, type FaultTotal, stackFaults, totalsOf } from './bars.ts'
 
@@ -108,7 +108,7 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
             title: groupings[by],
             width: 'minmax(140px, 1.4fr)',
             cell: ({ name, hostId }: FaultTotal) =>
-              hostId ? <HostLink id={hostId} name={name} /> : <span className="font-medium">{name}</span>,
+              hostId ? <HostNameLink id={hostId} name={name} /> : <span className="font-medium">{name}</span>,
           },
           ...(by === 'host'
             ? [
@@ -130,17 +130,6 @@ function FaultHistory({ items, days, by }: { items: GpuFaultDay[]; days: number;
   )
 }
 
-const HostLink = ({ id, name }: { id: string; name: string }) => (
-  <Link to="/fleet/hosts/$hostId" params={{ hostId: id }} className="link">
-    {name}
-  </Link>
-)
-
-interface GpuOfHost {
-  host: Host
-  gpu: Gpu
-}
-
 const needsCheck = ({ suspect, last_check }: Gpu) => suspect || (last_check.at !== '' && !last_check.passed)
 
 function GpusToCheck({ hosts }: { hosts: Host[] }) {
@@ -152,26 +141,7 @@ function GpusToCheck({ hosts }: { hosts: Host[] }) {
       rows={rows}
       rowKey={({ gpu }) => gpu.id}
       columns={[
-        {
-          key: 'host',
-          title: 'Host',
-          width: 'minmax(140px, 1fr)',
-          cell: ({ host }: GpuOfHost) => <HostLink id={host.id} name={host.name} />,
-        },
-        {
-          key: 'location',
-          title: 'Location',
-          width: 'minmax(110px, 1fr)',
-          cell: ({ host }) => host.location,
-        },
-        {
-          key: 'pci',
-          title: 'PCI address',
-          width: '140px',
-          cell: ({ gpu }) => <span className="mono">{gpu.pci_address}</span>,
-        },
-        { key: 'model', title: 'Model', width: 'minmax(130px, 1fr)', cell: ({ gpu }) => gpu.model },
-        { key: 'state', title: 'State', width: '140px', cell: ({ gpu }) => <StateBadge state={gpu.state} /> },
+        ...gpuColumns,
         { key: 'health', title: 'Health', width: '190px', cell: ({ gpu }) => <GpuHealth gpu={gpu} /> },
         actionColumn('130px', ({ gpu }: GpuOfHost) => <GpuAction gpu={gpu} />),
       ]}

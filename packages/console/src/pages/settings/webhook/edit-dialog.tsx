@@ -7,6 +7,7 @@ import { shellQuote, shownAs } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from '../webhooks/event-types-field.tsx'
+import { urlProblem } from '../webhooks/url.ts'
 
 export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
   const projectId = useProjectId()
@@ -29,9 +30,7 @@ export function EditDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       title="Edit webhook"
       action="Save"
       {...submitProps(save, undefined, onClose)}
-      reason={
-        /^https?:\/\/\S+$/.test(body.url) ? undefined : 'Enter a URL that begins with https:// or http://'
-      }
+      reason={urlProblem(body.url)}
       commands={shownAs(projectId, {
         cli: `slipway webhook change ${webhook.id} --url ${shellQuote(body.url)} --events ${shellQuote(event_types.join(',') || '*')}`,
         method: 'PATCH',

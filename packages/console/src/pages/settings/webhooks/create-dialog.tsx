@@ -5,6 +5,7 @@ import { shellQuote, shownAs } from '../../../lib/shell.ts'
 import { FormDialog, submitProps } from '../../../ui/dialog.tsx'
 import { TextField } from '../../../ui/field.tsx'
 import { EventTypesField } from './event-types-field.tsx'
+import { urlProblem } from './url.ts'
 
 export function CreateDialog({
   projectId,
@@ -34,9 +35,7 @@ export function CreateDialog({
         onClose()
         onCreated(webhook.secret)
       })}
-      reason={
-        /^https?:\/\/\S+$/.test(url.trim()) ? undefined : 'Enter a URL that begins with https:// or http://'
-      }
+      reason={urlProblem(url.trim())}
       commands={shownAs(projectId, {
         cli: `slipway webhook create ${shellQuote(url.trim() || 'URL')}${
           event_types.length > 0 ? ` --events ${shellQuote(event_types.join(','))}` : ''

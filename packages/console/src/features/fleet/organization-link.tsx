@@ -1,0 +1,12 @@
+import { Link } from '@tanstack/react-router'
+
+/** Links to the operators' page of an organization. */
+export const OrganizationLink = ({ id, name }: { id: string; name: string }) => (
+  <Link
+    to="/fleet/organizations/$organizationId"
+    params={{ organizationId: id }}
+    className="font-medium hover:text-accent-text hover:underline"
+  >
+    {name}
+  </Link>
+)
