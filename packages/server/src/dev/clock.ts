@@ -132,7 +132,8 @@ async function settle(
     // GPUs that were released in this round return to stock with the next report.
     if (isQuiet && (wasQuiet || !found.gpus)) return
     wasQuiet = isQuiet
-    if (!isQuiet && performance.now() > limit) throw unsettled([...left, ...kinds])
+    if (!isQuiet && performance.now() > limit)
+      throw unsettled((await findClock(database)).now, [...left, ...kinds])
   }
 }
 
@@ -145,8 +146,8 @@ async function waitForOperations({ services: { database } }: Workers, limit: num
   }
 }
 
-const unsettled = (left: string[]) =>
+const unsettled = (now: Date, left: string[]) =>
   new Failure(
     'conflict',
-    `The clock was moved, but the following did not finish within 30 s: ${left.join(', ')}.`,
+    `The clock stopped at ${time(now)}, because the following did not finish within 30 s: ${left.join(', ')}.`,
   )

@@ -58,10 +58,21 @@ test('an error of the application is an event and leaves the VM healthy', async 
   // An error that is not in the table says nothing about the GPU either.
   await service.levers.vms.xid(id, { xid: 900 })
   expect((await show(id)).health.status).toBe('healthy')
+  await drop(id)
+})
+
+test('a scrape has a counter for each XID', async () => {
+  const id = await newVm('counted')
+  for (const xid of [31, 79]) await service.levers.vms.xid(id, { xid })
   const path = `/v0.1/projects/${service.credentials.project_id}/metrics/scrape`
   const { body } = await service.request('GET', path)
-  expect(String(body)).toMatch(new RegExp(`slipway_gpu_xid_total{vm_id="${id}",[^}]*xid="31"} 1`))
+  const counters = new RegExp(`slipway_gpu_xid_total{vm_id="${id}",[^}]*xid="(\\d+)"} (\\d+)`, 'g')
+  expect(Array.from(String(body).matchAll(counters), ([, xid, count]) => [xid, count])).toEqual([
+    ['31', '1'],
+    ['79', '1'],
+  ])
   await drop(id)
+  await repairAll()
 })
 
 test('a reset cures a degraded VM, and the error again after two resets does not', async () => {

@@ -15,6 +15,7 @@ const resourcesReadMs = 6_000
 const silentMs = 10_000
 /** Incus may show a member as offline only because the leader that counts its heartbeats was lost. */
 const doubtMs = 60_000
+/** The limit for members that may be lost. It is short, because the reports of other members wait for theirs. */
 const doubtedReadMs = 2_000
 
 /** What the last inventory read, and whether it can have changed since. */
@@ -73,7 +74,9 @@ export class Survey {
     const key = member ?? ''
     const known = this.#resources.get(key)
     if (known && performance.now() < known.untilMs) return known.resources
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(resourcesReadMs)])
+    const wasSilent = known?.resources === null
+    const timeout = AbortSignal.timeout(wasSilent ? doubtedReadMs : resourcesReadMs)
+    const limit = AbortSignal.any([signal, timeout])
     const resources = await readResources(this.#ctx, member, limit).catch(() => null)
     const untilMs = performance.now() + (resources ? resourcesMs : silentMs)
     this.#resources.set(key, { resources, untilMs })
