@@ -18,7 +18,7 @@ import { emit, type Requester } from '../store/events/events.ts'
 
 const cancelPauseMs = 500
 
-/** The caller for which an operation is admitted, with its project. */
+/** The caller on whose behalf an operation is admitted, with its project. */
 export interface ProjectRequester extends Requester {
   projectId: string
 }
@@ -34,7 +34,10 @@ interface Admitted {
   /** Data of the event in addition to the resource's name and labels. */
   eventData?: Record<string, unknown>
   prefetch?: AdmittedOperation['prefetch']
-  /** The service's time, if the admission has read it: then the operation is written together with the commit. */
+  /**
+   * The service's time, if the admission has read it. If set, the operation is written together with the
+   * commit.
+   */
   startedAt?: Date
 }
 
@@ -62,7 +65,7 @@ export async function beginOperation(
     generation: admitted.generation,
     request: admitted.request ?? {},
     scratch: admitted.scratch ?? {},
-    // The admission completes a first step that has no work of its own.
+    // If the first step has no work, the admission completes it.
     admittedStep: firstStep && !firstStep.tx && !firstStep.call ? firstStep.name : null,
     event: {
       type: admitted.eventType,
@@ -84,7 +87,10 @@ export async function requireIdle(tx: Tx, resourceId: string, what: string): Pro
     )
 }
 
-/** Returns a 409 that names the unfinished operation of the resource, if there is one: the caller can wait for it. */
+/**
+ * Returns a 409 that names the unfinished operation of the resource, if there is one, so that the client can
+ * wait for it.
+ */
 export async function blockedBy(tx: Tx, resourceId: string, message: string): Promise<Failure> {
   const operation = await findUnfinishedOperation(tx, resourceId)
   return new Failure('conflict', message, { details: operation && { operation_id: operation.id } })
@@ -147,6 +153,6 @@ export async function requireOrganizationQuota(
   if (full)
     throw new Failure(
       'quota_exceeded',
-      `quota exceeded: ${full.name} of the organization are limited to ${full.max}. Ask an operator for a higher quota, or delete resources.`,
+      `quota exceeded: ${full.name} of the organization (limit: ${full.max}). Ask an operator for a higher quota, or delete resources.`,
     )
 }

@@ -7,7 +7,7 @@ import type { BegunOperation } from '../store/compute/operation-row.ts'
 import { emit } from '../store/events/events.ts'
 import type { ProjectRequester } from './admission.ts'
 
-/** The part of a VM or disk that annotations concern. */
+/** The fields of a VM or disk that annotations use. */
 interface Annotated {
   id: string
   name: string

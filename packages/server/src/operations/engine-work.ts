@@ -5,7 +5,10 @@ import type { Work } from '../runner/operation.ts'
 import type { Services } from '../services.ts'
 import { emit } from '../store/events/events.ts'
 
-/** Returns the engine of a location. The error is `unavailable`, so that another process tries, which may have the engine. */
+/**
+ * Returns the engine of a location. The error is `unavailable`, so that another process, which may have the
+ * engine, tries the operation.
+ */
 export function engineAt(services: Pick<Services, 'engines'>, location: string): Engine {
   const engine = services.engines.get(location)
   if (!engine) throw new EngineError('unavailable', `the location ${location} has no engine in this process`)
@@ -16,8 +19,9 @@ const shortestPauseMs = 250
 export const longestPauseMs = 5_000
 
 /**
- * Returns how long to wait before the next inspection of work that the engine began at `sinceMs`: a quarter of the time that
- * it took so far. The engine reports the end by itself (`watch`); inspections cover reports that were lost.
+ * Returns how long to wait before the next inspection of work that the engine began at `sinceMs`: a quarter
+ * of the time elapsed so far. The engine reports when the work has ended (`watch`); inspections cover lost
+ * reports.
  */
 export const nextInspectionMs = (sinceMs: number, nowMs: number): number =>
   Math.min(longestPauseMs, Math.max(shortestPauseMs, (nowMs - sinceMs) / 4))

@@ -13,16 +13,16 @@ type GivenPolicy = NonNullable<VmCreate['idle_policy']>
 
 export const idlePolicyOf = (given: GivenPolicy): IdlePolicy => ({ ignore_ssh: false, ...given })
 
-/** Without the reporter in the guest, a VM would never be known to be idle. */
+/** Throws a 400 for an image without the reporter, because such a VM would never count as idle. */
 export function requireReporter({ name, tags }: { name: string; tags: string[] }): void {
   if (!tags.includes('slipway-guest'))
     throw invalidField(
       'idle_policy',
-      `requires an image with the tag slipway-guest, whose guest reports the load of its GPUs; ${name} has no such tag`,
+      `requires an image with the tag slipway-guest, whose guest reports its GPU load; ${name} does not have this tag`,
     )
 }
 
-/** Changes the policy, which also cancels a stop that was announced. The caller has locked the VM. */
+/** Changes the policy. This also cancels an announced stop. The caller has locked the VM. */
 export async function changeIdlePolicy(
   tx: Tx,
   catalogue: CatalogueCache,

@@ -4,7 +4,10 @@ import { retryAlone } from '../../postgres/transaction.ts'
 import { type AddressRow, lockAddress } from '../../store/network/public-addresses.ts'
 import type { VmBody } from '../vm/template.ts'
 
-/** Locks the reserved address that a request for a VM names; undefined if it names none. Throws the 400s and the 409. */
+/**
+ * Locks the reserved address that a VM request names. Returns undefined if it names none; throws a 400 or 409
+ * if the address cannot be used.
+ */
 export async function lockGivenAddress(
   tx: Tx,
   projectId: string,

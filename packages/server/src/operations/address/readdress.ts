@@ -58,7 +58,10 @@ export async function admitAddressAssign(
   return begin(tx, by, vm, { address_id: address.id, request: { vm_id: vm.id }, releasedBy: release?.id })
 }
 
-/** Promises a dynamic address to the VM that has the reserved one, if that is the VM that the caller means. */
+/**
+ * Promises a dynamic address to the VM that has the reserved one. If the caller names a VM, it must be that
+ * VM.
+ */
 export async function admitAddressUnassign(
   tx: Tx,
   by: ProjectRequester,
@@ -80,7 +83,7 @@ async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: st
   const isSame = vmId === before.vm_id
   const [vm, other] = await Promise.all([lock(vmId), isSame ? undefined : lock(before.vm_id)])
   const address = requireFound('address', await lockAddress(tx, projectId, addressId))
-  if (address.vm_id !== before.vm_id) throw new TryAgain('the address has changed its VM')
+  if (address.vm_id !== before.vm_id) throw new TryAgain('the address was moved to another VM')
   if (address.next_vm_id !== null && address.next_vm_id !== vmId)
     throw await blockedBy(
       tx,
@@ -106,7 +109,9 @@ async function admitRelease(
   return begin(tx, by, holder, { address_id: id, request: {} })
 }
 
-/** An abandoned operation leaves its promise, because its engine may have the address already. */
+/**
+ * An abandoned operation does not withdraw its promise, because the engine may already have set the address.
+ */
 async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   const promised = await findPromisedAddress(tx, vm.id)
   if (promised && !promised.is_reserved) return
@@ -123,7 +128,7 @@ async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   if (!isPromised) throw new TryAgain('another transaction took the address')
 }
 
-/** A VM whose host does not respond may keep its address there, so nothing is promised. */
+/** A VM whose host does not respond may still have its address there, so no address is promised. */
 async function requireChangeable(tx: Tx, vm: VmRow): Promise<void> {
   await requireIdle(tx, vm.id, `The VM ${vm.name}`)
   if (vm.host_state === 'down' || vm.state === 'STATE_UNREACHABLE')
@@ -160,17 +165,17 @@ export const vmReaddress: Definition = {
   steps: [
     { name: 'admit', undoTx: (work, tx) => withdrawPromise(tx, work.operation.resource_id) },
     { name: 'wait_for_release', call: waitForRelease },
-    { name: 'set_address', call: setPromised, undoCall: setPresent },
+    { name: 'set_address', call: setPromised, undoCall: restoreAddress },
     { name: 'finish', tx: finish },
   ],
 }
 
-/** The VM that had the address loses it in an operation of its own. */
+/** The VM that had the address releases it in a separate operation. */
 async function waitForRelease({ operation, scratch, services: { database } }: Work): Promise<Outcome> {
   const promised = await findPromisedAddress(database, operation.resource_id)
   if (!promised?.vm_id) return next()
   const [release] = await findChildOperations(database, [String(scratch.releasedBy)])
-  // A deletion of the other VM ends its operation before it removes the VM, and with it the address.
+  // Deleting the other VM cancels its release operation first, and removes the VM and its address later.
   const { code } = { ...(release?.result as { code?: string } | undefined) }
   return release?.state === 'FAILED' && code !== 'cancelled'
     ? fail('conflict', 'The VM that has the address could not release it.')
@@ -179,18 +184,21 @@ async function waitForRelease({ operation, scratch, services: { database } }: Wo
 
 async function setPromised(work: Work): Promise<Outcome> {
   const promised = await findPromisedAddress(work.services.database, work.operation.resource_id)
-  // The promise was withdrawn, and then the step was repeated.
+  // The promise was withdrawn before this step was repeated.
   if (!promised) return fail('conflict', 'The address is no longer promised to the VM.')
   const { id, address, is_reserved } = promised
   const status = await setAddress(work, address)
   return next({ id, address, isReserved: is_reserved, sshDestination: status?.sshDestination ?? '' })
 }
 
-async function setPresent(work: Work): Promise<void> {
+async function restoreAddress(work: Work): Promise<void> {
   await setAddress(work, (await vmOf(work)).public_address ?? '')
 }
 
-/** Sets the address at the engine and verifies it by inspection. If the engine does not have the VM, nothing is to be set. */
+/**
+ * Sets the address at the engine and verifies it by inspection. If the engine does not have the VM, there is
+ * nothing to set.
+ */
 async function setAddress(work: Work, address: string): Promise<VmStatus | null> {
   const vm = await vmOf(work)
   if (vm.host_id === null) return null
@@ -203,7 +211,10 @@ async function setAddress(work: Work, address: string): Promise<VmStatus | null>
   return status
 }
 
-/** The VM has the address. Rules that depend on it are compiled again; the previous address is free when no rule allows it. */
+/**
+ * The VM now has the address. Rules that depend on it are recompiled; the previous address becomes free when
+ * no rule allows it.
+ */
 async function finish(work: Work, tx: Tx): Promise<Outcome> {
   const { id, address, isReserved, sshDestination } = work.scratch
   const vm = await lockVmOf(work, tx)

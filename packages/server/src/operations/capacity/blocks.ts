@@ -4,7 +4,7 @@ import { hasRoomInQuota } from '../../store/compute/organization-quotas.ts'
 import { readQuotas } from '../../store/compute/quotas.ts'
 import { budgetRefusal } from '../budget.ts'
 
-/** The reason why a request is passed over. */
+/** Why a request is skipped. */
 export interface Block {
   reason: BlockReason | ''
   /** When the reason ends, if that is known. */

@@ -9,9 +9,9 @@ import {
 } from '../../store/capacity/reservations.ts'
 
 /**
- * Holds free GPUs for the reservations that lack some, in whole units of their type. Then it begins units of which only a part
- * is free, at most as many as are missing. They are completed when more GPUs become free. The transaction has locked the
- * hosts and the queue.
+ * Holds free GPUs for reservations that are short of GPUs: first whole units of their type, then partial
+ * units, but never more than are missing. Partial units are completed when more GPUs become free. The
+ * transaction has locked the hosts and the queue.
  */
 export async function collectGpus(tx: Tx, { location, family }: Queue, hosts: OpenHost[]): Promise<void> {
   for (const reservation of await listShortReservations(tx, { location, family })) {
@@ -47,7 +47,7 @@ async function take(tx: Tx, reservation: ShortReservation, host: OpenHost, mayBe
   reservation.missing -= chosen.length
 }
 
-/** Completes a unit that was begun, and then takes whole units. */
+/** Completes a partial unit first, then takes whole units. */
 function countToTake(begun: number, unit: number, available: number): number {
   const completing = begun > 0 ? Math.min(unit - begun, available) : 0
   if (begun > 0 && completing < unit - begun) return completing

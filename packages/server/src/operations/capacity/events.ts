@@ -13,7 +13,7 @@ interface By {
   clientAddress: string
 }
 
-/** Emits an event with the record of the request, without its scripts and its place in the queue. */
+/** Emits an event with the record of the request, without its scripts and its position in the queue. */
 export const emitRequest = (tx: Tx, type: RequestEvent, request: RequestRow, by?: By): Promise<void> =>
   emit(tx, {
     ...(by && { actor: by.actor, requestId: by.requestId, clientAddress: by.clientAddress }),

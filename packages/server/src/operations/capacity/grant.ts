@@ -18,8 +18,8 @@ import { emitRequest } from './events.ts'
 import { closeBlocked, offerGpus, requeue } from './offer.ts'
 
 /**
- * Admits the VM or the group of a request on the GPUs that are held for it: a creation or a start with all its checks except
- * that for stock.
+ * Admits the VM or group of a request on the GPUs that are held for it. All checks of a creation or start
+ * apply, except the check for stock.
  */
 export async function admitHeld(
   tx: Tx,
@@ -40,7 +40,7 @@ export async function admitHeld(
     operationId: operation.id,
     error: null,
   })
-  if (!ended) throw new TryAgain('the request is not held any more')
+  if (!ended) throw new TryAgain('the request no longer has a hold')
   await emitRequest(tx, 'capacity_request.fulfilled', ended, by)
   return operation
 }
@@ -56,9 +56,10 @@ async function admitWanted(
   if (vm) return admitVmCreate(tx, catalogue, by, { ...vm, location }, hold)
   if (group) return admitGroupCreate(tx, catalogue, by, { ...group, vm: { ...group.vm, location } }, hold)
   if (replace_vm_id) {
-    const sick = requireFound('VM', await lockVm(tx, { projectId, id: replace_vm_id }))
-    if (!isDue(sick)) throw new Failure('conflict', `The VM ${sick.name} no longer needs other GPUs.`)
-    return admitVmReplace(tx, by, sick, hold)
+    const faulty = requireFound('VM', await lockVm(tx, { projectId, id: replace_vm_id }))
+    if (!isDue(faulty))
+      throw new Failure('conflict', `The VM ${faulty.name} no longer needs replacement GPUs.`)
+    return admitVmReplace(tx, by, faulty, hold)
   }
   const stopped = requireFound('VM', await lockVm(tx, { projectId, id: start_vm_id! }))
   return admitVmStart(tx, by, stopped, hold)
@@ -82,13 +83,16 @@ export async function claimRequest(
     )
   const { is_hold_over } = (await findStanding(tx, { id, location: request.location }))!
   if (is_hold_over)
-    throw new Failure('conflict', 'The hold of the GPUs has expired. Send a new capacity request.')
+    throw new Failure('conflict', 'The hold on the GPUs has expired. Send a new capacity request.')
   if (request.operation_id)
     throw new Failure('conflict', 'The group that did not boot is still being removed. Try again soon.')
   return admitHeld(tx, catalogue, by, request)
 }
 
-/** Passes on the hold of a request that cannot be granted now. The request keeps its turn. */
+/**
+ * Offers the GPUs held for a request that cannot be granted now to other requests. The request keeps its
+ * turn.
+ */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { id, held_hosts } = request
   await lockHosts(tx, held_hosts)

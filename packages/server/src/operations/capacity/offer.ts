@@ -33,7 +33,7 @@ import { type Block, blockOf } from './blocks.ts'
 import { collectGpus } from './collect.ts'
 import { emitRequest } from './events.ts'
 
-/** A blocked request is checked again this often; a change of its quota is noticed at once. */
+/** How often a blocked request is checked again. A change of its quota is noticed immediately. */
 const usualRecheckS = 30
 
 /**
@@ -75,7 +75,10 @@ const nextEntry = async (tx: Tx, hosts: OpenHost[], passed: string[]): Promise<Q
     )
   )[0]
 
-/** Holds free GPUs of the target host for the request that accumulates them. The request is held when there are enough. */
+/**
+ * Holds free GPUs of the target host for the request that accumulates them. When there are enough, the
+ * request gets its hold.
+ */
 async function accumulate(tx: Tx, queue: QueueRow, hosts: OpenHost[]): Promise<void> {
   const target = hosts.find(({ id }) => id === queue.target_host)
   if (!target) return
@@ -94,7 +97,10 @@ async function accumulate(tx: Tx, queue: QueueRow, hosts: OpenHost[]): Promise<v
   if (held + taken.length === request.gpus) await becomeHeld(tx, queue, request, [target.id])
 }
 
-/** Gives GPUs to the first request that fits, until none fits. A request that does not fit is passed by smaller ones. */
+/**
+ * Gives GPUs to the first request that fits, until none fits. Smaller requests may overtake one that does not
+ * fit.
+ */
 async function offerInTurn(
   tx: Tx,
   queue: QueueRow,
@@ -189,14 +195,20 @@ export async function dropHolds(tx: Tx, hostIds: string[]): Promise<void> {
     else if (held_kind === 'reservation') await scheduleReservationCheck(tx, held_for)
 }
 
-/** Called after reports of hosts: held GPUs may be lost, and GPUs may be free. The transaction has locked the hosts. */
+/**
+ * Called after host reports: held GPUs may have been lost, and GPUs may have become free. The transaction has
+ * locked the hosts.
+ */
 export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void> {
   await dropHolds(tx, hostIds)
   for (const { id } of await listBrokenHolds(tx, hostIds)) await loseHold(tx, id)
   await offerGpus(tx, hostIds)
 }
 
-/** Makes a request that has lost some of its held GPUs wait again, and offers the rest of the GPUs to other requests. */
+/**
+ * Returns a request that lost some of its held GPUs to the queue, and offers its remaining GPUs to other
+ * requests.
+ */
 async function loseHold(tx: Tx, requestId: string): Promise<void> {
   const { held_hosts } = (await findRequest(tx, requestId))!
   await lockHosts(tx, held_hosts)
@@ -205,7 +217,7 @@ async function loseHold(tx: Tx, requestId: string): Promise<void> {
   await offerGpus(tx, held_hosts)
 }
 
-/** Makes a request that no longer has a hold wait again. */
+/** Returns a request that no longer has a hold to the queue. */
 export async function requeue(tx: Tx, requestId: string): Promise<void> {
   await lockQueuesOfRequest(tx, requestId)
   await touchQueuesOfRequest(tx, requestId)

@@ -20,15 +20,15 @@ import { findRequest } from '../../store/capacity/requests.ts'
 import { blockOf } from './blocks.ts'
 import { closeBlocked, offerGpus } from './offer.ts'
 
-/** When the first request of a queue gets a target host, whose GPUs are held for it until there are enough, and for how long. */
+/** When to start accumulating GPUs on a target host for the first request of a queue, and for how long. */
 interface Accumulation {
   afterMs: number
-  /** After this time, the GPUs go to other requests for the same time. */
+  /** After this time, accumulation pauses for as long again, so that other requests can get the GPUs. */
   maxMs: number
 }
 
-/** The number of requests of a queue that get an estimate and an exact position. */
-const mostEstimates = 100
+/** How many requests per queue get an estimate and an exact position. */
+const maxEstimates = 100
 
 /** Maintains one queue: the accumulation of GPUs for its first request, and the estimates of all requests. */
 export async function maintainQueue(
@@ -123,7 +123,7 @@ async function readHosts(db: Queryable, queue: Queue, now: number): Promise<Queu
 
 async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulation): Promise<void> {
   const types = vmTypes.filter(({ family }) => family === queue.family)
-  const rows = await listWaiting(db, { ...queue, most: mostEstimates })
+  const rows = await listWaiting(db, { ...queue, most: maxEstimates })
   const now = (await pingDatabase(db)).getTime()
   const waiting = rows.map(
     (row): Waiting => ({
@@ -150,7 +150,7 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
   const estimates = estimate({
     now,
     hosts: await readHosts(db, queue, now),
-    waiting: rows.length < mostEstimates ? [...waiting, next] : waiting,
+    waiting: rows.length < maxEstimates ? [...waiting, next] : waiting,
     livesMs: await listLivesMs(
       db,
       types.map(({ name }) => name),

@@ -24,7 +24,7 @@ import { readWanted } from './wanted.ts'
 
 type By = ProjectRequester & OrganizationRequester
 
-/** Adds a request to the queues of its locations. What is in stock is offered to it right after the commit. */
+/** Adds a request to the queues of its locations. GPUs in stock are offered to it right after the commit. */
 export async function createRequest(
   tx: Tx,
   catalogue: CatalogueCache,

@@ -31,10 +31,13 @@ import { collectGpus } from './collect.ts'
 import { offerGpus } from './offer.ts'
 import { changeReservationOfVm } from './reserved-vms.ts'
 
-/** How soon the service searches again for missing GPUs. GPUs that become free are collected at once. */
+/** How soon the service searches again for missing GPUs. GPUs that become free are collected immediately. */
 const retryS = 600
 
-/** Sells a reservation. Its GPUs are collected right after the commit, or from the configured time before its start. */
+/**
+ * Creates a reservation. Its GPUs are collected right after the commit, or starting at the configured time
+ * before it begins.
+ */
 export async function createReservation(
   tx: Tx,
   by: Requester,
@@ -69,7 +72,7 @@ export async function createReservation(
     tx,
     [
       { product_name: reservationProduct(id), unit: 'gpu_hour', usd: String(body.usd_per_gpu_hour) },
-      // Smaller types of the family may use it too.
+      // Smaller types of the family may use the reservation too.
       ...vmTypes
         .filter(({ family }) => family === type.family)
         .map(({ name }) => ({ product_name: reservedProduct(name), unit: 'vm_hour' as const, usd: '0' })),
@@ -114,7 +117,7 @@ export async function endReservation(tx: Tx, by: Requester, id: string): Promise
   return (await findReservation(tx, id))!
 }
 
-/** Does what is due for a reservation: collects GPUs, meters the delivered ones, warns about the end, and ends it. */
+/** Maintains a reservation: collects GPUs, meters the delivered ones, warns before the end, and ends it. */
 export async function maintainReservation(database: Database, id: string): Promise<void> {
   const before = await findReservation(database, id)
   if (!before || before.ended_at) return
@@ -127,11 +130,11 @@ export async function maintainReservation(database: Database, id: string): Promi
     await lockQueues(tx, [queue])
     if (hostIds.length > 0) await collectGpus(tx, queue, await listOpenHosts(tx, hostIds))
   })
-  await database.transaction((tx) => note(tx, id, now))
+  await database.transaction((tx) => updateDelivery(tx, id, now))
 }
 
-/** Meters the delivered GPUs from the start on, and emits events about what has changed. */
-async function note(tx: Tx, id: string, now: Date): Promise<void> {
+/** Meters the delivered GPUs once the reservation has begun, and emits events for changes. */
+async function updateDelivery(tx: Tx, id: string, now: Date): Promise<void> {
   if (!(await lockReservation(tx, id))) return
   const reservation = (await findReservation(tx, id))!
   const { quantity, delivered_gpus, metered_gpus, billing_project_id: projectId } = reservation

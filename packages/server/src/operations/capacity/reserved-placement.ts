@@ -13,7 +13,7 @@ export interface ReservationChoice {
   id: string | null
 }
 
-/** Returns which reservations a request for a VM wants to use; undefined if it wants none. */
+/** Returns which reservations a VM request may use; undefined if none. */
 export function reservationChoice(
   projectId: string,
   { reservation_specification: wanted }: Pick<VmCreate, 'reservation_specification'>,
@@ -22,7 +22,10 @@ export function reservationChoice(
   return wanted?.selection_strategy === 'on_demand' ? undefined : { projectId, id: null }
 }
 
-/** Returns how many VMs of a type the reservations that a request may use have room for on each host of a location. */
+/**
+ * Returns a function that lists, for each host of a location, how many VMs of the type fit into reservations
+ * that the request may use.
+ */
 export async function readReservedRoom(
   tx: Tx,
   projectId: string,
@@ -36,7 +39,7 @@ export async function readReservedRoom(
   return (at) => room.filter(({ location, vms }) => location === at && vms > 0).map(({ vms }) => vms)
 }
 
-/** Equal VMs, one or the members of a group. */
+/** Identical VMs: a single one, or the members of a group. */
 interface WantedVms {
   count: number
   policy: PlacementPolicyName
@@ -46,7 +49,7 @@ interface WantedVms {
 
 const oneVm: WantedVms = { count: 1, policy: 'unspecified', avoided: [] }
 
-/** Finds GPUs for VMs in reservations, for as many as have room there. It locks the hosts. */
+/** Places as many of the VMs in reservations as fit, and locks the hosts. */
 export async function placeInReservations(
   tx: Tx,
   choice: ReservationChoice,

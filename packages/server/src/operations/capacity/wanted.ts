@@ -24,7 +24,7 @@ import { completeVmBody, type VmBody } from '../vm/template.ts'
 
 /** What a request waits for: one VM or several of one type, in one of several locations. */
 interface Wanted {
-  /** The request as it is kept: nothing that happens to a template changes it. */
+  /** The request as it is stored. Later changes of a template do not affect it. */
   body: CapacityRequestCreate
   type: VmType
   vms: number
@@ -109,7 +109,7 @@ async function wantedByGroup(
   const isSpread = policy === 'spread'
   const room = await listGroupOffering(tx, type)
   const offering = room.filter(({ vms, hosts }) => (isSpread ? hosts : vms) >= count)
-  const what = `${count} × ${type.name}${isSpread ? ', each on a host of its own' : ''}`
+  const what = `${count} × ${type.name}${isSpread ? ', each on a separate host' : ''}`
   return {
     body: { ...body, instance_group: { ...group, placement_policy: policy } },
     type,
@@ -179,7 +179,7 @@ async function planAt(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, v
   return { hostId: hosts[0] ?? null, amounts: quotaOf(plan).amounts }
 }
 
-/** A stopped VM has everything but its GPUs. */
+/** A stopped VM needs only GPUs. */
 async function wantedByStart(
   tx: Tx,
   by: ProjectRequester,

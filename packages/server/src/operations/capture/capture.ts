@@ -19,7 +19,7 @@ import { callOf, engineAt } from '../engine-work.ts'
 
 interface KindFacts {
   resourceType: 'custom_image' | 'snapshot'
-  /** How messages call the kind. */
+  /** The name of the kind in messages. */
   noun: string
   quota: 'custom_images' | 'snapshots'
   product: string

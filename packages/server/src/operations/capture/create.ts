@@ -108,7 +108,7 @@ async function admit(
   return operation
 }
 
-/** The time for a copy of the largest disk. */
+/** Long enough to copy the largest disk. */
 const deadlineS = 6 * 3600
 
 const creation = (kind: CaptureKind, operationKind: string): Definition => ({
@@ -152,7 +152,7 @@ const specOf = (row: CaptureRow, { from, mustFreeze }: Work['scratch']): Capture
 const cannotFreeze = ({ kind }: CaptureRow, cause: EngineError) =>
   new Failure(
     'conflict',
-    `The guest of the running VM has no guest agent that could freeze its file systems. Install the QEMU guest agent, stop the VM, or ${
+    `The running VM has no guest agent to freeze its file systems. Install the QEMU guest agent, stop the VM, or ${
       kind === 'image' ? 'set allow_crash_consistent' : 'leave out require_frozen'
     }.`,
     { cause },

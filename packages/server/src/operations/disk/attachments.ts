@@ -34,7 +34,7 @@ export async function lockDisksFor(
   vm: { location: string; type: VmType; disks?: { type: string }[] },
 ): Promise<LockedDisk[]> {
   if (wanted.length === 0) return []
-  // The disks of several requests would be locked in no fixed order.
+  // In a batch, the disks of different requests would be locked in no fixed order.
   if (!tx.mayWait) throw retryAlone('disks are locked by one request at a time')
   const ids = wanted.map(({ disk_id }) => disk_id)
   const rows = new Map((await lockDisks(tx, projectId, ids)).map((disk) => [disk.id, disk]))
@@ -76,7 +76,7 @@ export async function requireFree(tx: Tx, disks: LockedDisk[], hostId: string | 
   }
 }
 
-/** The 409 that names the VM which has the disk. */
+/** Returns the 409 that names the VM that has the disk. */
 export function attachedElsewhere(
   disk: DiskRow,
   { vm_id, mode, is_vm_deleted }: DiskRow['attached_to'][number],
@@ -93,7 +93,7 @@ export const hostsOf = (disks: LockedDisk[]): string[] => [
   ...new Set(disks.flatMap(({ disk }) => disk.host_id ?? [])),
 ]
 
-/** The disks belong to this VM from now on, whether or not the engine has attached them yet. */
+/** Records that the disks belong to this VM, whether or not the engine has attached them yet. */
 export async function admitAttachments(
   tx: Tx,
   vmId: string,

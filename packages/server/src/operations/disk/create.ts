@@ -58,7 +58,7 @@ export async function admitDiskCreate(
     snapshotId: snapshot?.id ?? null,
   }
   await writeUniqueDiskName(body.name, () => insertDisk(tx, disk))
-  // Where storage is local, the disk is made where the snapshot is.
+  // Where storage is local, the disk is created on the snapshot's host.
   if (snapshot?.host_id) await pinDisk(tx, id, snapshot.host_id)
   const operation = await beginOperation(tx, by, snapshot ? diskRestore : diskCreate, {
     resource: disk,
@@ -82,7 +82,10 @@ interface DiskShape {
   snapshot: CaptureRow | undefined
 }
 
-/** Returns the properties of the requested disk, from the request and its snapshot; throws the 400s. */
+/**
+ * Returns the properties of the requested disk, from the request and its snapshot. Throws a 400 if they do
+ * not fit together.
+ */
 export async function diskShapeOf(tx: Tx, projectId: string, body: DiskCreate): Promise<DiskShape> {
   const { type = 'persistent-ssd' } = body
   const snapshot = await snapshotOf(tx, projectId, body)
@@ -123,7 +126,7 @@ function requireFitting(
     throw invalidField('size', `must be at least ${size}, the size of the snapshot ${name}`)
   if (wanted.location !== location)
     throw invalidField('location', `must be ${location}, the location of the snapshot ${name}`)
-  // An image of an OS disk has none of its own.
+  // A copy of an OS disk has no block size (0).
   if (block_size !== 0 && wanted.blockSize !== block_size)
     throw invalidField('block_size', `must be ${block_size}, the block size of the snapshot ${name}`)
 }
@@ -141,7 +144,7 @@ export const diskCreate: Definition = {
   onAbandon: deleteAbandoned,
 }
 
-/** The creation of a disk with the content of a snapshot, which may take long. */
+/** Creates a disk with the content of a snapshot, which may take hours. */
 export const diskRestore: Definition = { ...diskCreate, kind: 'disk-restore', deadlineS: 6 * 3600 }
 
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */

@@ -14,7 +14,7 @@ import {
 import { firewallOfNetwork, type NetworkFirewall } from '../../store/network/firewalls.ts'
 import { engineAt } from '../engine-work.ts'
 
-/** VMs that are brought up to date at the same time. */
+/** How many VMs are updated at the same time. */
 const batch = 32
 /** An engine that hangs delays only the VMs of the same batch, for at most this time. */
 const callMs = 10_000
@@ -58,8 +58,9 @@ export async function applyDue(services: Services, scope: BehindScope, signal: A
 }
 
 /**
- * Applies the wanted firewall to claimed VMs, all at once, and writes the result of each. Rule changes call this for their
- * network and the reconciler for all: rules reach the engines of existing VMs in no other way.
+ * Applies the wanted firewall to claimed VMs concurrently, and writes the result of each. Rule changes call
+ * this for their network, and the reconciler for all networks. There is no other way for rules to reach the
+ * engines of existing VMs.
  */
 export async function applyFirewalls(
   services: Services,
@@ -82,7 +83,8 @@ export async function applyFirewalls(
         return applied
       } catch (error) {
         const kind = error instanceof EngineError ? error.kind : undefined
-        // There is no guest to protect, and the step that redefines the VM applies its rules.
+        // The VM is not defined, so there is no guest to protect; the step that defines it again applies its
+        // rules.
         if (kind === 'missing') return applied
         // Stale means that another process applied a newer firewall.
         if (kind !== 'stale') problems.push(error)
@@ -104,6 +106,7 @@ async function applyFirewall(
   const engine = engineAt(services, vm.location)
   const generation = vm.firewall_wanted
   await engine.applyFirewall(vm, rules, { generation, signal })
-  const inForce = (await engine.inspectVm(vm, signal))?.firewallGeneration ?? generation
-  if (inForce < generation) throw new EngineError('unavailable', 'the engine did not apply the firewall')
+  const appliedGeneration = (await engine.inspectVm(vm, signal))?.firewallGeneration ?? generation
+  if (appliedGeneration < generation)
+    throw new EngineError('unavailable', 'the engine did not apply the firewall')
 }

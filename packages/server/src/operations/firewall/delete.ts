@@ -44,7 +44,7 @@ async function forgetAbandoned(tx: Tx, _by: Requester, { project_id, resource_id
   if (rule) await forgetRule(tx, rule)
 }
 
-/** A rule that is being deleted is not compiled, so that no VM enforces it after the previous step. */
+/** A rule that is being deleted is not compiled, so no VM enforces it after the previous step. */
 async function release(work: Work, tx: Tx): Promise<Outcome> {
   const rule = await ruleOf(work, tx)
   await forgetRule(tx, rule)

@@ -9,17 +9,22 @@ import { emitResource } from '../engine-work.ts'
 import { applyDue } from './apply.ts'
 
 const pollMs = 500
-/** A large network is brought up to date in several runs of the step, each well inside a step's time limit. */
+/**
+ * A large network is brought up to date in several runs of the step, each well within a step's time limit.
+ */
 const longestRunMs = 20_000
 
-/** Runs a write. Refuses it if another rule of the project has this name, or may get it back. */
+/**
+ * Runs a write. Refuses it if another rule of the project has this name, or may get it back when its renaming
+ * is undone.
+ */
 export const writeUniqueRuleName = <T>(name: string, write: () => Promise<T>): Promise<T> =>
   writeOrRefuse(
     {
       firewall_rules_project_id_name_key: nameTaken('firewall rule', name),
       firewall_rule_names_pkey: new Failure(
         'already_exists',
-        `A firewall rule named ${name} is being renamed, and keeps its name if that fails. Choose another name, or wait until its operation has finished.`,
+        `A firewall rule named ${name} is being renamed, and keeps this name if the renaming fails. Choose another name, or wait until its operation has finished.`,
       ),
     },
     write,
@@ -37,8 +42,9 @@ export async function forgetRule(tx: Tx, rule: RuleRow): Promise<void> {
 }
 
 /**
- * Waits until every reachable VM of the network enforces its rules. Locations are independent, so that an engine that hangs
- * does not delay the others. Another process applies the rules in locations that this one does not serve.
+ * Waits until every reachable VM of the network enforces its rules. Locations are independent, so an engine
+ * that hangs does not delay the others. Another process applies the rules in locations that this one does not
+ * serve.
  */
 export async function applyToNetwork(work: Work): Promise<Outcome> {
   const { services, signal } = work

@@ -6,26 +6,26 @@ import { makeOperationDue } from '../../store/compute/operations.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 import { lockVmOf } from '../vm/vm.ts'
 
-/** How much longer than one VM a whole group may take: one member may be placed a second time. */
+/** How much longer a group may take than a single VM, because members may be placed a second time. */
 export const barrierGraceS = 600
-/** The longest time between two checks, which find a VM that was deleted in the meantime. */
+/** The longest time between two checks. A check notices if the VM was deleted in the meantime. */
 const longestPauseMs = 30_000
 
 /**
- * The last step of a new member. It records that the member responds, and waits for the operation of the group, which ends it
- * when all members respond (`barrier.ts`).
+ * The last step of a new member. It records that the member responds, then waits. The operation of the group
+ * ends this step when all members respond (`barrier.ts`).
  */
 export async function finishMember(work: Work, tx: Tx): Promise<Outcome> {
   const { operation, scratch } = work
   const vm = await lockVmOf(work, tx)
   if (vm.state !== 'STATE_CREATING')
     throw new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)
-  const isNews = await recordArrival(tx, {
+  const isFirstArrival = await recordArrival(tx, {
     id: operation.resource_id,
     sshDestination: String(scratch.sshDestination ?? ''),
     firewallGeneration: Number(scratch.firewallGeneration ?? 0),
   })
-  if (isNews && (await makeOperationDue(tx, String(scratch.memberOf))) > 0) tx.signal('operations')
+  if (isFirstArrival && (await makeOperationDue(tx, String(scratch.memberOf))) > 0) tx.signal('operations')
   return wait(longestPauseMs)
 }
 

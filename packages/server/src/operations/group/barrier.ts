@@ -27,7 +27,10 @@ import { barrierGraceS } from './arrival.ts'
 import { lockGroupOf, requesterOf, settleGroup } from './group.ts'
 import { admitMembers } from './members.ts'
 
-/** After the first member responds, the others have this long until members that respond are billed. */
+/**
+ * How long after the first member's response the members that have responded are billed, even if others are
+ * missing.
+ */
 const freeMs = 300_000
 /** How long an undo waits for the deletion of members before it is tried again. */
 const removalMs = 5_000
@@ -54,7 +57,7 @@ export async function passBarrier(work: Work, tx: Tx): Promise<Outcome> {
   if (final) return failedFor(final)
   const missing = failures.filter(({ number }) => !members.some((member) => member.number === number))
   if (missing.length > 0) {
-    const refusal = await placeAnew(work, tx, group, missing)
+    const refusal = await placeAgain(work, tx, group, missing)
     return refusal ? failedFor(refusal) : wait(nextInspectionMs(startOf(work), work.nowMs))
   }
   const isWaiting = ({ state, booted_at }: MemberRow) => state === 'STATE_CREATING' && booted_at === null
@@ -71,8 +74,8 @@ const startOf = ({ operation }: Work) => operation.started_at.getTime()
 
 const failedFor = ({ code, message }: BootFailure) => fail(code as FailureCode, message)
 
-/** Repeats the admission of members that did not boot. Returns the failure of the boot if there is no room for them. */
-async function placeAnew(
+/** Admits the members that did not boot once more. Returns the boot failure if there is no room for them. */
+async function placeAgain(
   work: Work,
   tx: Tx,
   group: GroupRow,

@@ -22,13 +22,13 @@ import { admitGroupDelete } from './delete.ts'
 import { admitMembers, memberBody, requireTemplate } from './members.ts'
 import { fittingLocations } from './room.ts'
 
-/** This many failed groups of an organization are free of charge within a day. */
+/** How many failed groups of an organization are free of charge within a day. */
 const freeFailures = 3
 
 /**
- * Admits a group with all its members, or throws the refusal. If not all members fit, it has `fits` and
- * `available_locations`, and nothing is left in the store once the transaction is rolled back. With a `hold`, the members get
- * the GPUs that are held for them.
+ * Admits a group with all its members, or throws the refusal. If not all members fit, the refusal has `fits`
+ * and `available_locations`, and the transaction is rolled back. With a `hold`, the members get the GPUs that
+ * are held for them.
  */
 export async function admitGroupCreate(
   tx: Tx,
@@ -70,7 +70,10 @@ export async function admitGroupCreate(
   })
 }
 
-/** Returns where members are placed: as the request says, otherwise as the template says. Throws a 400 without the template. */
+/**
+ * Returns the placement policy of the request, or else of its template. Throws a 400 if the template does not
+ * exist.
+ */
 export async function policyOf(
   tx: Tx,
   by: ProjectRequester,
@@ -80,7 +83,10 @@ export async function policyOf(
   return placement_policy ?? template?.body.placement_policy ?? 'unspecified'
 }
 
-/** The time that members wait for each other is free, unless many groups of the organization failed lately. */
+/**
+ * The time that members wait for each other is free, unless many of the organization's groups have failed
+ * recently.
+ */
 export async function hasFreeBarrier(tx: Tx, { organizationId }: ProjectRequester): Promise<boolean> {
   return organizationId === null || (await countFailedGroups(tx, organizationId)) < freeFailures
 }

@@ -30,7 +30,7 @@ export async function admitGroupDelete(
   })
 }
 
-/** Throws the 409 if the group or one of its members is protected. */
+/** Throws a 409 if the group or one of its members is protected. */
 export function refuseProtected(group: GroupRow): void {
   const refusal =
     protectionRefusal('instance group', group) ??

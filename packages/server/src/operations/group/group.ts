@@ -28,7 +28,7 @@ function required(group: GroupRow | undefined): GroupRow {
   return group
 }
 
-/** The requester for which the operation of a group changes its members. */
+/** The requester on whose behalf a group's operation changes its members. */
 export const requesterOf = ({ operation }: Work): ProjectRequester => ({
   ...system,
   actor: operation.actor,
@@ -58,7 +58,8 @@ export const emitGroup = (
   })
 
 /**
- * Ends the change of a group: its state becomes healthy or unhealthy, depending on its members. Returns the group's record.
+ * Ends a group's update: its state becomes healthy or unhealthy, depending on its members. Returns the
+ * group's record.
  */
 export async function settleGroup(work: Work, tx: Tx) {
   const { operation } = work

@@ -2,7 +2,10 @@ import type { Tx } from '../../postgres/database.ts'
 import { updateGroupHealth } from '../../store/compute/instance-groups.ts'
 import { emit } from '../../store/events/events.ts'
 
-/** Called after a member has changed: updates the health of its group and emits an event if it has changed. */
+/**
+ * Called after a member has changed: updates its group's health, and emits an event if the health has
+ * changed.
+ */
 export async function updateGroupHealthOf(
   tx: Tx,
   vm: { id: string; group_id: string | null; project_id: string },

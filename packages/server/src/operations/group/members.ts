@@ -23,7 +23,7 @@ import { completeVmBody, type VmBody } from '../vm/template.ts'
 import { placeMembers } from './place.ts'
 import { notAllFit } from './room.ts'
 
-/** The part of a group that determines its members. */
+/** The fields of a group that determine its members. */
 export type GroupShape = Pick<GroupRow, 'id' | 'name' | 'template_id' | 'vm' | 'placement_policy'>
 
 export const memberName = (group: { name: string }, number: number) => `${group.name}-${number}`
@@ -68,7 +68,7 @@ interface WantedMembers {
   avoidedHosts: string[]
   /** GPUs that are held for the members. */
   hold?: Hold | undefined
-  /** The location was chosen for the tenant: if not all fit there, another one may be chosen. */
+  /** True if the service chose the location: if not all members fit there, it may choose another one. */
   mayMove?: boolean
 }
 
@@ -144,7 +144,7 @@ async function admit(
   if (!isRangeFree) throw await noRange(tx, catalogue, first)
   if (requiredHosts.length > 1) throw notOnOneHost()
   if (placements.length < numbers.length) {
-    if (hold) throw new TryAgain('the hold is lost')
+    if (hold) throw new TryAgain('the hold was lost')
     const missing = { fits: placements.length, count: numbers.length, mayMove }
     throw await notAllFit(tx, catalogue, first, group.placement_policy, missing)
   }

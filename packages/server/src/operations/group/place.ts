@@ -7,8 +7,8 @@ import type { PlacementRequest } from '../../store/compute/host-locks.ts'
 import { placeInReservations, type ReservationChoice } from '../capacity/reserved-placement.ts'
 import type { Placement } from '../vm/place.ts'
 
-/** The usual size of a host, from which the number of hosts to lock first is estimated. */
-const gpusOfHost = 8
+/** The usual number of GPUs per host, used to estimate how many hosts to lock first. */
+const gpusPerHost = 8
 
 export interface GroupPlacementRequest extends PlacementRequest {
   count: number
@@ -17,15 +17,18 @@ export interface GroupPlacementRequest extends PlacementRequest {
   avoided: string[]
 }
 
-/** Where members get their GPUs from. */
+/** Where the GPUs of the members come from. */
 export interface GpuSources {
-  /** GPUs that are held for the group: it gets no others. */
+  /** GPUs held for the group. If set, the group gets no others. */
   hold: Hold | undefined
-  /** Reservations, which come before the stock; with an id, the group gets only GPUs of that one. */
+  /** Reservations to use before the stock. With an id, the group gets only GPUs of that reservation. */
   reservations: ReservationChoice | undefined
 }
 
-/** Finds GPUs for all members of a group, on hosts that it locks; fewer placements than members if not all fit. */
+/**
+ * Finds GPUs for all members of a group, and locks their hosts. Returns fewer placements than members if not
+ * all fit.
+ */
 export async function placeMembers(
   tx: Tx,
   request: GroupPlacementRequest,
@@ -52,18 +55,21 @@ async function placeOnHeld(
   return placeGroup(hosts, request, request.count, request.policy).map((each) => ({ ...each, heldFor }))
 }
 
-/** Waits for hosts that other transactions hold, and looks again until no other host has room, so that the number is exact. */
+/**
+ * Waits for hosts that other transactions have locked, and repeats until no other host has room, so that the
+ * number of placements is exact.
+ */
 async function placeInStock(tx: Tx, request: GroupPlacementRequest): Promise<Placement[]> {
   const { count, policy, avoided } = request
   const hosts: OpenHost[] = []
   const except = [...avoided]
   for (let missing = count, round = 0; ; round++) {
-    const few = Math.ceil((missing * request.gpuCount) / gpusOfHost) * 2 ** round
+    const few = Math.ceil((missing * request.gpuCount) / gpusPerHost) * 2 ** round
     const most = policy === 'spread' ? count : Math.min(count, few)
     const more = await lockHostsForGroup(tx, { ...request, except, most }, policy)
     hosts.push(...more)
     except.push(...more.map(({ id }) => id))
-    // Placing takes GPUs from the hosts that it gets.
+    // `placeGroup` removes GPUs from the hosts that it is given.
     const copies = hosts.map((host) => ({ ...host, gpus: [...host.gpus] }))
     const placed = placeGroup(copies, request, count, policy)
     if (placed.length === count || more.length === 0) return placed

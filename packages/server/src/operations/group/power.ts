@@ -34,13 +34,13 @@ export const admitGroupStop = async (
 async function membersFor(tx: Tx, by: ProjectRequester, group: GroupRow, action: VmAction): Promise<VmRow[]> {
   await requireIdleGroup(tx, group)
   const { from } = vmActions[action]
-  const able = group.members.filter(({ state }) => from.includes(state))
-  if (able.length === 0)
+  const matching = group.members.filter(({ state }) => from.includes(state))
+  if (matching.length === 0)
     throw new Failure(
       'conflict',
       `${action} requires a member of the group in ${from.join(' or ')}; there is none.`,
     )
-  return Promise.all(able.map(async ({ id }) => (await findVm(tx, by.projectId, id))!))
+  return Promise.all(matching.map(async ({ id }) => (await findVm(tx, by.projectId, id))!))
 }
 
 async function begin(
@@ -63,10 +63,10 @@ async function begin(
   })
 }
 
-/** Says how many members could be started. */
+/** Adds to an out-of-stock error how many members could have been started. */
 function refuseAll(error: unknown, { location }: GroupRow, fits: number): never {
   if (!(error instanceof Failure) || error.code !== 'out_of_stock') throw error
-  const message = `Not all members fit in ${location} now: ${fits} do, and none was started. Try again later.`
+  const message = `Not all members fit in ${location} now: only ${fits} do, so none was started. Try again later.`
   throw outOfStock(message, [], { fits })
 }
 

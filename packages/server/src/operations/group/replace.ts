@@ -49,13 +49,13 @@ export const groupReplace: Definition = {
   deadlineS: 'configured',
   steps: [
     { name: 'admit', undoTx: async (work, tx) => void (await settleGroup(work, tx)) },
-    { name: 'place', tx: placeWhenGone, undoCall: removeNewMembers, graceS: barrierLimits.graceS ?? 0 },
+    { name: 'place', tx: placeAfterRemoval, undoCall: removeNewMembers, graceS: barrierLimits.graceS ?? 0 },
     { name: 'members', tx: passBarrier, undoCall: removeNewMembers, ...barrierLimits },
   ],
 }
 
-/** Waits until the lost members are hidden, because only then their names and numbers are free. */
-async function placeWhenGone(work: Work, tx: Tx): Promise<Outcome> {
+/** Waits until the lost members are hidden, because only then are their names and numbers free. */
+async function placeAfterRemoval(work: Work, tx: Tx): Promise<Outcome> {
   const group = await lockGroupOf(work, tx)
   const numbers = work.scratch.numbers as number[]
   if (group.members.some(({ number }) => numbers.includes(number))) return wait(pauseMs)

@@ -10,7 +10,7 @@ import type { VmPlan } from '../vm/plan.ts'
 import { queueOf } from '../vm/refusals.ts'
 import type { VmBody } from '../vm/template.ts'
 
-/** Lists the locations where all members fit now, in catalogue order, and how many fit in each. */
+/** Returns the locations where all members fit now, in catalogue order, and the best location for them. */
 export async function fittingLocations(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -28,7 +28,7 @@ export async function fittingLocations(
   const roomOf = (location: string) => {
     const { vms, hosts } = inStock.get(location) ?? { vms: 0, hosts: 0 }
     const own = reserved(location)
-    // A host may have both: at least as many hosts fit as have one of them.
+    // A host may have both stock and reserved GPUs, so the larger number of hosts is a safe lower bound.
     return policy === 'spread' ? Math.max(hosts, own.length) : vms + own.reduce((sum, each) => sum + each, 0)
   }
   const fitting = one.filter((location) => roomOf(location) >= count)
@@ -36,7 +36,10 @@ export async function fittingLocations(
   return { fitting, best }
 }
 
-/** Returns why no member is created, with how many fit; or `TryAgain` if the group may go to another location. */
+/**
+ * Returns why no member is created and how many would fit, or `TryAgain` if the group may move to another
+ * location.
+ */
 export async function notAllFit(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -55,13 +58,13 @@ export async function notAllFit(
   const { fitting } = await fittingLocations(tx, catalogue, by, { body, count, policy })
   const elsewhere = fitting.filter((name) => name !== location.name)
   if (mayMove && elsewhere.length > 0) return new TryAgain('the group fits in another location')
-  const hosts = policy === 'spread' ? ', each on a host of its own' : ''
+  const hosts = policy === 'spread' ? ', each on a separate host' : ''
   const hint =
     elsewhere.length > 0
       ? `All would fit in ${elsewhere.join(', ')}.`
       : 'Ask for fewer members, or try again later.'
   return outOfStock(
-    `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, and none was created. ${hint}`,
+    `${type.name} is out of stock in ${location.name}: ${fits} of ${count} members fit${hosts}, so none was created. ${hint}`,
     elsewhere,
     { fits, queue: await queueOf(tx, type, [location.name]) },
   )

@@ -100,12 +100,12 @@ export const groupGrow: Definition = {
   resourceType: 'instance_group',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: backToBefore },
+    { name: 'admit', undoTx: restoreCount },
     { name: 'members', tx: passBarrier, undoCall: removeNewMembers, ...barrierLimits },
   ],
 }
 
-async function backToBefore(work: Work, tx: Tx): Promise<void> {
+async function restoreCount(work: Work, tx: Tx): Promise<void> {
   const { resource_id } = work.operation
   await clearBootFailures(tx, resource_id)
   await changeGroup(tx, resource_id, { desiredCount: Number(work.scratch.from), raisesGeneration: true })

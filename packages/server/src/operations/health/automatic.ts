@@ -16,8 +16,8 @@ const replacementsPerDay = 2
 const maxHoldSeconds = 900
 
 /**
- * Replaces an unhealthy VM whose tenant has chosen it. If no GPUs are in stock, the VM stays as it is, and a request for
- * them becomes the first in its queue.
+ * Replaces an unhealthy VM if its policy says so. If no GPUs are in stock, the VM stays as it is, and a
+ * capacity request for it is put first in its queue.
  */
 export async function replaceByPolicy(
   database: Database,
@@ -31,7 +31,7 @@ export async function replaceByPolicy(
     })
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    // The VM is busy: it is replaced later, if it still needs that.
+    // The VM is busy. It is replaced later if it is still unhealthy.
     if (error.code !== 'out_of_stock') return
     await database.transaction((tx) => requestGpus(tx, id, organization_id))
   }
@@ -43,7 +43,7 @@ export const isDue = (vm: VmRow): boolean =>
   (vm.state === 'STATE_RUNNING' || vm.state === 'STATE_CRASHED') &&
   !vm.deleted_at
 
-/** One request for each fault: a tenant who cancels it does not want it. */
+/** Makes one request per fault. If the tenant cancels it, it is not made again. */
 async function requestGpus(tx: Tx, vmId: string, organizationId: string): Promise<void> {
   const vm = await lockAnyVm(tx, vmId)
   if (!vm || !isDue(vm) || (await hasReplacementRequest(tx, vmId, vm.health!.since))) return
@@ -62,7 +62,7 @@ async function requestGpus(tx: Tx, vmId: string, organizationId: string): Promis
     family,
     gpus: gpuCount,
     ttlSeconds: null,
-    // The VM has its quota already.
+    // The VM's quota is already taken.
     amounts: {},
     labels: {},
     until: null,

@@ -16,13 +16,13 @@ import {
 } from '../../store/fleet/gpu-health.ts'
 import { openVmUsage } from '../vm/state.ts'
 
-/** Bounds what a guest that reports errors without end can write. */
+/** Limits how many faults a guest can write by reporting errors endlessly. */
 const maxGuestFaultsPerDay = 50
-const resetsBefore = 2
+const resetLimit = 2
 
 /**
- * Records faults of a VM's GPUs and notifies its tenant. Returns the reasons for the health of the VM. The transaction has
- * locked the VM and the host of its GPUs.
+ * Records faults of a VM's GPUs and notifies its tenant. Returns the reasons that determine the VM's health.
+ * The transaction has locked the VM and the host of its GPUs.
  */
 export async function noteFaults(
   tx: Tx,
@@ -41,7 +41,7 @@ export async function noteFaults(
     const isSuspect = makesSuspect(xid, chosen)
     if (!(await recordFault(tx, { gpuId: gpu.id, vmId: vm.id, xid, source, at, isSuspect }))) continue
     const wasResetTwice =
-      recent.resets >= resetsBefore &&
+      recent.resets >= resetLimit &&
       recent.xids_before.some((before) => meaningOf(before, chosen) === 'reset')
     const reason = reasonOf(fault, { chosen, wasResetTwice })
     await emitOf(tx, vm, 'gpu.fault', { ...reason })
@@ -51,8 +51,8 @@ export async function noteFaults(
 }
 
 /**
- * Changes the health of a VM and notifies its tenant. If the host has lost a GPU of it, the VM is not billed from now on. The
- * transaction has locked the VM.
+ * Changes the health of a VM and notifies its tenant. If the host has lost one of the VM's GPUs, billing is
+ * paused. The transaction has locked the VM.
  */
 export async function changeHealth(
   tx: Tx,
@@ -65,7 +65,7 @@ export async function changeHealth(
   if (health || vm.health) await setVmHealth(tx, vm.id, health && JSON.stringify(health))
   const pauses = isGpuLost && isMetered(vm)
   if (pauses) {
-    // The meter of a reserved address reads that the pause has begun.
+    // Closing the meter depends on the pause, because of the meter of a reserved address.
     await setBillingPaused(tx, vm.id, now)
     await closeUsage(tx, vm.id)
   }
@@ -77,7 +77,7 @@ export async function changeHealth(
   })
 }
 
-/** Ends the pause of the bill. The transaction has locked the VM. */
+/** Resumes the VM's billing. The transaction has locked the VM. */
 export async function resumeBilling(tx: Tx, vm: VmRow): Promise<void> {
   const isBilled = vmStateTable[vm.state].isBilled && !vm.os_disk_lost_at
   if (isBilled && vm.metered_since === null) await openVmUsage(tx, vm)

@@ -22,8 +22,8 @@ import { powerOff, shutDown } from '../vm/stop.ts'
 import { lockVmOf, osDiskLost, powerOffVm, vmOf } from '../vm/vm.ts'
 
 /**
- * Moves a VM to other GPUs: they are held before the VM stops, so that it never loses its GPUs for nothing. The quota of the
- * old GPUs becomes that of the new ones.
+ * Moves a VM to other GPUs. They are held before the VM stops, so that it does not give up its GPUs without
+ * getting others. The quota of the old GPUs is used for the new ones.
  */
 export async function admitVmReplace(
   tx: Tx,
@@ -35,12 +35,12 @@ export async function admitVmReplace(
   const operation = await beginVmAction(tx, by, vmReplace, vm, 'REPLACE')
   const placement = await placeElsewhere(tx, vm, hold)
   if (!placement)
-    throw hold ? new TryAgain('the hold is lost') : await typeOutOfStock(tx, vmType(vm.type)!, vm.location)
+    throw hold ? new TryAgain('the hold was lost') : await typeOutOfStock(tx, vmType(vm.type)!, vm.location)
   await holdForOperation(tx, operation.id, placement)
   return operation
 }
 
-/** A VM in a reservation may also use the GPUs there that no other VM uses. */
+/** A VM in a reservation may also use free GPUs of that reservation. */
 async function placeElsewhere(tx: Tx, vm: VmRow, hold?: Hold): Promise<Placement | undefined> {
   const { family, gpuCount } = vmType(vm.type)!
   if (hold) return placeOnHold(tx, { ...hold, gpuCount })
@@ -58,9 +58,9 @@ export const vmReplace: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: backToBefore },
+    { name: 'admit', undoTx: restoreState },
     { name: 'shut_down', call: shutDown },
-    { name: 'power_off', call: powerOffForGood },
+    { name: 'power_off', call: powerOffAndRecord },
     { name: 'switch', tx: switchGpus, undoTx: stayOff },
     { name: 'boot', call: bootVm, undoCall: powerOffVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finish, isShared: true, onUnexpectedState: whyNotStarted },
@@ -68,12 +68,12 @@ export const vmReplace: Definition = {
   onAbandon: leaveToReconciler,
 }
 
-async function powerOffForGood(work: Work): Promise<Outcome> {
+async function powerOffAndRecord(work: Work): Promise<Outcome> {
   const outcome = await powerOff(work)
   return outcome.flow === 'next' ? next({ isOff: true }) : outcome
 }
 
-/** The VM leaves its GPUs, which go into quarantine, and gets those that are held for the operation. */
+/** Moves the VM's GPUs to quarantine, and gives the VM the GPUs that are held for the operation. */
 async function switchGpus(work: Work, tx: Tx): Promise<Outcome> {
   const vm = await lockVmOf(work, tx)
   if (vm.state === 'STATE_STARTING') return next()
@@ -87,7 +87,7 @@ async function switchGpus(work: Work, tx: Tx): Promise<Outcome> {
   if (!(await changeVmState(tx, vm, 'STATE_SHUTOFF', { cause })))
     throw new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)
   const { reservation_id: reservationId } = vm
-  // The reservation gets other GPUs: those that the VM leaves may be faulty.
+  // The reservation gets other GPUs, because the VM's old GPUs may be faulty.
   if (reservationId) await setReservationOfGpus(tx, vm.id, null)
   await quarantineGpus(tx, [vm.id])
   await claimHeld(tx, { operationId, vmId: vm.id, reservationId })
@@ -112,8 +112,8 @@ async function stayOff(work: Work, tx: Tx): Promise<void> {
   await endOff(work, tx, vm, 'STATE_STARTING')
 }
 
-/** A VM that runs continues to run on its GPUs; one that is off stays off. */
-async function backToBefore(work: Work, tx: Tx): Promise<void> {
+/** A running VM continues on its GPUs; one that is off stays off. */
+async function restoreState(work: Work, tx: Tx): Promise<void> {
   const vm = await lockVmOf(work, tx)
   const from: VmState[] = ['STATE_STOPPING']
   if (work.scratch.isOff === true) await endOff(work, tx, vm, 'STATE_STOPPING')
@@ -129,7 +129,7 @@ async function endOff(work: Work, tx: Tx, vm: VmRow, from: VmState): Promise<voi
   await emitVm(tx, vm, 'vm.replace_failed', cause)
 }
 
-/** Ends the hold of an operation that does not use it. */
+/** Ends the hold of an operation that did not use it. */
 export async function freeOperationHold(tx: Tx, operationId: string): Promise<void> {
   const hostIds = [...new Set((await listHeldGpus(tx, operationId)).map(({ host_id }) => host_id))]
   if (hostIds.length === 0) return

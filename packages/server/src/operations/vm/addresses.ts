@@ -22,8 +22,9 @@ export interface Addresses {
 }
 
 /**
- * Finds free addresses for a VM among random candidates, so that creations do not contend for the same ones. A pool that is
- * nearly full needs an exact search, which a request makes outside a batch. Unique indexes prevent duplicate addresses.
+ * Finds free addresses for a VM among random candidates, so that creations do not contend for the same ones.
+ * A nearly full pool needs an exact search, which a request makes outside a batch. Unique indexes prevent
+ * duplicate addresses.
  */
 export const pickAddresses = gathered(
   async (tx: Tx, requests: AddressRequest[]): Promise<OwnResult<Addresses>[]> => {
@@ -40,20 +41,20 @@ export const pickAddresses = gathered(
       if (!tx.mayWait) return retryAlone('an exact search for addresses is needed')
       return outOfStock(
         privateAddress
-          ? `${request.location.name} is out of stock of public addresses. Use public_ip "none".`
-          : `The subnet ${request.subnet.cidr} is out of stock of addresses. Use another subnet.`,
+          ? `${request.location.name} has no free public address (out of stock). Use public_ip "none".`
+          : `The subnet ${request.subnet.cidr} has no free address (out of stock). Use another subnet.`,
       )
     })
   },
 )
 
-/** Finds a free public address of a location. Throws the 409 if it has none. */
+/** Finds a free public address of a location. Throws a 409 if there is none. */
 export async function pickPublicAddress(
   tx: Tx,
   { name, public_ipv4 }: Pick<LocationRow, 'name' | 'public_ipv4'>,
 ): Promise<string> {
   const found = public_ipv4 && (await findFreePublicAddress(tx, rangeOf(publicRange(public_ipv4))))
-  if (!found) throw outOfStock(`${name} is out of stock of public addresses.`)
+  if (!found) throw outOfStock(`${name} has no free public address (out of stock).`)
   return found
 }
 

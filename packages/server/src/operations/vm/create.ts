@@ -34,9 +34,10 @@ import { completeVmBody, type VmBody } from './template.ts'
 import { removeVm, vmOf } from './vm.ts'
 
 /**
- * Admits one VM in the transaction of its request: when this commits, the VM's name, addresses, GPUs, disks and quota are
- * claimed. It reads what is free and refuses based on that; then it writes, together with the commit. If another transaction took
- * something in between, a write fails and the admission runs again. With a `hold`, the VM gets the GPUs that are held for it.
+ * Admits one VM in the transaction of its request: when this commits, the VM's name, addresses, GPUs, disks
+ * and quota are claimed. It reads what is free, refuses the request if something is missing, and sends its
+ * writes together with the commit. If another transaction took something in between, a write fails and the
+ * admission runs again. With a `hold`, the VM gets the GPUs that are held for it.
  */
 export async function admitVmCreate(
   tx: Tx,
@@ -45,8 +46,7 @@ export async function admitVmCreate(
   request: VmCreate,
   hold?: Hold,
 ): Promise<BegunOperation> {
-  // Check the request.
-  // The body of a capacity request was completed when it was sent.
+  // Check the request. The body of a capacity request was completed when it was sent.
   const body = hold ? (request as VmBody) : await completeVmBody(tx, by.projectId, request)
   const planned = await planVm(tx, catalogue, by, body)
   const { type, location, subnet } = planned
@@ -87,7 +87,7 @@ export async function admitVmCreate(
   if (requiredHosts.length > 1) throw notOnOneHost()
   const reserved = hasReservations && !hold ? await placeReserved(tx, plan, wanted) : undefined
   const placement = reserved ?? (await lockHost)
-  if (!placement) throw hold ? new TryAgain('the hold is lost') : await noHost(tx, catalogue, plan)
+  if (!placement) throw hold ? new TryAgain('the hold was lost') : await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
   if (overBudget) throw overBudget
   const shortage = (await readQuota).take(quota)
@@ -144,7 +144,7 @@ export async function writeVm(
   return operation
 }
 
-/** Finds GPUs of a reservation, as the request wants; undefined if the VM gets GPUs of the stock. */
+/** Finds GPUs in a reservation if the request allows it; undefined if the VM gets GPUs from stock. */
 async function placeReserved(tx: Tx, { by, body, type, location }: VmPlan, wanted: PlacementRequest) {
   const choice = reservationChoice(by.projectId, body)
   if (!choice) return undefined
@@ -181,7 +181,7 @@ export const vmCreate: Definition = {
   onAbandon: deleteAbandoned,
 }
 
-/** A member of a group runs when all members respond; another VM at once. */
+/** A member of a group is running when all members respond; any other VM, immediately. */
 function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
   return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
 }

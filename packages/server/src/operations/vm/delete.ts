@@ -25,7 +25,7 @@ export async function admitVmDelete(
 ): Promise<BegunOperation> {
   const deletion = await cancelForDeletion(tx, vmDelete, by, vm.id)
   if (deletion) return deletion
-  // A group that deletes a member itself has changed its size already.
+  // If the group deletes the member, it has already changed its size.
   if (vm.group_id !== null && !isByGroup) await shrinkGroup(tx, vm.group_id)
   return beginOperation(tx, by, vmDelete, {
     resource: vm,
@@ -49,7 +49,7 @@ export const vmDelete: Definition = {
   onAbandon: hideAbandoned,
 }
 
-/** If the host is down, its engine cannot remove the VM: the next step hides the VM instead. */
+/** If the host is down, the engine cannot remove the VM; the next step hides it instead. */
 async function remove(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.host_state === 'down') return next({ isHostAway: true })
@@ -77,8 +77,8 @@ async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Pr
 }
 
 /**
- * Hides the VM from its tenant. Its name and quota are free at once. Its GPUs, disks and addresses become free when a report
- * of its host shows that the VM was removed.
+ * Hides the VM from its tenant. Its name and quota become free immediately. Its GPUs, disks and addresses
+ * become free when a host report shows that the VM was removed.
  */
 async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])

@@ -12,7 +12,7 @@ export function requireDiskChangeState(vm: VmRow): void {
   if (!vmDiskChangeStates.includes(vm.state))
     throw new Failure(
       'conflict',
-      `A change of disks requires the VM to be in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
+      `Attaching or detaching disks requires the VM to be in ${vmDiskChangeStates.join(' or ')}; it is in ${vm.state}.`,
     )
 }
 
@@ -35,7 +35,7 @@ export async function attachAll(work: Work): Promise<Outcome> {
 
 export async function detachAll(work: Work): Promise<void> {
   const vm = await vmOf(work)
-  // No engine still has the VM, so there are no attachments to remove.
+  // No engine has the VM any longer, so there are no attachments to remove.
   if (vm.os_disk_lost_at) return
   const engine = engineAt(work.services, vm.location)
   for (const id of diskIdsOf(work))

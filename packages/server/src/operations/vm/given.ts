@@ -20,7 +20,7 @@ export async function sshKeysOf(tx: Tx, projectId: string, body: VmCreate): Prom
   return [...new Set([...sent, ...ids.map((id) => sshKeyLine(known.get(id)!))])]
 }
 
-/** The OS disk is at least as large as that of the custom image. */
+/** The OS disk must be at least as large as the custom image. */
 export function osDiskOf({ os_disk_size }: VmCreate, image?: { size: string; size_gib: number }) {
   const ofImage = image && image.size_gib > osDiskGib ? image : undefined
   const size = os_disk_size ?? ofImage?.size ?? `${osDiskGib}GiB`

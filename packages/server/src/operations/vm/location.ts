@@ -13,9 +13,10 @@ import type { CatalogueCache } from '../catalogue.ts'
 import type { VmBody } from './template.ts'
 
 /**
- * Chooses the location of a VM with `location: any`: that of its custom image, disks, address or subnet, otherwise the first location in
- * catalogue order that has stock or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, returns a
- * location anyway, so that the creation is refused for what is missing there. `fitting` lists where the VM fits.
+ * Chooses the location of a VM with `location: any`. If the request names a custom image, disks, an address
+ * or a subnet, this is their location. Otherwise it is the first location in catalogue order that has stock
+ * or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, it still returns a
+ * location, so that the refusal says what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,
@@ -52,7 +53,10 @@ export async function chooseLocation(
   return { name, fitting }
 }
 
-/** Returns the location of the custom image, or else of the first disk, the reserved address or the subnet, that the request names. */
+/**
+ * Returns the location of what the request names: its custom image, or else its first disk, reserved address
+ * or subnet.
+ */
 async function pinnedLocation(
   tx: Tx,
   projectId: string,

@@ -26,8 +26,8 @@ import { engineAt } from '../engine-work.ts'
 import type { VmBody } from './template.ts'
 
 /**
- * Returns the disks of `new_disks`, with the VM's labels; throws the 400s. The numbers of names in `kept` are skipped: these
- * are disks of an earlier member of the group that had the same name.
+ * Returns the disks of `new_disks`, with the VM's labels. Throws a 400 if one is not allowed. Names in `kept`
+ * are skipped: they belong to disks of an earlier group member with the same name.
  */
 export function newDisksOf(
   projectId: string,
@@ -51,7 +51,7 @@ export function newDisksOf(
     while (kept.has(`${name}-disk-${number}`))
     const diskName = `${name}-disk-${number}`
     if (!isResourceName(diskName))
-      throw invalidField('name', `is too long for the names of its disks, such as ${diskName}`)
+      throw invalidField('name', `is too long: disk names such as ${diskName} would exceed the limit`)
     return {
       id,
       projectId,
@@ -84,7 +84,10 @@ export function leaveBatchForNewDisks(tx: Tx, disks: NewDisk[]): void {
   if (disks.length > 0 && !tx.mayWait) throw retryAlone('new disks are admitted by one request at a time')
 }
 
-/** Writes the disks of a new VM and attaches them. They are usable when the VM runs, and are removed if it never does. */
+/**
+ * Writes the disks of a new VM and attaches them. They become usable when the VM runs, and are removed if it
+ * never runs.
+ */
 export async function admitNewDisks(
   tx: Tx,
   vmId: string,
@@ -134,7 +137,10 @@ export async function createNewDisks(work: Work, vm: VmRow): Promise<void> {
   }
 }
 
-/** Removes the new disks of a VM that never ran. A late call of the creation has an older generation. */
+/**
+ * Removes the new disks of a VM that never ran. The higher generation makes the engine refuse late calls of
+ * the creation.
+ */
 export async function removeNewDisks(work: Work, vm: VmRow): Promise<void> {
   if (unfinished(vm).length === 0) return
   const engine = engineAt(work.services, vm.location)

@@ -3,7 +3,10 @@ import type { Tx } from '../../postgres/database.ts'
 import { closeUsage, openUsage } from '../../store/billing/usage.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 
-/** The part above the standard size, which is billed and counted as a disk. The standard size is part of the VM. */
+/**
+ * The part above the standard size, which is billed and counted as a disk. The standard size is included in
+ * the VM.
+ */
 export const osDiskExcessGib = ({ os_disk_gib }: Pick<VmRow, 'os_disk_gib'>): number =>
   os_disk_gib - osDiskGib
 

@@ -19,12 +19,12 @@ export interface Placement {
   reservationId?: string
 }
 
-const mostRounds = 8
+const maxRounds = 8
 
 /**
- * Finds GPUs for a VM, on hosts that it locks; undefined if it fits nowhere. If other transactions have locked all hosts where
- * it fits, the request leaves its batch, waits for them and searches again until a fresh snapshot shows no fit. So the last
- * GPU goes to exactly one of two requests.
+ * Finds GPUs for a VM, and locks their host; undefined if the VM fits nowhere. If other transactions have
+ * locked all hosts where it fits, the request leaves its batch, waits for them, and searches again until a
+ * fresh snapshot shows no fit. This ensures that exactly one of two requests gets the last GPU.
  */
 export const placeVm = gathered(placeVms)
 
@@ -38,7 +38,7 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
   const place = async (isInOneNode: boolean) => {
     // Requests without a preference for one NUMA node are placed in the second pass.
     const isIncluded = (request: PlacementRequest) => !isInOneNode || hasNodePreference(request)
-    for (let round = 0; round < mostRounds; round++) {
+    for (let round = 0; round < maxRounds; round++) {
       for (const [index, request] of requests.entries())
         if (isIncluded(request)) placed[index] ??= takeGpus(hosts, request, isInOneNode)
       const missing = requests.filter((request, index) => !placed[index] && isIncluded(request))
@@ -51,8 +51,8 @@ async function placeVms(tx: Tx, requests: PlacementRequest[]): Promise<OwnResult
   for (;;) {
     await place(true)
     await place(false)
-    // Another request of the batch may be refused later, so its GPUs may become free: in the database they are still free
-    // until the batch commits.
+    // GPUs of other requests in the batch are still free in the database until it commits. They may stay
+    // free, because such a request may be refused later.
     const excluded = tx.mayWait ? lockedIds() : []
     const fits = await Promise.all(
       requests.map((request, index) => !placed[index] && doesAnyHostFit(tx, request, excluded)),

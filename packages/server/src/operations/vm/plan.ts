@@ -47,7 +47,7 @@ export interface VmPlan {
   member?: { groupId: string; number: number }
 }
 
-/** Checks the request against the catalogue and throws the 400s. */
+/** Checks the request against the catalogue. Throws a 400 if it does not fit. */
 export async function planVm(
   tx: Tx,
   catalogue: CatalogueCache,
@@ -86,10 +86,10 @@ export async function planVm(
   return { id: uuid(), by, body, type, location, subnet, customImage, osDisk, sshPublicKeys, newDisks }
 }
 
-/** Returns the custom image of the request, which is not deleted before the transaction ends. */
+/** Returns the custom image of the request, which cannot be deleted before the transaction ends. */
 async function customImageOf(tx: Tx, projectId: string, body: VmBody): Promise<CaptureRow | null> {
   if (body.custom_image === undefined) return null
-  // The wait for a deletion of the image would delay the other requests of the batch.
+  // Waiting for a deletion of the image would delay the other requests in the batch.
   if (!tx.mayWait) throw retryAlone('custom images are locked by one request at a time')
   const image = await findImageByRef(tx, projectId, body.custom_image)
   if (!image) throw invalidField('custom_image', 'must be the id or name of a custom image of this project')
@@ -99,7 +99,10 @@ async function customImageOf(tx: Tx, projectId: string, body: VmBody): Promise<C
   return image
 }
 
-/** The hosts that have the local disks and the custom image of the VM; several mean that no host has them all. */
+/**
+ * Returns the hosts of the VM's local disks and custom image. If there are several, no single host has
+ * everything.
+ */
 export const hostsFor = (
   { location, customImage }: Pick<VmPlan, 'location' | 'customImage'>,
   disks: LockedDisk[],
@@ -111,7 +114,7 @@ export const hostsFor = (
 export const notOnOneHost = () =>
   new Failure(
     'conflict',
-    'The disks and the custom image are on different hosts: one VM cannot use them all.',
+    'The disks and the custom image are on different hosts, so one VM cannot use them all.',
   )
 
 export const rowOf = (

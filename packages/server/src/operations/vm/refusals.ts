@@ -22,7 +22,7 @@ export async function noRange(tx: Tx, catalogue: CatalogueCache, plan: VmPlan): 
   const { fitting } = await chooseLocation(tx, catalogue, plan.by.projectId, otherSubnet)
   const { cidr, location } = plan.subnet
   return outOfStock(
-    `The subnet's range ${cidr} is out of stock in ${location}: hosts there carry a range for one network at a time, and VMs of another project use an overlapping range. Use a subnet of a network with another range${fitting.length > 0 ? `, or another location: ${fitting.join(', ')}` : ''}.`,
+    `The subnet's range ${cidr} is out of stock in ${location}: hosts there support a range for only one network at a time, and VMs of another project use an overlapping range. Use a subnet with another range${fitting.length > 0 ? `, or another location: ${fitting.join(', ')}` : ''}.`,
     fitting,
   )
 }

@@ -27,7 +27,7 @@ export const vmReset: Definition = {
   onAbandon: leaveToReconciler,
 }
 
-/** A running VM looks the same before and after: only its generation shows that the reset took place. */
+/** Inspection shows the reset only by the VM's generation; the VM is running before and after. */
 async function reset(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   requireOsDisk(vm)

@@ -26,7 +26,10 @@ export async function readSerialLog(
   }
 }
 
-/** Connects to the serial console, to write to it. Throws a 409 if the VM has no console until it is stopped and started. */
+/**
+ * Connects to the serial console for writing. Throws a 409 if the VM has no console until it is stopped and
+ * started.
+ */
 export async function openGuestConsole(services: Services, vm: VmRow): Promise<GuestConsole> {
   try {
     return await engineAt(services, vm.location).openConsole(refOf(vm), AbortSignal.timeout(openMs))

@@ -20,8 +20,9 @@ import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.
 import { powerOffVm, vmOf } from './vm.ts'
 
 /**
- * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or new GPUs, possibly on another host if the VM's disks are
- * not local. If none are free, the VM gets its previous GPUs again, if they are still in quarantine.
+ * A stopped VM has no GPUs. This claims the GPUs of the `hold`, or new GPUs, possibly on another host if the
+ * VM's disks are not local. If none are free, the VM gets its previous GPUs back if they are still in
+ * quarantine.
  */
 export async function admitVmStart(
   tx: Tx,
@@ -33,7 +34,7 @@ export async function admitVmStart(
   const type = vmType(vm.type)!
   const operation = await beginVmAction(tx, by, vmStart, vm, 'START')
   await spendVmTtl(tx, vm.id)
-  // The operation fails at its first step and says why, so that nothing needs to be claimed.
+  // The operation will fail at its first step and say why, so nothing needs to be claimed.
   if (vm.os_disk_lost_at) return operation
   const location = await findLocation(tx, vm.location)
   const allowedHosts = location?.storage === 'local' && vm.host_id ? [vm.host_id] : null
@@ -44,7 +45,7 @@ export async function admitVmStart(
     : ((await placeInReservations(tx, { projectId: vm.project_id, id: null }, wanted))[0] ??
       (await placeVm(tx, wanted)) ??
       (await findOwnGpus(tx, vm.id, gpuCount)))
-  if (!placement) throw hold ? new TryAgain('the hold is lost') : await typeOutOfStock(tx, type, vm.location)
+  if (!placement) throw hold ? new TryAgain('the hold was lost') : await typeOutOfStock(tx, type, vm.location)
   await claimGpus(tx, { vmId: vm.id, ...placement })
   if (placement.reservationId) await setReservationOfVm(tx, vm.id, placement.reservationId)
 
@@ -60,14 +61,14 @@ export const vmStart: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: backToShutoff },
+    { name: 'admit', undoTx: returnToShutoff },
     { name: 'boot', call: bootVm, undoCall: powerOffVm, onDeadline: bootDeadline },
     { name: 'finish', tx: finishBoot, isShared: true, onUnexpectedState: whyNotStarted },
   ],
   onAbandon: leaveToReconciler,
 }
 
-async function backToShutoff(work: Work, tx: Tx): Promise<void> {
+async function returnToShutoff(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   const from = [vmActions.START.via]
   if (await changeVmState(tx, vm, 'STATE_SHUTOFF', { from, cause: causeOf(work) })) await releaseGpus(tx, vm)

@@ -56,8 +56,9 @@ export const vmEvent = (state: VmState): EventType => eventNames[state]
 const statesBefore = (to: VmState) => vmStates.filter((from) => vmStateTable[from].mayGoTo.includes(to))
 
 /**
- * Changes a VM's state and its meter, and emits the event. `from` replaces the states that the state table allows: an undo
- * returns to states that the table does not list. Returns false if the VM is in another state.
+ * Changes a VM's state and its meter, and emits the event. `from` overrides the states that the state table
+ * allows, for undos, which make changes that the table does not list. Returns false if the VM is in another
+ * state.
  */
 export async function changeVmState(
   tx: Tx,
@@ -93,7 +94,7 @@ const startVms = (tx: Tx, vms: StartedVm[]): Promise<void> =>
     },
     eventNames.STATE_RUNNING,
   ).catch((error) => {
-    throw isAssertionFailure(error) ? new UnexpectedState('a VM is not in a state before running') : error
+    throw isAssertionFailure(error) ? new UnexpectedState('a VM cannot change to running') : error
   })
 
 /** A new member of a group may be metered before it runs. */
@@ -104,7 +105,10 @@ export async function meterEarly(tx: Tx, vm: VmRow): Promise<void> {
   if (isWaitingMember(vm) && vm.metered_since === null) await openVmUsage(tx, vm)
 }
 
-/** Opens or closes the VM's meter. A VM without its OS disk is not billed in any state; a paused meter stays closed. */
+/**
+ * Opens or closes the VM's meter. A VM that has lost its OS disk is not billed in any state, and a paused
+ * meter stays closed.
+ */
 async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
   const { isBilled } = vmStateTable[to]
   if (vm.os_disk_lost_at || vm.billing_paused_at || vmStateTable[vm.state].isBilled === isBilled) return
@@ -112,7 +116,6 @@ async function meter(tx: Tx, vm: VmRow, to: VmState): Promise<void> {
   else await closeUsage(tx, vm.id)
 }
 
-/** Opens the VM's meter. */
 export const openVmUsage = (tx: Tx, vm: VmRow): Promise<void> =>
   openUsage(tx, {
     projectId: vm.project_id,
@@ -185,7 +188,10 @@ export const heldQuota = (vm: VmRow, gpuCount: number) => ({
   ...osDiskQuota(vm),
 })
 
-/** Removes the VM's rows; its public address is held for a while. The quota of a hidden VM was already returned. */
+/**
+ * Removes the VM's rows; its public address stays held for a while. The quota of a hidden VM was already
+ * returned.
+ */
 export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<undefined[]> => {
   const ids = vms.map(({ id }) => id)
   await wantFirewallsNaming(tx, vms)

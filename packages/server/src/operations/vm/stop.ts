@@ -11,7 +11,7 @@ import { beginVmAction } from './action.ts'
 import { causeOf, changeVmState, leaveToReconciler, releaseGpus } from './state.ts'
 import { refOf, vmOf } from './vm.ts'
 
-/** The time that a guest has for its shutdown before its power is cut. */
+/** How long a guest may take to shut down before it is powered off. */
 const graceMs = 90_000
 
 export const admitVmStop = (tx: Tx, by: ProjectRequester, vm: VmRow): Promise<BegunOperation> =>
@@ -23,7 +23,7 @@ export const vmStop: Definition = {
   resourceType: 'vm',
   deadlineS: 'configured',
   steps: [
-    { name: 'admit', undoTx: backToBefore },
+    { name: 'admit', undoTx: restoreState },
     { name: 'shut_down', call: shutDown },
     { name: 'power_off', call: powerOff },
     { name: 'finish', tx: finish },
@@ -42,7 +42,7 @@ export async function shutDown(work: Work): Promise<Outcome> {
   return next()
 }
 
-/** Waits for the guest's shutdown, and cuts its power when the time is up or the guest has crashed. */
+/** Waits for the guest to shut down, and powers it off when the time is up or the guest has crashed. */
 export async function powerOff(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   if (vm.os_disk_lost_at) return next()
@@ -50,14 +50,14 @@ export async function powerOff(work: Work): Promise<Outcome> {
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (!status || status.power === 'off') return next()
   const askedAtMs = Number(work.scratch.askedAtMs ?? work.nowMs)
-  // If the guest is still running, the engine has lost the request: send it again.
+  // If the guest is still running, the engine may have lost the request: send it again.
   if (status.power === 'running') await engine.powerVm(refOf(vm), 'shutdown', callOf(work))
   if (status.power === 'crashed' || work.nowMs - askedAtMs >= graceMs) {
     await engine.powerVm(refOf(vm), 'off', callOf(work))
     const after = await engine.inspectVm(refOf(vm), work.signal)
     return !after || after.power === 'off' ? next() : wait(nextInspectionMs(askedAtMs, work.nowMs))
   }
-  // The pause is limited, so that the power is cut in time.
+  // The pause is limited, so that the VM is powered off in time.
   return wait(Math.min(status.etaMs ?? nextInspectionMs(askedAtMs, work.nowMs), longestPauseMs), {
     askedAtMs,
   })
@@ -73,7 +73,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
   return done(await vmViewOf(tx, work.operation.resource_id))
 }
 
-async function backToBefore(work: Work, tx: Tx): Promise<void> {
+async function restoreState(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await changeVmState(tx, vm, work.scratch.from as VmState, {
     from: ['STATE_STOPPING'],

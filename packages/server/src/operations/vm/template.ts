@@ -3,10 +3,13 @@ import { invalidField } from '../../domain/failure.ts'
 import type { Queryable } from '../../postgres/database.ts'
 import { findInstanceTemplate } from '../../store/compute/instance-templates.ts'
 
-/** A request for a VM that has everything that a VM needs, including an image or a custom image. */
+/** A complete VM request: it has all required fields, including an image or a custom image. */
 export type VmBody = VmCreate & Required<Pick<VmCreate, 'type' | 'location'>>
 
-/** Returns the request with the fields of its template that it does not replace; throws a 400 for a missing field. */
+/**
+ * Adds to the request the fields of its template that it does not set. Throws a 400 if a required field is
+ * missing.
+ */
 export async function completeVmBody(db: Queryable, projectId: string, request: VmCreate): Promise<VmBody> {
   if (request.image !== undefined && request.custom_image !== undefined)
     throw invalidField('custom_image', 'cannot be combined with image')
@@ -20,7 +23,7 @@ export async function completeVmBody(db: Queryable, projectId: string, request: 
   return { ...body, type, location }
 }
 
-/** An image of the request replaces a custom image of the template, and the other way round. */
+/** An image of the request replaces a custom image of the template, and vice versa. */
 function withoutReplacedImage(template: Partial<VmCreate>, request: VmCreate): Partial<VmCreate> {
   const { image, custom_image, ...others } = template
   return request.image === undefined && request.custom_image === undefined ? template : others

@@ -21,7 +21,7 @@ export async function admitVmRetype(
   if (vm.state !== 'STATE_SHUTOFF')
     throw new Failure(
       'conflict',
-      `A change of type requires the VM to be in STATE_SHUTOFF; it is in ${vm.state}. Stop it first.`,
+      `Changing the type requires the VM to be in STATE_SHUTOFF; it is in ${vm.state}. Stop it first.`,
     )
   if (!type.isWholeHost && vm.disks.some((disk) => disk.type === 'shared-volume'))
     throw new Failure(

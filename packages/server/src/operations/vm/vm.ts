@@ -68,5 +68,5 @@ export async function powerOffVm(work: Work): Promise<void> {
   await engine.powerVm(refOf(vm), 'off', callOf(work))
   const status = await engine.inspectVm(refOf(vm), work.signal)
   if (status && status.power !== 'off')
-    throw new EngineError('unavailable', 'the VM is still on after its power was cut')
+    throw new EngineError('unavailable', 'the VM is still on after it was powered off')
 }
