@@ -243,7 +243,7 @@ test('no failure contains the message of an SQL or Node error', () => {
   expect(ofServer.filter((file) => careless.test(contentOf(file)))).toEqual([])
 })
 
-test('every promise of docs/security.md names a test that exists', () => {
+test('every guarantee in docs/security.md names a test that exists', () => {
   const rows = readFileSync(join(root, 'docs/security.md'), 'utf8').matchAll(
     /^\| .* \| `(\S+\.(?:test|vm)\.ts)` \| (.+) \|$/gm,
   )
