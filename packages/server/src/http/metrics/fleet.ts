@@ -59,7 +59,7 @@ export function addFleetMetrics(registry: Registry, services: Services): void {
   addGauge(
     registry,
     'slipway_billing_lag_seconds',
-    'How long the usage of the oldest open day could have been summed.',
+    'How long the roll-up of the oldest open day has been due.',
     [],
     async (set) => {
       const fleet = await read()
