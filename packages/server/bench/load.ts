@@ -40,6 +40,12 @@ export interface LoadResult {
   made: Made[]
 }
 
+/** Deletes the VMs that loads have created. */
+export async function deleteMade(url: string, results: Pick<LoadResult, 'made'>[]): Promise<void> {
+  const vms = results.flatMap(({ made }) => made)
+  await runLoad({ kind: 'delete', url, clients: 32, count: vms.length, vms })
+}
+
 /** Runs a child in a process of its own, so that it is not the service's event loop that is measured. */
 export function runChild<Result>(name: string, task: unknown): Promise<Result> {
   return new Promise((resolve, reject) => {

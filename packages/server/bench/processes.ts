@@ -3,7 +3,7 @@ import type { Effort } from './effort.ts'
 import { type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
 import { addTenants, type Tenant } from './fixtures.ts'
 import { startBareRoutes } from './limits.ts'
-import { type LoadResult, type Made, read, runLoad } from './load.ts'
+import { deleteMade, type LoadResult, type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
 import { answerOf, type Vms } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
@@ -32,7 +32,7 @@ export async function measureProcesses(
     bare.set(count, await readBare(service, count, made, effort))
   }
   const first = await create(servers, { tenants, location: locations[0], count: effort.firstCreations })
-  await removeAll(service, first)
+  await deleteMade(service.main.url, first)
   const creations = new Map<number, Measured[]>(counts.map((count) => [count, []]))
   for (let round = 0; round < Math.max(1, effort.rounds); round++)
     for (let turn = 0; turn < counts.length; turn++) {
@@ -146,11 +146,6 @@ const create = (servers: ServerProcess[], how: Creating): Promise<LoadResult[]> 
     servers.map(({ url }) => runLoad({ kind: 'create', url, clients: connections / servers.length, ...how })),
   )
 
-async function removeAll(service: RunningService, results: LoadResult[]): Promise<void> {
-  const vms = results.flatMap(({ made }) => made)
-  await runLoad({ kind: 'delete', url: service.main.url, clients: 32, count: vms.length, vms })
-}
-
 /** All processes run, and the given number of them gets requests; the others receive signals, and their CPU is counted. */
 async function createAt(
   service: RunningService,
@@ -160,7 +155,7 @@ async function createAt(
 ): Promise<Measured> {
   const pids = servers.map(({ pid }) => pid)
   const { result, cost } = await metered(service, () => create(servers.slice(0, count), creating), pids)
-  await removeAll(service, result)
+  await deleteMade(service.main.url, result)
   const sum = (name: 'count' | 'perSecond' | 'loadCores') =>
     result.reduce((total, one) => total + one[name], 0)
   return { value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), sum('loadCores')) }

@@ -4,7 +4,7 @@ import { freeCleanGpus } from '../../src/store/compute/placement.ts'
 import type { Effort } from '../effort.ts'
 import { atMost, type Figure, median, percentile } from '../figures.ts'
 import { addTenants } from '../fixtures.ts'
-import { runLoad } from '../load.ts'
+import { deleteMade, runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
 
 const waiting = 10_000
@@ -19,17 +19,12 @@ const rounds = 5
 export async function measureWaiting(service: RunningService, effort: Effort): Promise<Figure[]> {
   const { database, main } = service
   const tenants = await addTenants(database, 'waiting', 8, 1)
-  const create = async () =>
-    (
-      await runLoad({
-        kind: 'create',
-        url: main.url,
-        location: locations[0],
-        tenants,
-        clients: 1,
-        count: effort.samples,
-      })
-    ).acceptedP50
+  const create = async () => {
+    const load = { url: main.url, location: locations[0], tenants, clients: 1, count: effort.samples }
+    const created = await runLoad({ kind: 'create', ...load })
+    await deleteMade(main.url, [created])
+    return created.acceptedP50
+  }
   await create()
   const alone = { release: [] as number[], create: [] as number[] }
   const beside = { release: [] as number[], create: [] as number[] }

@@ -67,7 +67,7 @@ export class Attempt {
   /** Engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
   /** The operation has ended, or waits without a lease. */
-  #hasEnded = false
+  #isOver = false
 
   constructor(
     services: Services,
@@ -89,8 +89,8 @@ export class Attempt {
 
   /** Runs steps until the operation ends or waits. When the process stops, ends the lease, so that another worker continues. */
   async run(stopping: AbortSignal): Promise<void> {
-    while (!this.#hasEnded && !stopping.aborted) await this.#runStep()
-    if (!this.#hasEnded) await this.#park(this.#progress, 0)
+    while (!this.#isOver && !stopping.aborted) await this.#runStep()
+    if (!this.#isOver) await this.#park(this.#progress, 0)
   }
 
   /** Runs one step or one undo. */
@@ -99,7 +99,7 @@ export class Attempt {
     return this.#act()
       .catch((error) => {
         // The transaction may not have committed: restore what was known before.
-        ;[this.#progress, this.#needsFence, this.#hasEnded] = before
+        ;[this.#progress, this.#needsFence, this.#isOver] = before
         if (error instanceof LostLease) throw error
         return this.#failed(error)
       })
@@ -209,13 +209,13 @@ export class Attempt {
 
   async #park(progress: Progress, ms: number, tx = this.#withoutTransaction): Promise<void> {
     await parkOperation(tx, this.lease, progress, ms)
-    this.#hasEnded = true
+    this.#isOver = true
     if (ms < soonMs) setTimeout(() => this.#services.signals.wake('operations'), ms).unref()
   }
 
   async #end(state: 'SUCCEEDED' | 'FAILED', result: unknown, tx = this.#withoutTransaction): Promise<void> {
     await endOperation(tx, { ...this.lease, state, result, stepLog: this.#progress.step_log })
-    this.#hasEnded = true
+    this.#isOver = true
   }
 
   get #step() {

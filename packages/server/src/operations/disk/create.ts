@@ -6,7 +6,6 @@ import type { Tx } from '../../postgres/database.ts'
 import { type Definition, done, next, type Outcome, type Work, wait } from '../../runner/operation.ts'
 import { type CaptureRow, findCapture, shareCapture } from '../../store/captures/captures.ts'
 import {
-  findDisk,
   findDiskView,
   insertDisk,
   moveDisk,
@@ -33,6 +32,7 @@ import {
   writeUniqueDiskName,
 } from './disk.ts'
 
+/** Writes first and checks the budget and the quota afterwards: a refusal rolls the transaction back, which no other request shares. */
 export async function admitDiskCreate(
   tx: Tx,
   by: ProjectRequester,
@@ -153,7 +153,7 @@ async function deleteAbandoned(
   by: Requester,
   { project_id, resource_id }: OperationRow,
 ): Promise<void> {
-  const disk = await findDisk(tx, project_id, resource_id)
+  const [disk] = await lockDisks(tx, project_id, [resource_id])
   if (disk) await admitDiskDelete(tx, { ...by, projectId: project_id }, disk)
 }
 

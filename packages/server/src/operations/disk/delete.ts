@@ -9,6 +9,7 @@ import { emitResource } from '../engine-work.ts'
 import { attachedElsewhere } from './attachments.ts'
 import { diskOf, diskQuota, forgetDisk, removeDisk } from './disk.ts'
 
+/** The caller has locked the disk. */
 export async function admitDiskDelete(tx: Tx, by: ProjectRequester, disk: DiskRow): Promise<BegunOperation> {
   const [holder] = disk.attached_to
   if (holder) throw attachedElsewhere(disk, holder)

@@ -15,6 +15,46 @@ import { createNewDisks, finishNewDisks } from './new-disks.ts'
 import { startVm } from './state.ts'
 import { attachedDisks, osDiskLost, refOf, requireOsDisk, vmGone, vmOf } from './vm.ts'
 
+/**
+ * Creates the VM's new disks. Then defines the VM, applies its firewall and powers it on in one engine call, and waits until the
+ * guest responds. The call is repeated if the engine has lost the VM, or if firewall rules have changed since.
+ */
+export async function bootVm(work: Work): Promise<Outcome> {
+  const { database } = work.services
+  const prefetched = (await work.prefetched) as VmEngineRow | undefined
+  const vm = prefetched ?? (await findVmForEngine(database, work.operation.resource_id))
+  if (!vm) throw vmGone()
+  requireOsDisk(vm)
+  const engine = engineAt(work.services, vm.location)
+  let firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
+  let status = work.scratch.bootingSinceMs ? await engine.inspectVm(refOf(vm), work.signal) : null
+  if (!status || status.power === 'off' || firewallGeneration < vm.firewall_wanted) {
+    firewallGeneration = vm.firewall_wanted
+    status = await defineAndStart(work, engine, vm)
+  }
+  if (status?.power === 'running') return next({ sshDestination: status.sshDestination, firewallGeneration })
+  if (status?.power === 'crashed')
+    return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
+  const bootingSinceMs = Number(work.scratch.bootingSinceMs ?? work.nowMs)
+  return wait(status?.etaMs ?? nextInspectionMs(bootingSinceMs, work.nowMs), {
+    bootingSinceMs,
+    firewallGeneration,
+    ...(status?.detail && { detail: status.detail }),
+  })
+}
+
+async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
+  await createNewDisks(work, vm)
+  const rules = compile(vm.firewall, vm)
+  const group = await rendezvousOf(work, vm)
+  const sshHostKey = await hostKeyOf(work, vm)
+  const spec = vmSpec(vm, work.operation.name === 'CREATE', { sshHostKey, group })
+  const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
+  return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {
+    throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
+  })
+}
+
 function vmSpec(
   vm: VmEngineRow,
   isNew: boolean,
@@ -56,46 +96,6 @@ function vmSpec(
   }
 }
 
-/**
- * Defines the VM, applies its firewall and powers it on in one engine call, and waits until the guest responds. The call is
- * repeated if the engine has lost the VM, or if firewall rules have changed since.
- */
-export async function bootVm(work: Work): Promise<Outcome> {
-  const { database } = work.services
-  const prefetched = (await work.prefetched) as VmEngineRow | undefined
-  const vm = prefetched ?? (await findVmForEngine(database, work.operation.resource_id))
-  if (!vm) throw vmGone()
-  requireOsDisk(vm)
-  const engine = engineAt(work.services, vm.location)
-  let firewallGeneration = Number(work.scratch.firewallGeneration ?? 0)
-  let status = work.scratch.bootingSinceMs ? await engine.inspectVm(refOf(vm), work.signal) : null
-  if (!status || status.power === 'off' || firewallGeneration < vm.firewall_wanted) {
-    firewallGeneration = vm.firewall_wanted
-    status = await defineAndStart(work, engine, vm)
-  }
-  if (status?.power === 'running') return next({ sshDestination: status.sshDestination, firewallGeneration })
-  if (status?.power === 'crashed')
-    return fail('boot_failed', `The guest did not boot. ${status.detail ?? ''}`.trim())
-  const bootingSinceMs = Number(work.scratch.bootingSinceMs ?? work.nowMs)
-  return wait(status?.etaMs ?? nextInspectionMs(bootingSinceMs, work.nowMs), {
-    bootingSinceMs,
-    firewallGeneration,
-    ...(status?.detail && { detail: status.detail }),
-  })
-}
-
-async function defineAndStart(work: Work, engine: Engine, vm: VmEngineRow): Promise<VmStatus | null> {
-  await createNewDisks(work, vm)
-  const rules = compile(vm.firewall, vm)
-  const group = await rendezvousOf(work, vm)
-  const sshHostKey = await hostKeyOf(work, vm)
-  const spec = vmSpec(vm, work.operation.name === 'CREATE', { sshHostKey, group })
-  const wanted = { firewall: { rules, generation: vm.firewall_wanted }, power: 'on' } as const
-  return engine.ensureVm(spec, wanted, callOf(work)).catch((error) => {
-    throw error instanceof EngineError && error.kind === 'lost' ? osDiskLost(error) : error
-  })
-}
-
 export const bootDeadline = {
   code: 'boot_failed',
   message: 'The guest did not respond in time. The serial log may show why.',
@@ -114,6 +114,7 @@ export async function finishBoot(work: Work, tx: Tx): Promise<Outcome> {
     requestId: operation.request_id,
     operationId: operation.id,
   })
+  // This is a member that was started or reset. A new member ends in `group/arrival.ts`.
   if (typeof scratch.memberOf === 'string')
     await updateGroupHealthOf(tx, {
       id: operation.resource_id,

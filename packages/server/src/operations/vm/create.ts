@@ -10,7 +10,7 @@ import type { BegunOperation, OperationRow } from '../../store/compute/operation
 import { claimGpus } from '../../store/compute/placement.ts'
 import { readQuotas, takeQuota } from '../../store/compute/quotas.ts'
 import { insertVm } from '../../store/compute/vm-changes.ts'
-import { findAnyVm, findVmForEngine, findVmName } from '../../store/compute/vms.ts'
+import { findVmForEngine, findVmName, lockAnyVm } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { emitAddress, emitUnassigned } from '../address/events.ts'
 import { lockGivenAddress } from '../address/given.ts'
@@ -53,7 +53,7 @@ export async function admitVmCreate(
   const plan = { ...planned, address: await lockGivenAddress(tx, by.projectId, body, location.name) }
   const quota = quotaOf(plan)
 
-  // Lock the disks, which may determine the host, and hold the range of the subnet.
+  // Lock the disks, which may determine the host, and lock the range of the subnet.
   leaveBatchForNewDisks(tx, plan.newDisks)
   const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
     location: location.name,
@@ -76,6 +76,7 @@ export async function admitVmCreate(
   const hasPublicAddress = body.public_ip !== 'none' && !plan.address
   const readAddresses = pickAddresses(tx, { subnet, location, hasPublicAddress })
   const lockHost = hold ? placeOnHold(tx, { ...hold, gpuCount: type.gpuCount }) : placeVm(tx, wanted)
+  // Wait for all of them, so that the refusal does not depend on which read fails first.
   await Promise.allSettled([readName, readBudget, readQuota, readAddresses, lockHost])
 
   // Refuse the request based on what was read: name, disks, addresses, range, hosts and GPUs, budget, quota.
@@ -90,10 +91,37 @@ export async function admitVmCreate(
   if (!placement) throw hold ? new TryAgain('the hold was lost') : await noHost(tx, catalogue, plan)
   const overBudget = await readBudget
   if (overBudget) throw overBudget
+  // From here on, other requests in the batch see less quota; `writeVm` writes the change.
   const shortage = (await readQuota).take(quota)
   if (shortage) throw quotaExceeded(shortage)
 
   return writeVm(tx, catalogue, plan, { placement, addresses, disks, now, request })
+}
+
+export const vmCreate: Definition = {
+  kind: 'vm-create',
+  name: 'CREATE',
+  resourceType: 'vm',
+  deadlineS: 'configured',
+  steps: [
+    // The admission is the function above.
+    { name: 'admit', undoTx: forgetNewVm },
+    {
+      name: 'boot',
+      call: bootVm,
+      undoCall: async (work) => removeVm(work, await vmOf(work)),
+      onDeadline: bootDeadline,
+    },
+    // A member of a group waits for the others within the deadline of the group.
+    {
+      name: 'finish',
+      tx: finishCreation,
+      isShared: true,
+      onUnexpectedState: whyNotStarted,
+      graceS: barrierGraceS,
+    },
+  ],
+  onAbandon: deleteAbandoned,
 }
 
 /** What an admission has found for a planned VM. */
@@ -156,36 +184,6 @@ async function placeReserved(tx: Tx, { by, body, type, location }: VmPlan, wante
   return found
 }
 
-export const vmCreate: Definition = {
-  kind: 'vm-create',
-  name: 'CREATE',
-  resourceType: 'vm',
-  deadlineS: 'configured',
-  steps: [
-    { name: 'admit', undoTx: forgetNewVm },
-    {
-      name: 'boot',
-      call: bootVm,
-      undoCall: async (work) => removeVm(work, await vmOf(work)),
-      onDeadline: bootDeadline,
-    },
-    // A member of a group waits for the others within the deadline of the group.
-    {
-      name: 'finish',
-      tx: finishCreation,
-      isShared: true,
-      onUnexpectedState: whyNotStarted,
-      graceS: barrierGraceS,
-    },
-  ],
-  onAbandon: deleteAbandoned,
-}
-
-/** A member of a group is running when all members respond; any other VM, immediately. */
-function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
-  return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
-}
-
 async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   const vm = await vmOf(work, tx)
   await noteBootFailure(work, tx, vm)
@@ -194,8 +192,13 @@ async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   await requeueAfterFailedBoot(tx, work.operation.id)
 }
 
+/** A member of a group is running when all members respond; any other VM, immediately. */
+function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
+  return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
+}
+
 /** A deletion is retried until it succeeds, so that nothing of the failed creation remains. */
 async function deleteAbandoned(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
-  const vm = await findAnyVm(tx, operation.resource_id)
+  const vm = await lockAnyVm(tx, operation.resource_id)
   if (vm) await admitVmDelete(tx, { ...by, projectId: operation.project_id }, vm)
 }

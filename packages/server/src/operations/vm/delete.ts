@@ -6,7 +6,7 @@ import type { BegunOperation, OperationRow } from '../../store/compute/operation
 import { quarantineGpus } from '../../store/compute/placement.ts'
 import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { hideVm } from '../../store/compute/vm-changes.ts'
-import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
+import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
 import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
 import { emitUnassigned } from '../address/events.ts'
@@ -70,7 +70,7 @@ async function release(work: Work, tx: Tx): Promise<Outcome> {
 }
 
 async function hideAbandoned(tx: Tx, by: Requester, operation: OperationRow): Promise<void> {
-  const vm = await findAnyVm(tx, operation.resource_id)
+  const vm = await lockAnyVm(tx, operation.resource_id)
   if (!vm) return
   await hide(tx, vm)
   await emitVm(tx, vm, 'vm.deleted', { ...by, operationId: operation.id })
