@@ -1,6 +1,10 @@
 import { type VmType, vmType } from '@slipway/contract'
 import type { Queryable } from '../postgres/database.ts'
+import { sharedRead } from '../postgres/keyed.ts'
 import { listReservedRoom, type ReservedRoom } from '../store/capacity/reserved-room.ts'
+
+/** Shared, because programs that poll for a free GPU ask for it each time. */
+const roomOf = sharedRead(listReservedRoom)
 
 const vmsIn = (room: ReservedRoom[], { family, gpuCount }: VmType, at: string) =>
   room
@@ -15,6 +19,6 @@ export async function readReservedRoom(
   db: Queryable,
   { projectId }: { projectId: string },
 ): Promise<(type: string, location: string) => number> {
-  const room = await listReservedRoom(db, projectId)
+  const room = await roomOf(db, projectId)
   return (type, location) => vmsIn(room, vmType(type)!, location)
 }

@@ -20,8 +20,10 @@ export const catalogueHandlers = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
   async availabilityList({ tx, query, project }) {
-    const reserved = await readReservedRoom(tx, project)
-    const items = await availabilities(tx, query)
+    const [reserved, items] = await Promise.all([
+      readReservedRoom(tx, project),
+      availabilities(tx, query),
+    ])
     return {
       items: items.map((item) => ({
         ...item,
@@ -31,8 +33,10 @@ export const catalogueHandlers = {
   },
 
   async capacityList({ tx, query, project }) {
-    const reserved = await readReservedRoom(tx, project)
-    const items = await listCapacity(tx, typesNamed(query.product_name), query.location ?? null)
+    const [reserved, items] = await Promise.all([
+      readReservedRoom(tx, project),
+      listCapacity(tx, typesNamed(query.product_name), query.location ?? null),
+    ])
     return {
       items: items.map((item) => ({ ...item, quantity: item.quantity + reserved(item.type, item.location) })),
     }
