@@ -20,10 +20,7 @@ export const catalogueHandlers = {
   locationList: async ({ tx }) => ({ items: (await listLocations(tx)).map(locationView) }),
 
   async availabilityList({ tx, query, project }) {
-    const [reserved, items] = await Promise.all([
-      readReservedRoom(tx, project),
-      availabilities(tx, query),
-    ])
+    const [reserved, items] = await Promise.all([readReservedRoom(tx, project), availabilities(tx, query)])
     return {
       items: items.map((item) => ({
         ...item,
