@@ -38,7 +38,7 @@ export function ownerOf(caller: Caller, organizationId: string | null): string {
   return organizationId ?? onlyOrganizationOf(caller) ?? caller.key
 }
 
-/** Returns the caller and the owner that a held response of an authorized request counts against. */
+/** Returns the caller and the owner that a long-lived response counts against. */
 export function holderOf({ grant, ip }: Pick<FastifyRequest, 'grant' | 'ip'>): Holder {
   if (!grant) return { caller: ip, owner: publicOwner }
   return { caller: grant.caller.key, owner: ownerOf(grant.caller, grant.organizationId) }

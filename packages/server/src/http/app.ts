@@ -54,8 +54,8 @@ export interface App {
   metrics: Metrics
 }
 
-export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMode): App {
-  const { server, limits } = outside.config
+export function buildApp(base: Services, log: FastifyBaseLogger, dev?: DevMode): App {
+  const { server, limits } = base.config
   const http = {
     maxHeaderSize: headerBytes,
     headersTimeout: headersTimeMs,
@@ -91,14 +91,14 @@ export function buildApp(outside: Services, log: FastifyBaseLogger, dev?: DevMod
     app.addHook('onClose', async () => unwatch())
   }
   const limiter = new RateLimiter(limits)
-  const { database, signals } = outside
-  const metrics = new Metrics(outside)
+  const { database, signals } = base
+  const metrics = new Metrics(base)
   const access = new Access(database, signals)
   const streams = new EventStreams(database, signals, access, limits.organizationStreams)
   const operationWaits = new OperationWaits(database, signals, limits.organizationStreams)
   const catalogue = new Catalogue(database)
   const services: HttpServices = {
-    ...outside,
+    ...base,
     access,
     streams,
     operationWaits,

@@ -1,10 +1,10 @@
 import { Failure } from '../domain/failure.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const mostLevels = 64
-const mostFields = 1_000
+const maxLevels = 64
+const maxFields = 1_000
 /** The number of fields and items in all objects and arrays together. */
-const mostValues = 20_000
+const maxValues = 20_000
 
 /** Strict JSON: valid UTF-8, no NUL or lone surrogate in a string, and limits on depth and size. */
 export function parseJson(raw: Buffer): unknown {
@@ -32,14 +32,14 @@ function checkValues(root: unknown): void {
     const { value, level } = next
     if (typeof value === 'string') requireCleanText(value)
     else if (typeof value === 'object' && value !== null) {
-      if (level >= mostLevels)
-        throw new Failure('invalid_argument', `The body is nested deeper than ${mostLevels} levels.`)
+      if (level >= maxLevels)
+        throw new Failure('invalid_argument', `The body is nested deeper than ${maxLevels} levels.`)
       const members = Object.entries(value)
       values += members.length
-      if (members.length > mostFields && !Array.isArray(value))
-        throw new Failure('invalid_argument', `An object in the body has more than ${mostFields} fields.`)
-      if (values > mostValues)
-        throw new Failure('invalid_argument', `The body has more than ${mostValues} values.`)
+      if (members.length > maxFields && !Array.isArray(value))
+        throw new Failure('invalid_argument', `An object in the body has more than ${maxFields} fields.`)
+      if (values > maxValues)
+        throw new Failure('invalid_argument', `The body has more than ${maxValues} values.`)
       for (const [key, member] of members) {
         if (!Array.isArray(value)) requireCleanText(key)
         open.push({ value: member, level: level + 1 })

@@ -72,7 +72,7 @@ export class RawResponse {
   }
 }
 
-/** The handler has taken over the reply (streams). */
+/** Returned by a handler that has taken over the reply, such as that of a stream. */
 export const alreadyResponded = Symbol('alreadyResponded')
 
 export type Handler<Id extends RouteId> = (

@@ -25,7 +25,7 @@ export function mountHealth(
   }
   app.get('/healthz', async () => ({ status: 'ok' }))
 
-  // An engine that is unavailable affects its location, not the API.
+  // An unavailable engine affects only its location, not the API.
   const findEngines = whileRunning(async () => {
     await writeToDatabase(services.database)
     return listEngineStates(services.database)
@@ -54,7 +54,10 @@ export function mountHealth(
   })
 }
 
-/** Callers that ask while `find` is running share its result, so that checks do not pile up while the database is silent. */
+/**
+ * Calls that are made while `find` is running share its result, so that checks do not pile up while the
+ * database does not respond.
+ */
 function whileRunning<T>(find: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => {
@@ -70,7 +73,7 @@ async function failAfter(ms: number, signal: AbortSignal): Promise<never> {
   throw new Error(`the database did not respond within ${ms} ms`)
 }
 
-/** A request with a forwarding header came through a proxy on this machine, possibly from another one. */
+/** A request with a forwarding header came through a proxy on this machine, possibly from another machine. */
 function isLocal({ raw, headers }: FastifyRequest): boolean {
   const peer = raw.socket.remoteAddress ?? ''
   const isLoopback = peer === '::1' || /^(::ffff:)?127\./.test(peer)

@@ -43,7 +43,7 @@ export function checkHostNames(app: FastifyInstance, services: Services): void {
   })
 }
 
-/** Returns whether the page that sent the request is one of this service. */
+/** Returns whether the page that sent the request belongs to this service. */
 export function isOwnOrigin(request: FastifyRequest, services: Services): boolean {
   const { origin = '' } = request.headers
   return (

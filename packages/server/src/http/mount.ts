@@ -35,7 +35,7 @@ declare module 'fastify' {
 /** Body limit for requests before sign-in. */
 export const authBodyBytes = 8 * 1024
 
-/** With the charset, so that Fastify does not have to add it. */
+/** Includes the charset, so that Fastify does not have to add it. */
 const jsonType = 'application/json; charset=utf-8'
 
 type AnyHandler = Handler<RouteId>
@@ -130,7 +130,7 @@ export function mountRoutes(
   }
 }
 
-/** Returns whether the response may be held for long: a wait for an operation, or an event stream. */
+/** Returns whether the response may stay open for long: a wait for an operation, or an event stream. */
 function isHeld({ alsoReturns }: Route, { query, headers }: FastifyRequest): boolean {
   if (alsoReturns === 'text/event-stream') return wantsStream(headers.accept)
   return Boolean((query as { wait?: number }).wait)
@@ -188,7 +188,7 @@ function sendWritten({ text, isReplay }: StoredResponse, reply: FastifyReply): v
   reply.type(jsonType).send(text)
 }
 
-/** Created per request: keep it small. Values that only few handlers need are getters. */
+/** Created per request: keep it small. Values that only a few handlers need are getters. */
 class RequestContext implements Context {
   readonly routeId: RouteId
   readonly services: HttpServices

@@ -53,7 +53,7 @@ export function mountOidc(app: FastifyInstance, services: Services, limiter: Rat
   })
 }
 
-/** Returns the URL of the provider, and sets the cookie for the way back. */
+/** Returns the URL of the provider, and sets the cookie for the callback. */
 export async function beginFlow(
   services: Services,
   reply: FastifyReply,
@@ -121,7 +121,8 @@ const flowCookie = (services: Services, value: string, maxAge: number) =>
     path,
     maxAge,
     httpOnly: true,
-    // The browser comes back from another site, which would not send a strict cookie.
+    // The provider's site redirects the browser here, and browsers do not send strict cookies with such a
+    // request.
     sameSite: 'lax',
     secure: services.publicUrl().startsWith('https:'),
   })

@@ -93,18 +93,18 @@ async function readPage<Row, Item>(
   return new JsonText(`{"items":[${items.join(',')}],"next_page_token":${JSON.stringify(next)}}`)
 }
 
-/** Returns the items of a page, at least one. `isCut`: there may be more. */
-function itemsOf<Row>(rows: Row[], textOf: (row: Row) => string, limit: number, mostBytes: number) {
+/** Returns the items of a page, at least one if there are rows. `isCut` is true if there may be more. */
+function itemsOf<Row>(rows: Row[], textOf: (row: Row) => string, limit: number, maxBytes: number) {
   const items: string[] = []
   let bytes = 0
   for (const row of rows) {
     if (items.length === limit) return { items, isCut: true }
     const text = textOf(row)
     bytes += Buffer.byteLength(text)
-    if (bytes > mostBytes && items.length > 0) return { items, isCut: true }
+    if (bytes > maxBytes && items.length > 0) return { items, isCut: true }
     items.push(text)
   }
-  return { items, isCut: bytes > mostBytes }
+  return { items, isCut: bytes > maxBytes }
 }
 
 /** Page tokens contain a digest of the list, so that a modified token, or a token of another list, is rejected. */

@@ -1,13 +1,13 @@
 /** A value that is already known, or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** Calls `next` with the value: at once if it is known, otherwise when it resolves. */
+/** Calls `next` with the value: immediately if it is known, otherwise when it resolves. */
 export const chain = <T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> =>
   value instanceof Promise ? value.then(next) : next(value)
 
-/** Longest time that a revoked credential or a lost role still works if the signal about it was lost. */
+/** How long a revoked credential or a lost role can still work if the signal about it is lost. */
 const cacheMs = 500
-const mostCached = 20_000
+const maxCached = 20_000
 
 /** Caches what `find` returns for half a second. Calls for the same key share one lookup. */
 export class ShortCache<T> {
@@ -29,7 +29,7 @@ export class ShortCache<T> {
   get(key: string): MaybePromise<T> {
     const known = this.#entries.get(key)
     if (known && known.until > performance.now()) return known.value
-    if (this.#entries.size >= mostCached) this.#entries.clear()
+    if (this.#entries.size >= maxCached) this.#entries.clear()
     const value = this.#find(key)
     const entry: { value: MaybePromise<T>; until: number } = { value, until: performance.now() + cacheMs }
     this.#entries.set(key, entry)
@@ -47,7 +47,7 @@ export class ShortCache<T> {
   }
 }
 
-/** The most recently added keys. At the limit, the one that was added longest ago is removed. */
+/** The most recently added keys. At the limit, the oldest key is removed. */
 export class RecentKeys {
   readonly #keys = new Set<string>()
 
@@ -57,7 +57,7 @@ export class RecentKeys {
 
   add(key: string): void {
     this.#keys.delete(key)
-    if (this.#keys.size >= mostCached) this.#keys.delete(this.#keys.values().next().value!)
+    if (this.#keys.size >= maxCached) this.#keys.delete(this.#keys.values().next().value!)
     this.#keys.add(key)
   }
 }

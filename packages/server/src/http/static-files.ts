@@ -36,8 +36,8 @@ interface StaticFile {
 export type SendConsolePage = (request: FastifyRequest, reply: FastifyReply) => FastifyReply
 
 /**
- * Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is marked. Returns
- * the function that sends the page, for paths with checks of their own.
+ * Serves the files of the built console, and its page for the paths of its router. With `--dev`, the page is
+ * marked. Returns the function that sends the page, for paths that have their own checks.
  */
 export function mountStaticFiles(app: FastifyInstance, isDev: boolean): SendConsolePage {
   const files = readFiles(join(packageRoot(), 'dist/console'), isDev)

@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls'
 import { ConfigError } from '../config/index.ts'
 import type { Services } from '../services.ts'
 
-/** Polling also notices symbolic links that change, as those of certbot do. */
+/** Polling also notices changed symbolic links, such as those of certbot. */
 const pollMs = 1_000
 
 interface TlsFiles {

@@ -23,7 +23,7 @@ export interface RouteValidators {
   params(values: Record<string, string>): void
   /** Removes empty parameters. */
   query(values: Record<string, unknown>): void
-  /** Returns the body without nulls of optional fields, with ids in lower case. */
+  /** Returns the body without null in optional fields, and with ids in lower case. */
   body(value: unknown): unknown
 }
 
@@ -40,7 +40,7 @@ export function compileValidators(route: Route): RouteValidators {
     query(values) {
       for (const name in values) {
         const value = values[name]
-        if (Array.isArray(value)) throw invalidParameter(name, 'must be given once')
+        if (Array.isArray(value)) throw invalidParameter(name, 'must be given only once')
         requireCleanText(String(value))
         if (value === '') delete values[name]
       }

@@ -68,7 +68,10 @@ async function requireStillAllowed(tx: Tx, route: Route, { caller, request }: Co
 /** Shared by the requests of a batch, which read their callers together. */
 const accesses = new WeakMap<Tx, Access>()
 
-/** After a commit with an unknown outcome, returns whether it took place: then the operations exist. */
+/**
+ * After a commit with an unknown outcome, returns whether it took place, which is the case if the operations
+ * exist.
+ */
 async function operationsExist(
   { database }: HttpServices,
   results: BatchResult<StoredResponse>[],

@@ -36,7 +36,7 @@ export function mountBilling(
   })
 }
 
-/** The pages need no session, but a link that no longer works is answered with 404. */
+/** The pages need no session, but a link that no longer works gets a 404. */
 function mountPages(scope: FastifyInstance, services: Services, sendConsolePage: SendConsolePage): void {
   scope.get(returnedPath, async (request, reply) => sendConsolePage(request, reply))
   for (const url of ['/billing/:token', '/billing/:token/invoices/:invoiceId'])

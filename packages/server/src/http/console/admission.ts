@@ -56,7 +56,7 @@ async function openToWrite(
   const writer = { vmId: vm.id, sessionId: session_id, holder, isForced: is_forced, leaseS }
   if (!(await takeConsole(services.database, writer)))
     throw takenBy((await findWriter(services.database, vm.id))?.holder ?? 'Another session')
-  // A session that wrote until now is closed, before this one is connected.
+  // Close the previous writer's session before this one is connected.
   services.signals.send('console', vm.id)
   try {
     return await openGuestConsole(services, vm)
@@ -66,7 +66,7 @@ async function openToWrite(
   }
 }
 
-/** Throws 401, 404 or 403 if the credential of the ticket may not have this session. */
+/** Throws 401, 404 or 403 if the ticket's credential does not allow this session. */
 export async function grantOf(
   services: HttpServices,
   ticket: ConsoleTicket,
@@ -82,7 +82,7 @@ export async function grantOf(
   return grant
 }
 
-/** The client left before its console was open. */
+/** Called if the client disconnected before its console was open. */
 export async function abandon({ database }: HttpServices, { ticket, console }: Admitted): Promise<void> {
   console?.close()
   if (console) await leaveConsole(database, ticket.vm_id, ticket.session_id).catch(() => {})

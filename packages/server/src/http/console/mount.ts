@@ -13,7 +13,7 @@ import { type Admitted, abandon, admit, grantOf } from './admission.ts'
 import { ConsoleSession } from './session.ts'
 
 export const consolePath = '/v0.1/console'
-const mostInputBytes = 64 * 1024
+const maxInputBytes = 64 * 1024
 const tickMs = 1_000
 /** Credentials are checked after every revocation; this interval covers a lost signal. */
 const recheckMs = 5_000
@@ -31,15 +31,15 @@ interface OpenConsole {
 }
 
 /**
- * WebSockets of serial consoles. A WebSocket request passes the same hooks as any other request; then the ticket in its path
- * decides, because browsers cannot send a bearer token with it.
+ * WebSockets of serial consoles. A WebSocket request passes the same hooks as any other request; then the
+ * ticket in its path authorizes it, because browsers cannot send a bearer token with a WebSocket request.
  */
 export function mountConsoles(app: FastifyInstance, services: HttpServices, limiter: RateLimiter): void {
   const upgrades = routeUpgrades(app)
   const open = new Set<OpenConsole>()
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: mostInputBytes,
+    maxPayload: maxInputBytes,
     perMessageDeflate: false,
     handleProtocols: () => consoleProtocol,
   })
@@ -65,7 +65,7 @@ export function mountConsoles(app: FastifyInstance, services: HttpServices, limi
       admitted.release()
       if (!isOpened) void abandon(services, admitted)
     }
-    // The client may have left meanwhile, and the handshake may fail.
+    // The client may have disconnected in the meantime, or the handshake may fail.
     if (socket.destroyed) return leave()
     socket.once('close', leave)
     sockets.handleUpgrade(request.raw, socket, head, (client) => {
@@ -76,12 +76,12 @@ export function mountConsoles(app: FastifyInstance, services: HttpServices, limi
   keepChecking(app, services, open)
 }
 
-/** Lets requests for an upgrade pass the hooks and handlers of other requests. */
+/** Sends upgrade requests through the same hooks and handlers as other requests. */
 function routeUpgrades(app: FastifyInstance): WeakMap<IncomingMessage, Upgrade> {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>()
   app.server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => {})
-    // Node does not read the body of a request that wants an upgrade.
+    // Node does not read the body of an upgrade request.
     if (request.method !== 'GET') {
       socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
       return
@@ -96,7 +96,7 @@ function routeUpgrades(app: FastifyInstance): WeakMap<IncomingMessage, Upgrade> 
   return upgrades
 }
 
-/** Begins the session of an open WebSocket, which leaves the set when it ends. */
+/** Begins the session of an open WebSocket. The session leaves the set when it ends. */
 function begin(
   services: HttpServices,
   request: FastifyRequest,
@@ -122,7 +122,7 @@ function begin(
   return entry
 }
 
-/** Ends sessions whose VM, lock or credential is lost. */
+/** Ends sessions that have lost their VM, write lock or credential. */
 function keepChecking(app: FastifyInstance, services: HttpServices, open: Set<OpenConsole>): void {
   const checkAll = (vmIds?: string[]) => {
     for (const { session } of open)
@@ -161,7 +161,7 @@ const wantsConsole = ({ headers }: FastifyRequest) =>
 
 type ConsoleEvent = 'vm.console_opened' | 'vm.console_closed'
 
-/** Writes the event of a session. The session has begun or ended, whether or not that succeeds. */
+/** Writes the event of a session. A failure to write it does not affect the session. */
 function announce(
   { database, log }: HttpServices,
   request: FastifyRequest,

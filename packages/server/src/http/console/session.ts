@@ -5,15 +5,18 @@ import type { Services } from '../../services.ts'
 import { findConsoleState, leaveConsole, renewConsole } from '../../store/compute/consoles.ts'
 import type { VmRow } from '../../store/compute/vms.ts'
 
-/** A client with more unsent output than this is closed, because the guest and the log never wait for it. */
-const mostUnsentBytes = 1024 * 1024
+/**
+ * A client with more unsent output than this is disconnected, because the guest and the log do not wait for
+ * clients.
+ */
+const maxUnsentBytes = 1024 * 1024
 /** Pauses between two reads of the log: right after input, and otherwise. */
-const [quickMs, calmMs] = [30, 250]
+const [quickMs, slowMs] = [30, 250]
 const quickForMs = 1_000
 const idleMs = 30 * 60_000
-/** How long a client may take to answer the closing message. */
+/** How long a client may take to answer the close message. */
 const closingMs = 2_000
-/** A lease outlives several renewals. */
+/** Long enough that a few renewals may fail. */
 export const leaseS = 15
 const renewEveryTicks = 5
 
@@ -74,10 +77,10 @@ export class ConsoleSession {
     if (guest && found.writer_id !== sessionId) return this.close('takenOver')
     if (guest && this.#ticks++ % renewEveryTicks === 0)
       await renewConsole(services.database, vm.id, sessionId, leaseS)
-    if (performance.now() - this.#activeAtMs > idleMs) this.#close(1000, 'Nothing happened for 30 minutes.')
+    if (performance.now() - this.#activeAtMs > idleMs) this.#close(1000, 'No activity for 30 minutes.')
   }
 
-  /** The server stops. */
+  /** Called when the server stops. */
   shutDown(): void {
     this.#close(1001, 'The server is restarting.')
   }
@@ -103,11 +106,11 @@ export class ConsoleSession {
     const { console: guest } = this.#options
     if (!this.#isOpen) return
     if (!guest || !isBinary)
-      return this.#close(1008, 'Input is binary, in a session that was opened to write.')
+      return this.#close(1008, 'Input must be binary, in a session with mode write.')
     this.#activeAtMs = this.#inputAtMs = performance.now()
     this.#bytes.input += data.length
-    // In order, and without more input from the client until the guest has this one: a guest that does not read its console
-    // must not fill the memory of this process.
+    // Write in order, and read no more input until the guest has received this. Otherwise, a guest that does
+    // not read its console could fill the memory of this process.
     this.#socket.pause()
     this.#written = this.#written.then(() => guest.write(data)).catch(() => this.close('off'))
     await this.#written
@@ -119,9 +122,10 @@ export class ConsoleSession {
     const { services, vm, console: guest } = this.#options
     let offset: number | undefined
     while (this.#isOpen) {
-      // An engine that is unavailable for a moment does not end the session.
+      // A temporarily unavailable engine does not end the session.
       const read = await readSerialLog(services, vm, offset).catch(() => undefined)
-      // The end of the log is the beginning of the screen; the rest comes from the engine.
+      // The first read fills the screen with the end of the log. Later reads are ignored if the engine sends
+      // the output.
       const isWanted = offset === undefined || !guest?.onOutput
       if (read) offset = read.nextOffset
       if (read?.content && isWanted) this.#send(Buffer.from(read.content))
@@ -130,7 +134,7 @@ export class ConsoleSession {
   }
 
   #pause(): Promise<void> {
-    const ms = performance.now() - this.#inputAtMs < quickForMs ? quickMs : calmMs
+    const ms = performance.now() - this.#inputAtMs < quickForMs ? quickMs : slowMs
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer)
@@ -143,7 +147,7 @@ export class ConsoleSession {
 
   #send(output: Buffer): void {
     if (!this.#isOpen) return
-    if (this.#socket.bufferedAmount > mostUnsentBytes) {
+    if (this.#socket.bufferedAmount > maxUnsentBytes) {
       this.close('tooSlow')
       return
     }

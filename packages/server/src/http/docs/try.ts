@@ -5,7 +5,7 @@
 export const docsScript = `
 const key = document.getElementById('key')
 const known = new Map()
-const mostShown = 200_000
+const maxShown = 200_000
 
 const element = (name, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(name), properties)
@@ -68,7 +68,7 @@ function formOf({ method, path, query, body }) {
       const content = await response.text()
       const isJson = response.headers.get('content-type')?.startsWith('application/json')
       status.textContent = [response.status, response.statusText, response.headers.get('x-request-id')].filter(Boolean).join(' · ')
-      shown.textContent = (isJson ? JSON.stringify(JSON.parse(content), null, 2) : content).slice(0, mostShown)
+      shown.textContent = (isJson ? JSON.stringify(JSON.parse(content), null, 2) : content).slice(0, maxShown)
       shown.hidden = false
     } catch {
       status.textContent = 'No response.'

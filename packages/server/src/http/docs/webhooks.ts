@@ -10,7 +10,9 @@ export interface Webhooks {
   }
 }
 
-/** Lists every event type that webhooks receive, with an example of its data; one example is shown whole. */
+/**
+ * Lists every event type that webhooks receive, with an example of its data, and shows one complete example.
+ */
 export function webhookSection(webhooks: Webhooks, shownWhole = 'vm.running'): string {
   const exampleOf = (type: string) => webhooks[type]!.post.requestBody.content['application/json']!.example
   const json = (value: unknown) =>

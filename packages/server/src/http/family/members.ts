@@ -1,9 +1,9 @@
 import { Failure } from '../../domain/failure.ts'
 
-/** A JSON object that was not checked yet. */
+/** A JSON object that has not been checked yet. */
 export type Members = Record<string, unknown>
 
-/** Returns a nested member, or undefined where the path leaves the value. */
+/** Returns a nested member, or undefined if the path does not exist. */
 export function memberOf(value: unknown, ...path: (string | number)[]): unknown {
   let at = value
   for (const name of path) {
@@ -13,7 +13,7 @@ export function memberOf(value: unknown, ...path: (string | number)[]): unknown 
   return at
 }
 
-/** Leaves out what clients send for members that are not set: null and empty strings. */
+/** Leaves out null and empty strings, which clients send for members that are not set. */
 export const withoutEmpty = (members: Members): Members =>
   Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== undefined && value !== null && value !== ''),
@@ -21,7 +21,7 @@ export const withoutEmpty = (members: Members): Members =>
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** Throws 400 if the request asks for something that this service does not have. */
+/** Throws 400 if the request uses a feature that this service does not have. */
 export function refuseUnsupported(members: Members, unsupported: Record<string, string>): void {
   for (const [name, reason] of Object.entries(unsupported)) {
     const value = members[name]

@@ -41,12 +41,12 @@ const routes: FamilyRoute[] = [
 ]
 
 /**
- * Mounts the compatible API: signed requests in the shapes that public clients of this family of APIs send. Each becomes one
- * or more ordinary requests of the same caller.
+ * Mounts the compatible API: signed requests in the shapes that public clients of this family of APIs send.
+ * Each becomes one or more ordinary requests by the same caller.
  */
-export function mountFamily(app: FastifyInstance, outside: HttpServices, limiter: RateLimiter): void {
-  if (!outside.config.server.familyApi) return
-  const services: FamilyServices = { ...outside, app, limiter }
+export function mountFamily(app: FastifyInstance, base: HttpServices, limiter: RateLimiter): void {
+  if (!base.config.server.familyApi) return
+  const services: FamilyServices = { ...base, app, limiter }
   const keys = new SigningKeys(services, limiter)
   const reads = new ReadQueue()
   app.decorateRequest('signer', null)
@@ -68,7 +68,7 @@ export function mountFamily(app: FastifyInstance, outside: HttpServices, limiter
             onRequest: async (request, reply) => {
               requirePrivate(request)
               request.signer = await keys.verify(request, reply)
-              // The log shows the caller.
+              // For the request log.
               request.grant = { caller: request.signer.caller, project: null, organizationId: null }
               const params = request.params as Record<string, string>
               for (const name in params) params[name] = requireId(name, params[name])
@@ -86,7 +86,7 @@ export function mountFamily(app: FastifyInstance, outside: HttpServices, limiter
     )
 }
 
-/** The digest of a body is that of its bytes. */
+/** Computes the digest of the raw body before parsing it. */
 function readBodies(family: FastifyInstance): void {
   family.removeContentTypeParser('application/json')
   family.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw, done) => {
@@ -102,7 +102,7 @@ function readBodies(family: FastifyInstance): void {
   })
 }
 
-/** A signed request that is read on the way can be sent again, so only TLS and this machine are accepted. */
+/** An eavesdropper could replay a signed request, so only TLS and loopback connections are accepted. */
 function requirePrivate({ protocol, ip }: FastifyRequest): void {
   if (protocol === 'https' || /^(::1|(::ffff:)?127\..*)$/.test(ip)) return
   throw new Failure('permission_denied', 'This API is served over TLS only.')

@@ -1,7 +1,7 @@
 import { Failure } from '../../domain/failure.ts'
 
-const mostRunning = 32
-const mostWaiting = 1_000
+const maxRunning = 32
+const maxWaiting = 1_000
 
 /** The reads of one owner. */
 interface Reads {
@@ -11,8 +11,9 @@ interface Reads {
 }
 
 /**
- * Runs reads that must not be refused for their rate: clients forget a resource after any error of its read. Each owner has a
- * queue, so that its reads do not slow down other owners; the connections of a client limit how many of its reads wait.
+ * Runs reads that must not be rate limited, because clients drop a resource from their state after any read
+ * error. Each owner has a queue, so that its reads do not slow down other owners; the connections of a client
+ * limit how many of its reads wait.
  */
 export class ReadQueue {
   readonly #owners = new Map<string, Reads>()
@@ -29,19 +30,19 @@ export class ReadQueue {
   async #enter(owner: string): Promise<void> {
     const reads = this.#owners.get(owner) ?? { running: 0, waiting: [] }
     this.#owners.set(owner, reads)
-    if (reads.running < mostRunning) {
+    if (reads.running < maxRunning) {
       reads.running++
       return
     }
-    if (reads.waiting.length >= mostWaiting)
+    if (reads.waiting.length >= maxWaiting)
       throw new Failure(
         'unavailable',
-        `More than ${mostWaiting} reads of the organization are waiting. Try again.`,
+        `More than ${maxWaiting} reads of the organization are waiting. Try again.`,
       )
     await new Promise<void>((start) => reads.waiting.push(start))
   }
 
-  /** The next read takes the turn of the one that ended. */
+  /** Starts the next waiting read in place of the one that ended. */
   #leave(owner: string): void {
     const reads = this.#owners.get(owner)!
     const next = reads.waiting.shift()

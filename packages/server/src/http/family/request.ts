@@ -37,7 +37,7 @@ interface OrdinaryRequest<Id extends RouteId> {
   part?: string
 }
 
-/** What an operation that only clients of the compatible API see is about. */
+/** The subject of an operation that only clients of the compatible API see. */
 export interface OperationSubject {
   name: OperationName
   type: string
@@ -52,7 +52,7 @@ export class FamilyCall {
   readonly params: Record<string, string>
   readonly query: Record<string, string>
   readonly body: Members
-  /** True if an ordinary request had been made before, by an equal request. */
+  /** True if an identical earlier request already made one of the ordinary requests. */
   isRepeated = false
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
@@ -72,8 +72,8 @@ export class FamilyCall {
   }
 
   /**
-   * Makes an ordinary request of the same caller, with every check, limit and record of that route. Throws its refusal. The
-   * request has an Idempotency-Key, so that a signed request that is sent again has no second effect.
+   * Makes an ordinary request as the same caller, with all checks, limits and records of its route. Throws
+   * its failure. The request has an Idempotency-Key, so that repeating a signed request has no second effect.
    */
   async ordinary<Id extends RouteId>(id: Id, request: OrdinaryRequest<Id> = {}): Promise<RouteResponse<Id>> {
     const { method, path } = routeOf(id)
@@ -116,7 +116,7 @@ export class FamilyCall {
     return items
   }
 
-  /** Checks the rights of the caller for a request that no ordinary one follows, with its rate limit. */
+  /** Applies the rate limit and checks the caller's rights, for a call that makes no ordinary request. */
   async enter(id: RouteId): Promise<Grant> {
     const { caller } = this.signer
     this.services.limiter.take(caller.key, this.#reply)
@@ -124,8 +124,8 @@ export class FamilyCall {
   }
 
   /**
-   * Begins an operation. Clients expect a lack of capacity or quota as an operation that failed, so such a refusal is stored
-   * as one. An equal request gets the same operation again.
+   * Begins an operation. Clients expect a lack of capacity or quota to be reported as a failed operation, so
+   * such a refusal is stored as one. A repeated request gets the same operation.
    */
   async operation(
     subject: OperationSubject,
@@ -137,13 +137,13 @@ export class FamilyCall {
     try {
       return { operation: await begin() }
     } catch (error) {
-      if (!isRefusedLate(error)) throw error
+      if (!isCapacityOrQuotaRefusal(error)) throw error
       const { code, message } = error
       return { operation: await this.keep(subject, 'FAILED', { code: code as ErrorCode, message }) }
     }
   }
 
-  /** Makes a change that is done at once, and stores it as an operation that succeeded. */
+  /** Makes an immediate change, and stores it as an operation that succeeded. */
   done(subject: OperationSubject, change: () => Promise<unknown>): Promise<{ operation: FamilyOperation }> {
     return this.operation(subject, async () => this.keep(subject, 'SUCCEEDED', await change()))
   }
@@ -175,12 +175,18 @@ export class FamilyCall {
     return kept.operation as unknown as FamilyOperation
   }
 
-  /** Returns a member of the body, such as `network_interfaces[0].subnet` as ('network_interfaces', 0, 'subnet'). */
+  /**
+   * Returns a member of the body: ('network_interfaces', 0, 'subnet') stands for
+   * `network_interfaces[0].subnet`.
+   */
   given(...path: (string | number)[]): unknown {
     return memberOf(this.body, ...path)
   }
 
-  /** The signature has whole seconds and does not cover the body, so the body counts as well. */
+  /**
+   * The hash includes the body, because two requests with different bodies in the same second have the same
+   * signature.
+   */
   #requestHash(): Buffer {
     const { keyId, signature } = this.signer
     const body = this.#request.bodyDigest ?? ''
@@ -192,7 +198,7 @@ export class FamilyCall {
   }
 }
 
-/** Every parameter of a path is an id, so that none can lead to another path. */
+/** Requires every path parameter to be an id, so that none can lead to another path. */
 export function requireId(name: string, value = ''): string {
   if (isUuid(value)) return value.toLowerCase()
   const resource = name.replace(/_id$/, '').replaceAll('_', ' ')
@@ -206,7 +212,7 @@ interface Page<Item> {
 
 type ItemOf<Id extends RouteId> = RouteResponse<Id> extends { items: (infer Item)[] } ? Item : never
 
-const isRefusedLate = (error: unknown): error is Failure =>
+const isCapacityOrQuotaRefusal = (error: unknown): error is Failure =>
   error instanceof Failure && (error.code === 'out_of_stock' || error.code === 'quota_exceeded')
 
 function refuseWhileStopping(error: Error & { code?: string }): never {

@@ -23,12 +23,12 @@ export function readSigned(headers: Headers): SignedRequest | undefined {
 
 const timestampShape = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
 
-/** Compares with the clock of this machine: the clock of `/_dev` does not move signatures. */
+/** Compares with this machine's clock; the clock of `/_dev` does not apply to signatures. */
 export function isCurrent(timestamp: string, now = Date.now()): boolean {
   return timestampShape.test(timestamp) && Math.abs(Date.parse(timestamp) - now) <= windowMs
 }
 
-/** Returns whether the signature is one of this request, with the query in either of the forms that clients sign. */
+/** Returns whether the signature matches this request, with the query in either form that clients sign. */
 export function isSignedWith(
   secret: string,
   { signature, timestamp }: SignedRequest,

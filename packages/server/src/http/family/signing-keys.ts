@@ -13,7 +13,7 @@ import { isCurrent, isSignedWith, readSigned } from './signature.ts'
 /** The caller of a signed request. */
 export interface Signer {
   caller: Caller
-  /** The access key, with which the request is made as an ordinary one. */
+  /** The access key that the ordinary requests are made with. */
   bearer: string
   keyId: string
   signature: string
@@ -26,7 +26,7 @@ interface OpenedKey {
   secret: string
 }
 
-/** Verifies signatures. A verified request then has the caller of the access key, with all its limits. */
+/** Verifies signatures. A verified request has the access key's caller, with all its limits. */
 export class SigningKeys {
   readonly #services: HttpServices
   readonly #limiter: RateLimiter
@@ -49,7 +49,9 @@ export class SigningKeys {
     services.signals.on('access', () => this.#opened.clear())
   }
 
-  /** Throws 401 unless the request has a current signature of a key that works, and 429 after too many failures. */
+  /**
+   * Throws 401 unless the request has a current signature by a valid key, and 429 after too many failures.
+   */
   async verify(request: FastifyRequest, reply: FastifyReply): Promise<Signer> {
     try {
       return await this.#verify(request, reply)

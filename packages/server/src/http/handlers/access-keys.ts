@@ -74,7 +74,7 @@ function keyRequest<Body extends { kind?: KeyKind }>({
   if (!config.server.familyApi)
     throw invalidField(
       'kind',
-      'must be bearer: signing keys are for the compatible API, which this service does not offer; an operator enables it with [server] family_api',
+      'must be bearer: signing keys are for the compatible API, which this service does not offer; an operator can enable it with [server] family_api',
     )
   return { ...body, sealedWith: secretKey }
 }

@@ -13,21 +13,21 @@ import { searchResultView } from '../../views/search.ts'
 import { suggestionView } from '../../views/suggestions.ts'
 import type { Handlers } from '../context.ts'
 
-const mostAlerts = 500
-const mostSuggestions = 100
+const maxAlerts = 500
+const maxSuggestions = 100
 
 export const alertAndSearchHandlers = {
   alertList: async ({ tx, project }) => ({
-    items: (await listAlerts(tx, project.organizationId, [project.projectId], mostAlerts)).map(alertView),
+    items: (await listAlerts(tx, project.organizationId, [project.projectId], maxAlerts)).map(alertView),
   }),
 
   suggestionList: async ({ tx, project }) => ({
-    items: (await listSuggestions(tx, project.projectId, mostSuggestions)).map(suggestionView),
+    items: (await listSuggestions(tx, project.projectId, maxSuggestions)).map(suggestionView),
   }),
 
   async organizationAlertList({ tx, organizationId }) {
     const projectIds = await listProjectIds(tx, organizationId)
-    return { items: (await listAlerts(tx, organizationId, projectIds, mostAlerts)).map(alertView) }
+    return { items: (await listAlerts(tx, organizationId, projectIds, maxAlerts)).map(alertView) }
   },
 
   alertRecipientsGet: async ({ tx, organizationId }) => ({
@@ -36,7 +36,7 @@ export const alertAndSearchHandlers = {
 
   alertRecipientsSet: async ({ tx, by, body }) => ({ emails: await setAlertRecipients(tx, by, body.emails) }),
 
-  adminAlertList: async ({ tx }) => ({ items: (await listOperatorAlerts(tx, mostAlerts)).map(alertView) }),
+  adminAlertList: async ({ tx }) => ({ items: (await listOperatorAlerts(tx, maxAlerts)).map(alertView) }),
 
   organizationProjectList: async ({ tx, organizationId }) => ({
     items: (await listProjectSummaries(tx, organizationId)).map((row) => ({

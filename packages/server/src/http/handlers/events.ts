@@ -43,7 +43,7 @@ async function listOrStream<View>(
     await services.streams.open(context, filter)
     return alreadyResponded
   }
-  // Stamped here, so that the list has every event that was committed before the request.
+  // Stamp events first, so that the list contains every event that was committed before the request.
   await stampEvents(services.database, true)
   const { after } = query
   if (after !== undefined) await requireKept(context, after)

@@ -18,7 +18,7 @@ export const projectHandlers = {
     return rows.map(projectView)
   },
 
-  /** The organization is in the body, which is not read yet when the mount checks roles. */
+  /** Checks the role here, because the organization is in the body, which is read after the usual check. */
   async projectCreate(context) {
     const { tx, by, body } = context
     const { name, labels, organization_id: organizationId } = body

@@ -16,8 +16,8 @@ import { locationFilter } from '../filters.ts'
 import { invalidParameter } from '../validation.ts'
 
 const defaultDays = 31
-const mostDays = 366
-const mostDaysByResource = 31
+const maxDays = 366
+const maxDaysByResource = 31
 /** Within these limits, adding or subtracting days gives years with four digits. */
 const firstDay = '1970-01-01'
 const lastDay = '2999-12-31'
@@ -53,15 +53,15 @@ async function usageOf(
     if (day !== undefined && (day < firstDay || day > lastDay))
       throw invalidParameter(field, `must be from ${firstDay} to ${lastDay}`)
   }
-  const most = query.group_by === 'resource' ? mostDaysByResource : mostDays
-  const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, most - 1) : today)
+  const max = query.group_by === 'resource' ? maxDaysByResource : maxDays
+  const endDate = query.end_date ?? (query.start_date ? addDays(query.start_date, max - 1) : today)
   const startDate = query.start_date ?? addDays(endDate, 1 - defaultDays)
   const days = daysBetween(startDate, endDate) + 1
   if (days < 1) throw invalidParameter('end_date', 'must not be before start_date')
-  if (days > most)
+  if (days > max)
     throw invalidParameter(
       'start_date',
-      `must be at most ${most} days before end_date; send several requests for a longer period`,
+      `must be at most ${max} days before end_date; send several requests for a longer period`,
     )
   const items = await grouped(db, projectIds, query.group_by, {
     startDate,
@@ -69,7 +69,8 @@ async function usageOf(
     location: query.location ?? null,
     resourceType: query.resource_type ?? null,
   })
-  // Checked only without usage, so that the usage of a removed location can still be read.
+  // The location is checked only if there is no usage, so that the usage of a removed location can still be
+  // read.
   if (items.length === 0) await locationFilter(db, query.location)
   return items
 }

@@ -53,7 +53,10 @@ function update(context: Context<'vmUpdate'>, vm: VmRow, body: VmUpdate): Promis
   }
 }
 
-/** Consoles and scripts poll the same list: requests that wait for the same page share its query and its JSON. */
+/**
+ * Requests that wait for the same page share one query and its JSON, because consoles and scripts poll the
+ * same list.
+ */
 const vmPage = sharedRead(
   (
     db,

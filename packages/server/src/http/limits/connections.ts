@@ -8,10 +8,10 @@ import { Failure } from '../../domain/failure.ts'
 
 const keepAliveMs = 72_000
 const scarceKeepAliveMs = 1_000
-/** Above this part of all possible connections, connections are scarce. */
-const scarcePart = 3 / 4
-/** Connections above the limit of an address that get a response before they are closed. */
-const mostRefusedPerAddress = 16
+/** Above this fraction of the maximum, connections are scarce. */
+const scarceFraction = 3 / 4
+/** How many connections above the limit of an address get a response before they are closed. */
+const maxRefusedPerAddress = 16
 const healthPaths = new Set(['/healthz', '/readyz', '/metrics'])
 
 interface Limits {
@@ -37,9 +37,9 @@ export function limitConnections(
 
 class Connections {
   readonly #server: Server
-  readonly #mostPerAddress: number
+  readonly #maxPerAddress: number
   readonly #proxies: ReturnType<typeof blockListOf>
-  readonly #most: number
+  readonly #max: number
   readonly #reserve: number
   readonly #byAddress = new Map<string, number>()
   /** The connections that were above a limit when they were opened. */
@@ -48,10 +48,10 @@ class Connections {
 
   constructor(server: Server, { connectionsPerAddress, trustedProxies }: Limits, descriptors: number) {
     this.#server = server
-    this.#mostPerAddress = connectionsPerAddress
+    this.#maxPerAddress = connectionsPerAddress
     this.#proxies = blockListOf(trustedProxies)
     // The other half is for the database, engines, webhooks and files.
-    this.#most = Math.floor(descriptors / 2)
+    this.#max = Math.floor(descriptors / 2)
     this.#reserve = Math.min(32, Math.floor(descriptors / 8))
     server.keepAliveTimeout = keepAliveMs
     server.on('connection', (socket) => this.#add(socket))
@@ -65,10 +65,10 @@ class Connections {
     if (this.#excessOf(socket) > 0)
       throw new Failure(
         'rate_limited',
-        `Too many connections from this address. Limit: ${this.#mostPerAddress}. Close some, or try again in 1 s.`,
+        `Too many connections from this address. Limit: ${this.#maxPerAddress}. Close some, or try again in 1 s.`,
         { retryAfterSeconds: 1 },
       )
-    if (this.#open > this.#most)
+    if (this.#open > this.#max)
       throw new Failure('unavailable', 'The server has too many open connections. Try again.')
   }
 
@@ -81,10 +81,10 @@ class Connections {
       this.#above.delete(name)
     })
     const excess = this.#excessOf(socket)
-    const isFull = this.#open > this.#most
+    const isFull = this.#open > this.#max
     if (isFull) this.#server.closeIdleConnections()
     if (isFull || excess > 0) this.#above.add(name)
-    if (excess > mostRefusedPerAddress || this.#open > this.#most + this.#reserve) socket.destroy()
+    if (excess > maxRefusedPerAddress || this.#open > this.#max + this.#reserve) socket.destroy()
   }
 
   #count(address: string, change: 1 | -1): void {
@@ -92,14 +92,14 @@ class Connections {
     const count = (this.#byAddress.get(address) ?? 0) + change
     if (count > 0) this.#byAddress.set(address, count)
     else this.#byAddress.delete(address)
-    const isScarce = this.#open > this.#most * scarcePart
+    const isScarce = this.#open > this.#max * scarceFraction
     this.#server.keepAliveTimeout = isScarce ? scarceKeepAliveMs : keepAliveMs
   }
 
-  /** Returns how many connections the client address has above its limit. A trusted proxy has none. */
+  /** Returns how many connections the client address has above its limit. Always 0 for a trusted proxy. */
   #excessOf({ remoteAddress = '' }: Socket): number {
     if (isInBlockList(this.#proxies, remoteAddress)) return 0
-    return (this.#byAddress.get(clientOf(remoteAddress)) ?? 0) - this.#mostPerAddress
+    return (this.#byAddress.get(clientOf(remoteAddress)) ?? 0) - this.#maxPerAddress
   }
 }
 
@@ -112,7 +112,7 @@ function descriptorLimit(): number {
     const line = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))
     return line ? Number(line[1]) : Number.POSITIVE_INFINITY
   } catch {
-    // Only Linux shows it.
+    // Only Linux has this file.
     return Number.POSITIVE_INFINITY
   }
 }

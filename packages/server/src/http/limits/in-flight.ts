@@ -15,17 +15,18 @@ interface Requests {
 }
 
 /**
- * Limits how many requests of each owner run at once, so that one organization cannot occupy the event loop and the database.
- * Further requests wait for a short time, and the number of waiting requests is limited too.
+ * Limits how many requests of each owner run concurrently, so that one organization cannot occupy the event
+ * loop and the database. Further requests wait for a short time, and the number of waiting requests is
+ * limited too.
  */
 export class InFlight {
-  readonly #mostRunning: number
-  readonly #mostWaiting: number
+  readonly #maxRunning: number
+  readonly #maxWaiting: number
   readonly #owners = new Map<string, Requests>()
 
   constructor(limits: { organizationInFlight: number; organizationQueue: number }) {
-    this.#mostRunning = limits.organizationInFlight
-    this.#mostWaiting = limits.organizationQueue
+    this.#maxRunning = limits.organizationInFlight
+    this.#maxWaiting = limits.organizationQueue
   }
 
   /** Runs a request now or when its turn comes; throws 429 if it cannot run in time. */
@@ -46,14 +47,14 @@ export class InFlight {
       this.#owners.set(owner, { running: 1, waiting: new Set() })
       return undefined
     }
-    if (requests.running < this.#mostRunning) {
+    if (requests.running < this.#maxRunning) {
       requests.running++
       return undefined
     }
     return this.#wait(requests)
   }
 
-  /** Starts the next request of the owner, if one waits. */
+  /** Starts the next request of the owner, if one is waiting. */
   #leave(owner: string): void {
     const requests = this.#owners.get(owner)!
     for (const waiter of requests.waiting) {
@@ -67,7 +68,7 @@ export class InFlight {
   }
 
   async #wait({ waiting }: Requests): Promise<void> {
-    if (waiting.size >= this.#mostWaiting) throw this.#refusal()
+    if (waiting.size >= this.#maxWaiting) throw this.#refusal()
     return new Promise((start, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(waiter)
@@ -81,7 +82,7 @@ export class InFlight {
   #refusal(): Failure {
     return new Failure(
       'rate_limited',
-      `Too many concurrent requests. Limit per organization: ${this.#mostRunning} running and ${this.#mostWaiting} waiting. Try again in 1 s.`,
+      `Too many concurrent requests. Limit per organization: ${this.#maxRunning} running and ${this.#maxWaiting} waiting. Try again in 1 s.`,
       { retryAfterSeconds: 1 },
     )
   }

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify'
 import { clientOf } from '../../domain/client-address.ts'
 import { Failure } from '../../domain/failure.ts'
 
-const mostBuckets = 50_000
+const maxBuckets = 50_000
 /** A bucket in use moves to the end of the eviction order at most this often. */
 const markMs = 1_000
 
@@ -17,7 +17,10 @@ interface Bucket {
   markedAt: number
 }
 
-/** A token bucket per caller or organization, which holds `burst` tokens and gets `requestsPerSecond` new ones. */
+/**
+ * A token bucket per caller or organization, which holds up to `burst` tokens and gains `requestsPerSecond`
+ * tokens each second.
+ */
 export class RateLimiter {
   readonly #perSecond: number
   readonly #burst: number
@@ -44,7 +47,10 @@ export class RateLimiter {
     })
   }
 
-  /** Counts one request of all callers of an organization. The headers show this limit only if it refuses the request. */
+  /**
+   * Counts one request against the limit that all callers of an organization share. The headers show this
+   * limit only if it refuses the request.
+   */
   takeOrganization(organization: string, reply: FastifyReply): void {
     const bucket = this.#take(organization)
     if (bucket.isAllowed) return
@@ -82,7 +88,7 @@ export class RateLimiter {
     const bucket = known ?? { tokens: this.#burst, at: now, isAllowed: true, markedAt: now }
     bucket.markedAt = now
     this.#buckets.delete(key)
-    if (this.#buckets.size >= mostBuckets) this.#buckets.delete(this.#buckets.keys().next().value!)
+    if (this.#buckets.size >= maxBuckets) this.#buckets.delete(this.#buckets.keys().next().value!)
     this.#buckets.set(key, bucket)
     return bucket
   }

@@ -3,7 +3,10 @@ import { readFile } from 'node:fs/promises'
 import type { Config } from '../../config/index.ts'
 
 interface CertificateExpiry {
-  /** `api`: what clients of this service see; the others authenticate this service and an Incus cluster to each other. */
+  /**
+   * `api` is the certificate that clients of this service see; the others authenticate this service and an
+   * Incus cluster to each other.
+   */
   use: 'api' | 'incus_client' | 'incus_server'
   location: string
   seconds: number

@@ -43,7 +43,9 @@ const gauges: Record<FleetMetric, Shown> = {
   clock_ahead_seconds: { help: 'How far the time of the service is ahead of the clock of PostgreSQL.' },
 }
 
-/** What all processes of the service share; every process shows the same values. They are absent without a database. */
+/**
+ * Values that are the same for all processes of the service. They are absent if the database cannot be read.
+ */
 interface Fleet {
   rows: FleetMetricRow[]
   billingLagSeconds: number
@@ -59,7 +61,7 @@ export function addFleetMetrics(registry: Registry, services: Services): void {
   addGauge(
     registry,
     'slipway_billing_lag_seconds',
-    'How long the roll-up of the oldest open day has been due.',
+    'How long the usage roll-up of the oldest open day has been overdue.',
     [],
     async (set) => {
       const fleet = await read()
@@ -155,7 +157,7 @@ function addGauge(
   })
 }
 
-/** All gauges of a response, and responses at the same time, share one read. Undefined if it fails. */
+/** All gauges of a response, and concurrent responses, share one read. Returns undefined if it fails. */
 function sharedRead<T>(read: () => Promise<T>): () => Promise<T | undefined> {
   let running: Promise<T | undefined> | undefined
   return () => {

@@ -48,8 +48,8 @@ export class Metrics {
     const count = (what: string, help: string, read: () => number) =>
       this.#counter(`slipway_database_${what}_total`, help, read)
     count('statements', 'Statements sent to the database.', () => traffic.statements)
-    count('round_trips', 'Messages to the database that were waited for.', () => traffic.roundTrips)
-    count('commits', 'Transactions, single statements included.', () => traffic.commits)
+    count('round_trips', 'Round trips to the database.', () => traffic.roundTrips)
+    count('commits', 'Committed transactions, including single statements.', () => traffic.commits)
     this.#counter(
       'slipway_log_dropped_lines_total',
       'Log lines dropped because standard output did not accept them.',

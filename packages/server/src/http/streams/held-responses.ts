@@ -1,8 +1,8 @@
 import { Failure } from '../../domain/failure.ts'
 
-const mostPerCaller = 64
+const maxPerCaller = 64
 
-/** The credential of a held response, and the owner that it counts against. */
+/** The credential of an open response, and the owner that it counts against. */
 export interface Holder {
   caller: string
   owner: string
@@ -14,16 +14,16 @@ export class HeldResponses {
   readonly #byCaller: Counts
   readonly #byOwner: Counts
 
-  constructor(kind: string, mostPerOwner: number) {
+  constructor(kind: string, maxPerOwner: number) {
     this.#kind = kind
-    this.#byCaller = new Counts(mostPerCaller)
-    this.#byOwner = new Counts(mostPerOwner)
+    this.#byCaller = new Counts(maxPerCaller)
+    this.#byOwner = new Counts(maxPerOwner)
   }
 
   /** Counts one more until the returned function is called; throws 429 at a limit. */
   hold({ caller, owner }: Holder): () => void {
-    if (this.#byCaller.isFull(caller)) throw this.#refusal(`${mostPerCaller} per caller`)
-    if (this.#byOwner.isFull(owner)) throw this.#refusal(`${this.#byOwner.most} per organization`)
+    if (this.#byCaller.isFull(caller)) throw this.#refusal(`${maxPerCaller} per caller`)
+    if (this.#byOwner.isFull(owner)) throw this.#refusal(`${this.#byOwner.max} per organization`)
     this.#byCaller.add(caller, 1)
     this.#byOwner.add(owner, 1)
     let isHeld = true
@@ -43,15 +43,15 @@ export class HeldResponses {
 }
 
 class Counts {
-  readonly most: number
+  readonly max: number
   readonly #counts = new Map<string, number>()
 
-  constructor(most: number) {
-    this.most = most
+  constructor(max: number) {
+    this.max = max
   }
 
   isFull(key: string): boolean {
-    return (this.#counts.get(key) ?? 0) >= this.most
+    return (this.#counts.get(key) ?? 0) >= this.max
   }
 
   add(key: string, change: 1 | -1): void {

@@ -18,8 +18,8 @@ export interface OperationWait {
 type Resolve = (record: string) => void
 
 /**
- * Requests of this process that wait for operations to end. An operation that this process ended comes with its record;
- * operations that other processes ended are read with one query for all waits.
+ * Requests of this process that wait for operations to end. If this process ended an operation, the signal
+ * contains its record. Operations that other processes ended are read with one query for all waits.
  */
 export class OperationWaits {
   readonly #database: Database
@@ -30,9 +30,9 @@ export class OperationWaits {
   readonly #unsubscribe: () => void
   readonly #timer: NodeJS.Timeout
 
-  constructor(database: Database, signals: Signals, mostPerOrganization: number) {
+  constructor(database: Database, signals: Signals, maxPerOrganization: number) {
     this.#database = database
-    this.#held = new HeldResponses('waits for operations', mostPerOrganization)
+    this.#held = new HeldResponses('waits for operations', maxPerOrganization)
     this.#unsubscribe = signals.on('ended', (ids, record) => {
       if (ids?.[0] !== undefined && record !== undefined) this.#resolve(ids[0], record)
       else this.#queueRead(ids ?? [...this.#waiting.keys()])
@@ -40,7 +40,9 @@ export class OperationWaits {
     this.#timer = setInterval(() => this.#queueRead([...this.#waiting.keys()]), pollMs).unref()
   }
 
-  /** Begin before the operation is read: an end between the read and the wait would be missed. */
+  /**
+   * Call this before the operation is read. Otherwise, an end between the read and the wait would be missed.
+   */
   begin(operationId: string): OperationWait {
     const waiters = this.#waiting.get(operationId) ?? new Set()
     this.#waiting.set(operationId, waiters)

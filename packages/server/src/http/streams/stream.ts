@@ -4,7 +4,7 @@ import { eventView } from '../../views/events.ts'
 import type { OperatorReads } from '../operator-reads.ts'
 
 /** Much larger than a burst of events, and small enough that the buffers of 500 clients that do not read fit into memory. */
-const mostBufferedBytes = 256 * 1024
+const maxBufferedBytes = 256 * 1024
 const closeMs = 1_000
 
 export type StreamFilter = Omit<EventFilter, 'limit'>
@@ -59,7 +59,7 @@ export class EventStream {
   /** A client that does not read is disconnected; it can reconnect with Last-Event-ID. */
   write(text: string): void {
     if (!this.isOpen) return
-    if (this.#response.writableLength > mostBufferedBytes) this.#response.destroy()
+    if (this.#response.writableLength > maxBufferedBytes) this.#response.destroy()
     else this.#response.write(text)
   }
 
@@ -80,7 +80,7 @@ export class EventStream {
     })
   }
 
-  /** Ends the response. What was written can still arrive, but not after `closeMs`. */
+  /** Ends the response. Data that was already written can still arrive within `closeMs`. */
   end(): void {
     if (!this.isOpen) return
     this.#response.end()

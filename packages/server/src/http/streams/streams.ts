@@ -28,7 +28,7 @@ const drainMs = 30_000
 const pollMs = 1_000
 /** Credentials are checked after every revocation; this interval covers a lost signal. */
 const recheckMs = 5_000
-/** Proxies close silent connections. */
+/** Comments are sent at this interval, because proxies close silent connections. */
 const commentMs = 15_000
 
 const everything: EventScope = { projectId: null, organizationId: null }
@@ -53,9 +53,9 @@ interface Reader {
 }
 
 /**
- * The event streams of this process. One shared reader follows the table and writes each new event to the streams that
- * match it, so additional streams need no additional queries. A stream of past events reads them by itself and joins the
- * shared reader when it has caught up.
+ * The event streams of this process. One shared reader follows the table and writes each new event to the
+ * streams that match it, so additional streams need no additional queries. A stream that begins with past
+ * events reads these itself, and joins the shared reader when it has caught up.
  */
 export class EventStreams {
   readonly #database: Database
@@ -68,9 +68,9 @@ export class EventStreams {
   /** Position of the shared reader; undefined while there are no streams. */
   #tail: number | undefined
 
-  constructor(database: Database, signals: Signals, access: Access, mostPerOrganization: number) {
+  constructor(database: Database, signals: Signals, access: Access, maxPerOrganization: number) {
     this.#database = database
-    this.#held = new HeldResponses('event streams', mostPerOrganization)
+    this.#held = new HeldResponses('event streams', maxPerOrganization)
     this.#access = access
     this.#unsubscribe = [
       signals.on('stamped', () => void this.#wake().catch(() => {})),
@@ -140,7 +140,7 @@ export class EventStreams {
     response.on('close', leave).on('error', leave)
     if (response.destroyed) leave()
     this.#tail ??= last
-    // An id without data is not an event, but a client that is disconnected now knows where to continue.
+    // An id without data is not an event, but it tells a client that disconnects now where to continue.
     reader.stream.write(`id: ${wanted ?? last}\n\n`)
     this.#catchUp(reader.stream).catch(() => reader.stream.end())
     this.#wake().catch(() => {})
@@ -202,7 +202,7 @@ export class EventStreams {
     const upTo = Number.MAX_SAFE_INTEGER
     const rows = await listEventsBetween(this.#database, everything, { after, upTo }, liveBatch)
     await this.#recordReads(rows)
-    // The last stream was closed during a query, and perhaps another one opened.
+    // The last stream was closed during the query, and another one may have been opened.
     if (this.#tail !== after || rows.length === 0) return this.#tail !== after
     const live = this.#liveStreams()
     // Grouped, so that an event costs nothing for streams of other projects.

@@ -5,7 +5,7 @@ import type { FamilyOperation } from '../shapes/operations.ts'
 import { vmShape } from '../shapes/vms.ts'
 import { begun, publicAddressOf } from './route.ts'
 
-/** What a request says about the public address of its VM. */
+/** The public address that a request specifies for its VM. */
 interface AddressGiven {
   /** `dynamic`, `static`, `none`, or empty. */
   type: string
@@ -25,8 +25,8 @@ export function addressGiven(body: Members): AddressGiven {
 }
 
 /**
- * Creates a VM. A static address is a reserved address that has the name of the VM: it is reserved first, unless the project
- * has it from a VM of this name before, and it stays reserved when the VM is deleted.
+ * Creates a VM. A static address is a reserved address with the VM's name. It is reserved first, unless the
+ * project still has one from an earlier VM of this name, and it stays reserved when the VM is deleted.
  */
 export async function createWithAddress(
   call: FamilyCall,
@@ -36,7 +36,7 @@ export async function createWithAddress(
 ): Promise<FamilyOperation> {
   const create = (more: object) => begun(call.ordinary('vmCreate', { body: { ...vm, ...more }, part }))
   const { name } = vm
-  // A request without a name is refused as it is.
+  // A request without a name is passed on, so that it is refused as usual.
   if (type !== 'static' || typeof name !== 'string')
     return create(type === 'none' ? { public_ip: 'none' } : {})
   const reserved = (await call.all('addressList')).find((address) => address.name === name)
@@ -50,14 +50,14 @@ export async function createWithAddress(
   try {
     return await create({ public_address_id: id })
   } catch (error) {
-    // The VM was refused, so an address that was reserved for it is given up again.
+    // The VM was refused, so release the address that was reserved for it.
     const params = { address_id: id }
     await call.ordinary('addressDelete', { params, part: `${part}undo` }).catch(() => {})
     throw error
   }
 }
 
-/** Makes the address of a VM static or dynamic again, or gives it another reserved address. */
+/** Makes a VM's address static or dynamic, or assigns another reserved address to the VM. */
 export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven): Promise<FamilyOperation> {
   await call.enter('vmUpdate')
   const vm = await call.ordinary('vmGet')
@@ -68,7 +68,7 @@ export async function changeAddress(call: FamilyCall, { type, id }: AddressGiven
   if (type === 'none' || !now?.type)
     throw new Failure(
       'invalid_argument',
-      'A VM cannot lose or get a public address while it exists. Create it again with the type that it needs.',
+      'A public address cannot be added to or removed from an existing VM. Create the VM again with the right type.',
     )
   if (type === 'dynamic') return begun(call.ordinary('addressUnassign', { params: { address_id: now.id } }))
   if (id !== '' && id !== now.id)

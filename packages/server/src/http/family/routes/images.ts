@@ -33,7 +33,7 @@ const imageRoutes: FamilyRoute[] = [
   ),
 ]
 
-/** Clients name the OS disk of a VM by its id, which is not the id of a disk here: then the VM is the source. */
+/** If a client sends the id of a VM's OS disk, which is not a disk in this API, the VM becomes the source. */
 async function createImage(call: FamilyCall, { disk_id, ...image }: Members): Promise<FamilyOperation> {
   try {
     return await begun(call.ordinary('customImageCreate', { body: { ...image, disk_id } }))

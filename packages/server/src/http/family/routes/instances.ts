@@ -53,7 +53,7 @@ async function readGroup(call: FamilyCall, id: string) {
   return groupShape(await call.ordinary('instanceGroupGet', { params: { instance_group_id: id } }))
 }
 
-/** Clients send all members; a count of 0 is an empty object. Each difference is a change of its own. */
+/** Clients send all fields, with an empty object for a count of 0. Each difference is a separate change. */
 async function changeGroup(call: FamilyCall) {
   const id = call.params.instance_group_id!
   const now = await readGroup(call, id)
@@ -75,11 +75,11 @@ const bulkRoute = post('/projects/:project_id/compute/vms/bulk-instances', (call
   call.operation({ name: 'CREATE', type: 'vm' }, () => createBulk(call)),
 )
 
-/** Creates all VMs or none. Their operations are the parts of the one that the client follows. */
+/** Creates all VMs or none. The client polls one operation, whose parts are the operations of the VMs. */
 async function createBulk(call: FamilyCall) {
   const { name_prefix, count } = call.body
   if (typeof name_prefix !== 'string' || name_prefix === '')
-    throw new Failure('invalid_argument', 'name_prefix must be a string that is not empty.')
+    throw new Failure('invalid_argument', 'name_prefix must be a non-empty string.')
   const size = Number(count)
   if (!Number.isInteger(count) || size < 1 || size > maxGroupMembers)
     throw new Failure('invalid_argument', `count must be a whole number from 1 to ${maxGroupMembers}.`)
@@ -94,7 +94,7 @@ async function createBulk(call: FamilyCall) {
       vmIds.push(operation.metadata.id)
     }
   } catch (error) {
-    // The VMs of an equal request are not undone.
+    // Do not undo the VMs of an identical earlier request.
     for (const [index, vm_id] of call.isRepeated ? [] : vmIds.entries())
       await call.ordinary('vmDelete', { params: { vm_id }, part: `undo${index}` }).catch(() => {})
     throw error
@@ -102,7 +102,7 @@ async function createBulk(call: FamilyCall) {
   return call.keep({ name: 'CREATE', type: 'vm', id: vmIds[0]! }, 'IN_PROGRESS', null, parts)
 }
 
-/** Returns the members of each VM, from a template of the project or in the request, and its kind of address. */
+/** Returns the fields of each VM, from a template of the project or in the request, and its address type. */
 async function bulkVm(call: FamilyCall): Promise<{ vm: Members; type: string }> {
   const { body } = call
   refuseUnsupported(body, {

@@ -40,7 +40,7 @@ const ruleRoutes: FamilyRoute[] = [
   ),
 ]
 
-/** Changes of networks and subnets are done at once. */
+/** Changes of networks and subnets take effect immediately. */
 const networkRoutes: FamilyRoute[] = [
   post(networks, async (call) => {
     const { name, cidr } = call.body

@@ -5,7 +5,7 @@ import type { FamilyCall } from '../request.ts'
 import { type FamilyOperation, operationShape } from '../shapes/operations.ts'
 import { type FamilyRoute, get } from './route.ts'
 
-/** Every resource has the same operations below a path of its own. */
+/** Each kind of resource serves the same operations under its own path. */
 const resources = [
   'compute/vms/instances',
   'compute/custom-images',
@@ -40,7 +40,10 @@ async function readOperation(call: FamilyCall): Promise<FamilyOperation> {
 const readParts = (call: FamilyCall, parts: string[]): Promise<Operation[]> =>
   Promise.all(parts.map((operation_id) => call.ordinary('operationGet', { params: { operation_id } })))
 
-/** Returns an operation with the state of its parts. It fails with the first part that failed, once all have ended. */
+/**
+ * Returns an operation with the state of its parts. Once all parts have ended, it has failed if one of them
+ * has failed.
+ */
 function joined(operation: FamilyOperation, parts: Operation[]): FamilyOperation {
   if (parts.some(({ state }) => state === 'IN_PROGRESS')) return operation
   const shapes = parts.map(operationShape)

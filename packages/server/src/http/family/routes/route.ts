@@ -9,8 +9,8 @@ export interface FamilyRoute {
   /** Returns the body of the response. */
   respond(call: FamilyCall): Promise<unknown>
   /**
-   * For a read that must not be refused for its rate, because clients then forget the resource: it makes no ordinary request,
-   * and needs the rights of this route.
+   * Set for a read that must not be rate limited, because clients drop a resource after any error. The read
+   * makes no ordinary request, but requires the rights of this route.
    */
   steadyAs?: RouteId
 }

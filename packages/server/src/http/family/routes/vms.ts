@@ -101,7 +101,7 @@ function changeVm(call: FamilyCall) {
   if (address.type === '')
     throw new Failure(
       'invalid_argument',
-      'UPDATE needs a type, or the public address of a network interface.',
+      'UPDATE requires a type, or the public address of a network interface.',
     )
   return changeAddress(call, address)
 }

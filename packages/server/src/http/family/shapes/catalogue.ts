@@ -29,7 +29,7 @@ export const organizationShape = ({ id, name }: Organization) => ({
   features: {},
 })
 
-/** Clients take the first quota whose name is the beginning of a VM type, so longer names come first. */
+/** Clients use the first quota whose name is a prefix of the VM type, so longer names come first. */
 export const quotaShapes = (quotas: Quota[]) =>
   quotas.map(quotaShape).sort((a, b) => b.programmatic_name.length - a.programmatic_name.length)
 

@@ -15,7 +15,7 @@ export const subnetShape = (subnet: Subnet) => ({ ...subnet, nat_gateways: [] })
 
 const portsShape = (ports: string[]) => (ports.length === 0 ? [allPorts] : ports)
 
-/** The members of a rule that were given, as the ordinary API takes them. */
+/** Converts the given fields of a rule to those of the ordinary API. */
 export const ruleGiven = (rule: Members): Members =>
   withoutEmpty({
     name: rule.name,
@@ -36,7 +36,10 @@ const word = (value: unknown, prefix: string) =>
 const portsGiven = (ports: unknown) =>
   listOf(ports).some((port) => port === '*' || port === allPorts) ? [] : ports
 
-/** A plain address is shown as a block of one address, which clients take for a change of the rule. */
+/**
+ * Refuses plain addresses: responses would show them as CIDR blocks, which clients take for a change of the
+ * rule.
+ */
 function endpointsGiven(endpoints: unknown, member: string): unknown {
   if (!Array.isArray(endpoints)) return endpoints
   return endpoints.map((endpoint, index) => {

@@ -24,7 +24,9 @@ const interfaceShape = (given: Interface) => ({
   ips: given.ips.map(addressesShape),
 })
 
-/** Clients read both members without a check, and expect a type even if there is no address. */
+/**
+ * Clients read both members without checking that they exist, and expect a type even if there is no address.
+ */
 const addressesShape = ({ private_ipv4, public_ipv4 }: Interface['ips'][number]) => ({
   private_ipv4: { address: private_ipv4?.address ?? '' },
   public_ipv4: public_ipv4?.type ? public_ipv4 : { id: '', address: '', type: 'none' },

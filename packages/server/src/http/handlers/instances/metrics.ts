@@ -41,7 +41,9 @@ interface RangeQuery {
   step?: number
 }
 
-/** Reads the wanted range. Samples of a minute exist for a day only, so older ranges use the coarse ones. */
+/**
+ * Reads the wanted range. One-minute samples are kept for only a day, so older ranges use the coarse ones.
+ */
 async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
   const now = Math.floor((await pingDatabase(db)).getTime() / 1000)
   const end = query.end === undefined ? now : Math.floor(Date.parse(query.end) / 1000)
