@@ -16,49 +16,49 @@ import { createAccessKey } from './credentials.ts'
 import { endInvitationsOfKeys } from './invitations.ts'
 
 /**
- * Creates a key of a project, with the rights of a member or a viewer. A signing key is stored encrypted; of other keys, only
- * a hash is stored.
+ * Creates a key of a project, with the rights of a member or a viewer. A signing key is stored encrypted;
+ * other keys are stored only as a hash.
  */
 export const createProjectKey = (
   tx: Tx,
   by: ProjectRequester,
-  maker: KeyCreator,
+  creator: KeyCreator,
   request: KeyRequest & { role: 'read' | 'write' },
-) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, maker, request.role, request)
+) => createKey(tx, by, { projectId: by.projectId, organizationId: null }, creator, request.role, request)
 
 /** Creates a key for all projects of an organization. It cannot have more rights than its creator. */
 export function createOrganizationKey(
   tx: Tx,
   by: OrganizationRequester,
-  maker: KeyCreator,
-  makerRole: Role,
+  creator: KeyCreator,
+  creatorRole: Role,
   request: KeyRequest & { role: Role },
 ) {
-  if (isAbove(request.role, makerRole))
-    throw maker.keyId === null
+  if (isAbove(request.role, creatorRole))
+    throw creator.keyId === null
       ? new Failure(
           'permission_denied',
-          `A key cannot have a higher role than its creator. Your role is ${makerRole}.`,
+          `A key cannot have a higher role than its creator. Your role is ${creatorRole}.`,
         )
-      : invalidField('role', `must not be higher than ${makerRole}, the role of the key that creates it`)
+      : invalidField('role', `must not be higher than ${creatorRole}, the role of the key that creates it`)
   const scope = { projectId: null, organizationId: by.organizationId }
-  return createKey(tx, by, scope, maker, request.role, request)
+  return createKey(tx, by, scope, creator, request.role, request)
 }
 
-export const createOperatorKey = (tx: Tx, by: Requester, maker: KeyCreator, request: KeyRequest) =>
-  createKey(tx, by, operatorScope, maker, 'write', request)
+export const createOperatorKey = (tx: Tx, by: Requester, creator: KeyCreator, request: KeyRequest) =>
+  createKey(tx, by, operatorScope, creator, 'write', request)
 
 async function createKey(
   tx: Tx,
   by: Requester,
   scope: KeyScope,
-  maker: KeyCreator,
+  creator: KeyCreator,
   role: KeyRole,
   request: KeyRequest,
 ): Promise<{ row: AccessKeyRow; secret: string }> {
-  const limits = limitsOf(await lockParent(tx, maker), request)
+  const limits = limitsOf(await lockParent(tx, creator), request)
   const { name, sealedWith } = request
-  const created = { createdBy: maker.userId, parentId: maker.keyId }
+  const created = { createdBy: creator.userId, parentId: creator.keyId }
   const key = await createAccessKey(tx, { scope, name, role, ...created, ...limits, sealedWith })
   if (!key) throw invalidField('expires_at', 'must be in the future')
   if (scope !== operatorScope) await requireOrganizationQuota(tx, by, 'access_keys')

@@ -16,7 +16,7 @@ export interface KeyRequest {
   name: string
   expires_at?: string
   allowed_cidrs?: string[]
-  /** Given for a signing key. */
+  /** Set for a signing key. */
   sealedWith?: SecretKeys | undefined
 }
 

@@ -16,14 +16,16 @@ interface ClaimCheck {
   confirmation: Confirmation
 }
 
-/** Asks the provider outside of any transaction. Returns undefined if the session has no provider that can be asked. */
+/**
+ * Queries the provider outside of any transaction. Returns undefined if the session has no provider to query.
+ */
 export async function checkClaims(
   { database, config, secretKey, log }: Services,
   refreshToken: string,
 ): Promise<ClaimCheck | undefined> {
   const session = await takeProviderTokens(database, hashSecret(refreshToken))
   const provider = session && config.oidc.find(({ name }) => name === session.oidc_provider)
-  // If the operator has removed the provider, the role ends when its time is over.
+  // If the operator has removed the provider, the role ends when it expires.
   if (!provider) return undefined
   const tokens = JSON.parse(openSecret(secretKey, session.oidc_sealed))
   const confirmation = await confirmIdentity(provider, tokens)

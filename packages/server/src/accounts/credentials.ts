@@ -28,8 +28,8 @@ export interface NewKey {
 }
 
 /**
- * Returns the key with its secret, of which only a hash is stored unless it is a signing key; undefined if the expiry is in the
- * past.
+ * Returns the key with its secret; undefined if the expiry is in the past. Only a hash of the secret is
+ * stored, unless it is a signing key.
  */
 export async function createAccessKey(
   tx: Tx,

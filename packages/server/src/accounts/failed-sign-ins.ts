@@ -6,8 +6,8 @@ import { listMembershipsOf } from '../store/identity/identities.ts'
 import type { Visitor } from './visitor.ts'
 
 /**
- * Records a failed sign-in, after the response, which takes the same time for every e-mail. An unknown e-mail is not
- * recorded: people enter their password into that field by mistake.
+ * Records a failed sign-in without delaying the response, so that its time is the same for every e-mail. An
+ * unknown e-mail is not recorded, because people enter their password into that field by mistake.
  */
 export function recordFailedSignIn(
   { database, log }: Services,

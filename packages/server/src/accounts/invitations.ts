@@ -26,7 +26,7 @@ import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
 const invitationSeconds = 7 * 24 * 3600
 
-/** What an invitation offers. With neither a role nor the operator mark, it only allows creating an account. */
+/** What an invitation offers. With neither a role nor operator rights, it only allows creating an account. */
 export interface Offer {
   organizationId: string | null
   role: Role | null
@@ -108,7 +108,7 @@ export async function readInvitation(
   }
 }
 
-/** The signed-in user accepts the invitation. */
+/** Accepts the invitation for a signed-in user. */
 export async function joinByInvitation(
   services: Services,
   visitor: Visitor,

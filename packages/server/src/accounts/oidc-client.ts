@@ -18,7 +18,7 @@ import type { OidcConfig } from '../config/index.ts'
 
 const timeoutS = 10
 
-/** Values that must match when the browser comes back. */
+/** Values that must match when the browser returns. */
 export interface OidcFlow {
   state: string
   nonce: string
@@ -38,7 +38,7 @@ export interface OidcIdentity {
   tokens: ProviderTokens
 }
 
-/** The tokens that the provider issued at sign-in, which are used to ask it again later. */
+/** The tokens that the provider issued at sign-in, which are used to query it later. */
 export interface ProviderTokens {
   issuer: string
   subject: string
@@ -50,8 +50,8 @@ export interface ProviderTokens {
 }
 
 /**
- * Reads the provider's metadata and keys at each sign-in, so that rotated keys work at once. The signature is verified
- * although the token comes from the provider over TLS.
+ * Reads the provider's metadata and keys at each sign-in, so that rotated keys work immediately. The
+ * signature is verified although the token comes from the provider over TLS.
  */
 function discover(provider: OidcConfig): Promise<Configuration> {
   const issuer = new URL(provider.issuer)
@@ -127,13 +127,19 @@ const tokensOf = (
   refreshToken: tokens.refresh_token ?? refreshToken,
 })
 
-/** `claims`: the current role claims; `refused` if the provider no longer confirms the user; `unknown` if it cannot say. */
+/**
+ * `claims`: the current role claims; `refused` if the provider no longer confirms the user; `unknown` if this
+ * could not be determined.
+ */
 export interface Confirmation {
   tokens: ProviderTokens
   claims: string[] | 'refused' | 'unknown'
 }
 
-/** Asks the provider again about a user who signed in before: with the refresh token, if there is one, and at userinfo. */
+/**
+ * Queries the provider again about a user who signed in earlier, with the refresh token if there is one, and
+ * at the userinfo endpoint.
+ */
 export async function confirmIdentity(provider: OidcConfig, known: ProviderTokens): Promise<Confirmation> {
   const { subject, refreshToken } = known
   let tokens = known

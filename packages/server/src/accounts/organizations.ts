@@ -32,7 +32,8 @@ export async function updateOrganization(
   given: { name?: string; require_totp?: boolean },
   reservedNames: string[],
 ): Promise<OrganizationRow> {
-  // Single sign-on finds its organization by name, so no other organization may take a name of the configuration.
+  // Single sign-on finds its organization by name, so no other organization may take a name from the
+  // configuration.
   const current = await lockOrganization(tx, by.organizationId)
   if (given.name !== undefined && given.name !== current?.name && reservedNames.includes(given.name))
     throw new Failure(
@@ -46,7 +47,7 @@ export async function updateOrganization(
   return row
 }
 
-/** Addresses that get the e-mails of owners and admins as well. */
+/** Sets the addresses that also get the e-mails for owners and admins. */
 export async function setAlertRecipients(
   tx: Tx,
   by: OrganizationRequester,

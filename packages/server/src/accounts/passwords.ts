@@ -78,18 +78,18 @@ export async function countAttempt(
   })
 }
 
-const mostWaiting = 40
+const maxWaiting = 40
 const queues = new Map<string, { length: number; tail: Promise<unknown> }>()
 
 /**
- * Runs one attempt per address at a time, so that a flood from one address does not slow down sign-ins from others.
- * Attempts count as failed until they succeed: taking turns keeps concurrent correct ones below the limit, which all
- * processes share.
+ * Runs one attempt per address at a time, so that a flood from one address does not slow down sign-ins from
+ * others. Attempts count as failed until they succeed, so taking turns keeps concurrent correct attempts
+ * below the limit, which all processes share.
  */
 export async function takeTurn<T>(address: string, work: () => Promise<T>): Promise<T> {
   const client = clientOf(address)
   const queue = queues.get(client) ?? { length: 0, tail: Promise.resolve() }
-  if (queue.length >= mostWaiting)
+  if (queue.length >= maxWaiting)
     throw new Failure('rate_limited', 'Too many concurrent attempts from your address. Try again in 1 s.', {
       retryAfterSeconds: 1,
     })

@@ -12,7 +12,7 @@ import { insertRule, type NewRule } from '../store/network/rules.ts'
 const networkName = 'default-vpc-network'
 const subnetPrefix = 20
 /** The number of blocks of that size in the network. Further locations get no default subnet. */
-const mostSubnets = 16
+const maxSubnets = 16
 
 export interface NewProject {
   organizationId: string
@@ -48,7 +48,7 @@ export async function setUpNetwork(tx: Tx, projectId: string): Promise<number> {
     labels: {},
   })
   const locations = await listProjectLocations(tx)
-  for (const [index, location] of locations.slice(0, mostSubnets).entries())
+  for (const [index, location] of locations.slice(0, maxSubnets).entries())
     await insertSubnet(tx, {
       id: uuid(),
       projectId,

@@ -38,7 +38,10 @@ export async function createResetCode(
   return { code, expiresAt: expires_at }
 }
 
-/** Mails a code if the address has an account, after the response, which is the same and takes the same time for all. */
+/**
+ * Mails a code if the address has an account. This does not delay the response, so that the response and its
+ * time are the same for all addresses.
+ */
 export async function forgotPassword(services: Services, visitor: Visitor, given: string): Promise<void> {
   if (!services.config.mail)
     throw new Failure('conflict', 'This service does not send e-mail. Ask an operator for a reset link.')

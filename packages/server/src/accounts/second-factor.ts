@@ -32,12 +32,12 @@ export interface Self {
   familyId: string
 }
 
-/** An account of single sign-on can have the e-mail of another account with a password. */
+/** A single sign-on account can have the same e-mail as another account that has a password. */
 export function requireSelf(user: UserRow, self: Self): void {
   if (user.id !== self.id) throw invalidGrant('This account has no password. It uses single sign-on.')
 }
 
-/** Returns the URI for an authenticator. The second factor is active only after a code is confirmed. */
+/** Returns the URI for an authenticator app. The second factor is active only after a code is confirmed. */
 export function setUpTotp(
   services: Services,
   visitor: Visitor,
@@ -57,7 +57,10 @@ export function setUpTotp(
   })
 }
 
-/** Returns the recovery codes, which are not stored. Other sessions must sign in again with the second factor. */
+/**
+ * Returns the recovery codes, which are stored only as hashes. Other sessions must sign in again with the
+ * second factor.
+ */
 export function confirmSecondFactor(
   services: Services,
   visitor: Visitor,

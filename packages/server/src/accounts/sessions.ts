@@ -22,7 +22,7 @@ const refreshSeconds = 30 * 24 * 3600
 /** How long a spent token returns its successor again, in case the response to its first use was lost. */
 const graceSeconds = 10
 
-const longestUserAgent = 200
+const maxUserAgentLength = 200
 
 /** Returns how long a session that began with a password can last. */
 export const sessionOf = ({ config }: Services) => ({ maxAgeS: config.signIn.sessionDays * 86_400 })
@@ -47,7 +47,7 @@ export async function startSession(
     id: familyId,
     userId,
     address: client.address ?? '',
-    userAgent: (client.userAgent ?? '').slice(0, longestUserAgent),
+    userAgent: (client.userAgent ?? '').slice(0, maxUserAgentLength),
     hasSecondFactor,
     maxAgeS,
     oidcProvider: oidcProvider ?? null,
@@ -59,8 +59,9 @@ export async function startSession(
 }
 
 /**
- * Replaces a refresh token by its successor. Returns `refused` if the token is unknown or expired, or the session has ended.
- * Returns `reusedOf` with the user if it was already spent: it may be stolen, so the session is ended.
+ * Replaces a refresh token with its successor. Returns `refused` if the token is unknown or expired, or the
+ * session has ended. Returns `reusedOf` with the user if it was already spent: it may be stolen, so the
+ * session is ended.
  */
 export async function refreshSession(
   tx: Tx,

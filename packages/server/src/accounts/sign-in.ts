@@ -51,7 +51,9 @@ async function requireSecondFactor(
   throw invalidGrant('The second factor code is wrong or was already used.')
 }
 
-/** A session of single sign-on asks its provider first, so that a role ends soon after its claim. */
+/**
+ * A single sign-on session first queries its provider, so that a role ends soon after its claim is removed.
+ */
 export async function refresh(
   services: Services,
   visitor: Visitor,

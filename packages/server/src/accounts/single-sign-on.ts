@@ -29,10 +29,13 @@ export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentit
   if (provider.allowedDomains.length === 0) return
   const domain = identity.email.split('@').at(-1) ?? ''
   if (!identity.isEmailVerified || !provider.allowedDomains.includes(domain))
-    throw invalidGrant('This address is not verified, or its domain may not sign in to this service.')
+    throw invalidGrant('This address is not verified, or its domain is not allowed to sign in.')
 }
 
-/** Signs in to the account of the subject, or to a new one. An equal e-mail address proves nothing, so it never links accounts. */
+/**
+ * Signs in to the account of the subject, or to a new one. A matching e-mail address proves nothing, so it
+ * never links accounts.
+ */
 export async function signInByIdentity(
   services: Services,
   visitor: Visitor,
@@ -45,11 +48,11 @@ export async function signInByIdentity(
     maxAgeS: Math.min(sessionOf(services).maxAgeS, maxAgeOf(provider)),
     hasSecondFactor,
     oidcProvider: provider.name,
-    // Without roles from claims there is nothing to ask the provider later.
+    // If roles do not come from claims, the provider does not have to be queried later.
     oidcSealed: provider.organization ? sealSecret(services.secretKey, JSON.stringify(tokens)) : null,
   }
   return services.database.transaction(async (tx) => {
-    const userId = await findOrMakeUser(tx, visitor, identity)
+    const userId = await findOrCreateUser(tx, visitor, identity)
     await applyRoleClaims(tx, services, visitor, provider, userId, identity)
     await emitUser(tx, visitor, 'user.signed_in', userId, { data: { provider: provider.name } })
     return startSession(tx, userId, session, visitor)
@@ -120,7 +123,7 @@ export async function unlinkIdentity(
   })
 }
 
-async function findOrMakeUser(tx: Tx, visitor: Visitor, identity: OidcIdentity): Promise<string> {
+async function findOrCreateUser(tx: Tx, visitor: Visitor, identity: OidcIdentity): Promise<string> {
   const { issuer, subject } = identity
   const email = normaliseEmail(identity.email) ?? ''
   const known = await findIdentity(tx, issuer, subject)
