@@ -14,7 +14,7 @@ import { silenceMs } from '../store/fleet/locations.ts'
 import { listWatchedLocations } from '../store/metrics/idle.ts'
 import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
-const longestSettleMs = 30_000
+const maxSettleMs = 30_000
 const pollMs = 10
 /** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have their own schedule. */
 const settledKinds: WorkKind[] = [
@@ -28,7 +28,7 @@ const settledKinds: WorkKind[] = [
   'capacity',
 ]
 
-/** The parts of a server that do work which becomes due by time. */
+/** The parts of a server whose work becomes due at certain times. */
 export interface Workers {
   services: Services
   reconciler: Reconciler
@@ -56,8 +56,8 @@ export async function changeClock(
 }
 
 /**
- * Moves the clock from one due time to the next and does what is due at each, so that everything happens at its time. Returns
- * when everything has settled.
+ * Moves the clock from one due time to the next and does what is due at each, so that everything happens at
+ * the right time. Returns when all due work is done.
  */
 export async function advanceClock(
   workers: Workers,
@@ -69,7 +69,7 @@ export async function advanceClock(
     throw new Failure('invalid_argument', 'Send either seconds or to.')
   const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
   if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
-  const limit = performance.now() + longestSettleMs
+  const limit = performance.now() + maxSettleMs
   const { rollupAtUtc } = config.billing
   const { unreachableS } = config.operations
   let todo = { readsEngines: true, bills: true }
@@ -92,8 +92,9 @@ export async function advanceClock(
 }
 
 /**
- * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. Engines report what changed without
- * the clock, so they are read when the advance begins and ends, and when a host or GPU waits for a report.
+ * Does everything that is due now. Throws a 409 that names what is left after 30 seconds. What engines report
+ * does not depend on the clock, so they are read only when the advance begins and ends, and when a host or
+ * GPU waits for a report.
  */
 async function settle(
   workers: Workers,

@@ -10,7 +10,7 @@ import { mountLevers, watchRequests } from './mount.ts'
 import { RequestLog } from './request-log.ts'
 
 export interface Dev {
-  /** The operations, with steps that fail as wanted. */
+  /** The operations, with steps that fail as the faults say. */
   definitions: Definition[]
   engine<E extends Engine>(engine: E): E
   mode(workers: Workers): DevMode

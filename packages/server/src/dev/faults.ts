@@ -13,11 +13,11 @@ import { withResourceNames } from '../store/compute/resource-names.ts'
 import { deleteFaults, insertFault, listFaults, updateFault } from '../store/dev/faults.ts'
 
 const maxFaults = 100
-/** The number of decisions for steps of operations that are kept in memory. */
+/** How many decisions for operation steps are kept in memory. */
 const maxDecisions = 10_000
 const message = 'This failure was requested with /_dev/faults.'
 
-/** Set during the call of a step that has a fault which makes the engine lie or forget. */
+/** Set during the call of a step with a fault that makes the engine lie or forget. */
 export const engineFault = new AsyncLocalStorage<'lie' | 'forget'>()
 
 /** The active faults. They are kept in memory, and written to the database so that they survive a restart. */
@@ -59,19 +59,19 @@ export class Faults {
     if (id === undefined) this.#decisions.clear()
   }
 
-  /** Delays, refuses or swallows a request. */
+  /** Delays, rejects or hangs a request that matches a fault. */
   async interceptRequest(request: FastifyRequest): Promise<void> {
     const { routeId, body } = request
     if (routeId === null || !this.#concerns(routeId)) return
     const fault = this.#draw(routeId, '', String((body as { name?: unknown } | null)?.name ?? ''))
     if (!fault) return
     await delay(fault.delay_ms ?? 0)
-    if (fault.effect === 'hang') await hungUp(request)
+    if (fault.effect === 'hang') await waitForDisconnect(request)
     if (fault.effect === 'fail') throw new Failure((fault.code as never) ?? 'unavailable', message)
     if (fault.effect === 'reject') throw new Failure((fault.code as never) ?? 'conflict', message)
   }
 
-  /** Returns the definitions with steps that fail as wanted. Only steps with engine work can fail. */
+  /** Returns the definitions with steps that fail as the faults say. Only steps with engine work can fail. */
   around(definitions: Definition[]): Definition[] {
     return definitions.map((definition) => ({
       ...definition,
@@ -169,9 +169,9 @@ export class Faults {
       refuse(`step: ${on} has no step ${step} with engine work. Supported: ${steps.join(', ')}.`)
     if (isRoute && step !== undefined) refuse('step: a route has no steps.')
     if (isRoute && (effect === 'lie' || effect === 'forget'))
-      refuse(`effect: ${effect} is for operations. Supported for a route: fail, reject, delay, hang.`)
+      refuse(`effect: ${effect} applies only to operations. Supported for routes: fail, reject, delay, hang.`)
     if (isRoute && ['boot_failed', 'engine_error', 'cancelled'].includes(code ?? ''))
-      refuse(`code: ${code} is a code of operations.`)
+      refuse(`code: ${code} applies only to operations.`)
   }
 }
 
@@ -180,8 +180,9 @@ function refuse(problem: string): never {
 }
 
 /**
- * With a probability, the seed and the name of the resource decide, or the number of the match for requests without a name.
- * So the same seed gives the same failures, regardless of the order in which requests and steps arrive.
+ * If a fault has a probability, its seed and the resource's name decide whether it applies. For requests
+ * without a name, the number of the match is used. The same seed therefore gives the same failures,
+ * regardless of the order in which requests and steps arrive.
  */
 function isDrawn({ probability = 1, seed = 0, matched }: DevFault, name: string): boolean {
   const digest = createHash('sha256')
@@ -198,7 +199,7 @@ function globOf(pattern: string): RegExp {
   return new RegExp(`^${source}$`)
 }
 
-const hungUp = ({ raw }: FastifyRequest) =>
+const waitForDisconnect = ({ raw }: FastifyRequest) =>
   new Promise<never>((_, reject) =>
     raw.socket.once('close', () => reject(new Failure('unavailable', message))),
   )

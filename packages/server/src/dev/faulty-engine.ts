@@ -17,8 +17,9 @@ const changes = [
 ] as const
 
 /**
- * An engine that does nothing when a fault says so. With `forget` it accepts a change and does nothing. With `lie` it also
- * reports the VM as wanted until the step is over. Afterwards, inspection shows the real state.
+ * Wraps an engine so that faults can make it do nothing. With `forget`, it accepts a change without making
+ * it. With `lie`, it also reports the VM in the wanted state until the step ends. Afterwards, inspection
+ * shows the real state.
  */
 export function faultyEngine<E extends Engine>(engine: E): E {
   const wantedPower = new Map<string, VmStatus['power']>()

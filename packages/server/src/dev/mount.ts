@@ -44,7 +44,7 @@ export interface DevParts {
   streams: EventStreams
 }
 
-/** Lets faults act on requests, and keeps a log of them. Called before the routes are mounted. */
+/** Applies faults to requests, and logs the requests. Called before the routes are mounted. */
 export function watchRequests(app: FastifyInstance, faults: Faults, log: RequestLog): void {
   app.addHook('preHandler', (request) => faults.interceptRequest(request))
   app.addHook('onResponse', (request, reply, done) => {
@@ -53,7 +53,7 @@ export function watchRequests(app: FastifyInstance, faults: Faults, log: Request
   })
 }
 
-/** Mounts the levers. They need an operator's credential, and are only for programs on this machine. */
+/** Mounts the levers. They require an operator's credential, and can be used only from this machine. */
 export function mountLevers(app: FastifyInstance, parts: DevParts, log: RequestLog): void {
   const handlers = leversOf(parts, log)
   const { access, workers } = parts
@@ -83,7 +83,7 @@ export function mountLevers(app: FastifyInstance, parts: DevParts, log: RequestL
   }
 }
 
-/** Rejects requests of other sites, which could reach a local service through the browser of its user. */
+/** Rejects requests from other sites, which could reach a local service through its user's browser. */
 function requireLocal(request: FastifyRequest, { services }: Workers): void {
   const isLoopback = /^(::1|(::ffff:)?127\..*)$/.test(request.raw.socket.remoteAddress ?? '')
   const isLocalName = /^(localhost|127\.[0-9.]+|\[::1\]|[a-z0-9-]+\.localhost)(:[0-9]+)?$/i.test(request.host)
@@ -100,7 +100,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
   const simulators = () => [...engines.values()].filter((engine) => engine instanceof SimulatedEngine)
 
   let lastMove: Promise<unknown> = Promise.resolve()
-  /** Requests that move the clock at the same time would add up their steps. */
+  /** Runs one move of the clock at a time, because the steps of concurrent moves would add up. */
   function inTurn<T>(move: () => Promise<T>): Promise<T> {
     const moved = lastMove.then(move)
     lastMove = moved.catch(() => {})
@@ -110,7 +110,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
   function simulatorAt(location: string): SimulatedEngine {
     const engine = engines.get(location)
     if (engine instanceof SimulatedEngine) return engine
-    throw new Failure('conflict', `${location} has no simulated engine, so this cannot be done there.`)
+    throw new Failure('conflict', `${location} has no simulated engine, so this is not possible there.`)
   }
 
   async function setHostLost(hostId: string, isLost: boolean): Promise<Record<string, never>> {
