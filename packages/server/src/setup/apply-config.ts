@@ -55,8 +55,9 @@ const storagePrices: PriceRow[] = [
 ]
 
 /**
- * Writes the configured catalogue to the database, at every start and possibly by several processes at once. Keeps what
- * operators changed by hand and what is in use. Returns the locations of this deployment.
+ * Writes the configured catalogue to the database, at every start, possibly from several processes at the
+ * same time. Keeps what operators changed by hand and what is in use. Returns the locations of this
+ * deployment.
  */
 export function applyConfig(
   database: Database,
@@ -72,7 +73,10 @@ export function applyConfig(
   })
 }
 
-/** Writes locations that were read while the service runs. Prices stay as operators have set them since the start. */
+/**
+ * Writes locations that were reloaded while the service runs. Prices stay as operators have set them since
+ * the start.
+ */
 export function applyLocations(
   database: Database,
   config: Pick<Config, 'locations' | 'quotas'>,
@@ -129,7 +133,7 @@ async function putLocations(tx: Tx, locations: LocationConfig[]): Promise<Set<st
   return newNames
 }
 
-/** Adds the images of new locations; in known locations the operator decides. */
+/** Adds the images of new locations. In existing locations, the operator decides. */
 async function applyImages(
   tx: Tx,
   locations: LocationConfig[],

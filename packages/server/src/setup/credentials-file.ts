@@ -26,7 +26,7 @@ export const credentialsPath = (dataDir: string): string => join(dataDir, 'crede
 export async function readCredentials(dataDir: string): Promise<Credentials | null> {
   const path = credentialsPath(dataDir)
   const text = await fs.readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // If the data directory cannot be used at all, the part of the start that needs it reports why.
+    // If the data directory cannot be used at all, a later part of the start reports why.
     if (['ENOENT', 'ENOTDIR'].includes(error.code ?? '')) return null
     throw new ConfigError(`${path} cannot be read (${error.code})`)
   })
@@ -49,7 +49,7 @@ function parse(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Writes the file readable by its owner only, from the first moment on. */
+/** Writes the file so that only its owner can ever read it. */
 export async function writeCredentials(dataDir: string, credentials: Credentials): Promise<void> {
   await fs.mkdir(dataDir, { recursive: true })
   await withTemporaryFile(credentialsPath(dataDir), async (temporary) => {

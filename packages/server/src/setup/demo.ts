@@ -33,10 +33,10 @@ const keyName = 'demo'
 const operatorKeyName = 'demo-operator'
 
 /**
- * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists, writes the file
- * again with the URL of this server, unless the server in the file still runs, or this is one of several API processes. The
- * secrets are only in the file: if it is missing, new ones replace them. Returns null if the database was set up without
- * the demo.
+ * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists,
+ * writes the file again with the URL of this server, unless the server in the file still runs, or this is one
+ * of several API processes. The secrets are stored only in the file; if it is missing, they are replaced with
+ * new ones. Returns null if the database was set up without the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,
@@ -126,7 +126,7 @@ export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locati
   await fillOrganizationQuotas(tx, config.quotas)
 }
 
-/** Enough for the whole fleet, in VMs of one GPU each. */
+/** Returns quotas for the whole fleet, used by VMs with one GPU each. */
 function fleetQuotas({
   quotas: defaults,
   locations,

@@ -6,12 +6,12 @@ import { type SecretKey, type SecretKeys, secretKeyBytes, secretKeyOf } from '..
 import { withTemporaryFile } from './temporary-file.ts'
 
 const shape = /^[0-9a-f]{64}$/
-/** The longest time until a process sees a changed file. */
+/** The longest time until a process notices that the file has changed. */
 export const fileCheckMs = 1_000
 
 /**
- * The keys of a file, one in each line, the newest first. A rotation changes the file while the process runs, so each use
- * of a key first checks the file if the last check is more than a second old.
+ * The keys of a file, one per line, the newest first. A rotation changes the file while the process runs, so
+ * each use of a key first checks the file if the last check is more than a second old.
  */
 export class SecretKeyFile implements SecretKeys {
   readonly path: string
@@ -73,7 +73,7 @@ export async function loadSecretKey(
   const isMissing = !secretKeyFile && !(await fs.stat(path).catch(() => null))
   if (isMissing && neededKeyId !== undefined)
     throw new ConfigError(
-      `${path} does not exist, but the secrets of this database are encrypted with the secret key ${neededKeyId}. Restore the file from a backup, or copy it from another process of this database, or set SLIPWAY_SECRET_KEY_FILE to its path`,
+      `${path} does not exist, but the secrets of this database are encrypted with the secret key ${neededKeyId}. Restore the file from a backup, copy it from another process that uses this database, or set SLIPWAY_SECRET_KEY_FILE to its path`,
     )
   if (isMissing) await makeSecretKey(path)
   return new SecretKeyFile(path)

@@ -40,9 +40,9 @@ export async function openSecretKey(database: Database, at: SecretKeyLocation): 
 }
 
 /**
- * Creates a new key and encrypts all secrets with it while other processes run: they find the new key in the file, and the
- * previous one stays there for secrets that they encrypt at the same moment. It can be repeated after an interruption.
- * Returns the new key's id and how many secrets were encrypted again.
+ * Creates a new key and encrypts all secrets with it while other processes run: they find the new key in the
+ * file, and the previous one stays there for secrets that they encrypt in the meantime. It can be repeated
+ * after an interruption. Returns the new key's id and how many secrets were re-encrypted.
  */
 export async function rotateSecretKey(
   database: Database,
@@ -55,10 +55,10 @@ export async function rotateSecretKey(
     await writeSecretKeys(keys.path, [fresh, ...readKeys(keys.path)])
     await setSecretKeyId(tx, fresh.id)
   })
-  // After this pause all processes encrypt with the new key.
+  // After this pause, all processes encrypt with the new key.
   await delay(2 * fileCheckMs)
   let count = 0
-  for (const column of sealedColumns) count += await sealAnew(database, keys, column)
+  for (const column of sealedColumns) count += await resealAll(database, keys, column)
   await database.transaction(async (tx) => {
     await holdLock(tx, 'secretKey')
     const all = readKeys(keys.path)
@@ -68,7 +68,7 @@ export async function rotateSecretKey(
   return { keyId: fresh.id, count }
 }
 
-async function sealAnew(
+async function resealAll(
   database: Database,
   keys: SecretKeys,
   { list, update }: (typeof sealedColumns)[number],

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 
-/** Lets `write` fill a temporary file next to `path` and move it there, so that readers never see half a file. */
+/**
+ * Lets `write` fill a temporary file next to `path` and move it there, so that readers never see a partly
+ * written file.
+ */
 export async function withTemporaryFile(
   path: string,
   write: (temporary: string) => Promise<void>,
