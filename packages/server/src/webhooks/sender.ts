@@ -3,7 +3,7 @@ import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 
-const mostResponseBytes = 64 * 1024
+const maxResponseBytes = 64 * 1024
 
 /** Returns all addresses of a name. */
 export type Resolve = (hostname: string) => Promise<string[]>
@@ -12,7 +12,7 @@ const resolveBySystem: Resolve = async (hostname) =>
   (await lookup(hostname, { all: true, verbatim: true })).map(({ address }) => address)
 
 export interface Outcome {
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   status: number
   /** Empty on success. */
   error: string
@@ -21,8 +21,9 @@ export interface Outcome {
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
 /**
- * Posts to URLs of tenants, who must not reach our network this way. The name is resolved here, its addresses are checked,
- * and the connection is made to a checked address, so a DNS change in between has no effect. Redirects are not followed.
+ * Posts to URLs that tenants choose, without letting them reach our network. The name is resolved here, its
+ * addresses are checked, and the connection is made to a checked address, so a DNS change in between has no
+ * effect. Redirects are not followed.
  */
 export class WebhookSender {
   readonly #mayReach: (address: string) => boolean
@@ -92,7 +93,7 @@ export class WebhookSender {
         let received = 0
         response.on('data', (part: Buffer) => {
           received += part.length
-          if (received > mostResponseBytes) outgoing.destroy()
+          if (received > maxResponseBytes) outgoing.destroy()
         })
         response.on('close', () => resolve(status)).on('error', () => resolve(status))
       })

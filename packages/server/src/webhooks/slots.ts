@@ -1,14 +1,14 @@
 import { groupBy } from '../domain/lists.ts'
 import type { AtLimit, DueWebhook } from '../store/events/due-webhooks.ts'
 
-/** Limits of concurrent attempts in one process: in total, per organization and per project. */
-const all = 64
-const ofOrganization = 16
-const ofProject = 4
-/** Limit of a webhook with a receiver that is slow, fails, or has not responded yet. */
-const ofSlowWebhook = 1
-/** Limit of all slow webhooks together; the other slots are for receivers that respond quickly. */
-const ofSlowOnes = 32
+/** Limits on concurrent attempts in one process: in total, per organization and per project. */
+const maxTotal = 64
+const maxPerOrganization = 16
+const maxPerProject = 4
+/** Limit for a webhook with a receiver that is slow, fails, or has not responded yet. */
+const maxPerSlowWebhook = 1
+/** Limit for all slow webhooks together; the other slots are for receivers that respond quickly. */
+const maxSlow = 32
 
 type Share = DueWebhook & { count: number }
 
@@ -26,16 +26,16 @@ export class WebhookSlots {
 
   /** Returns the number of free slots for slow or for quick webhooks. */
   room(isSlow: boolean): number {
-    const free = all - this.#held.length
-    return isSlow ? Math.min(free, ofSlowOnes - count(this.#held, (due) => due.isSlow)) : free
+    const free = maxTotal - this.#held.length
+    return isSlow ? Math.min(free, maxSlow - count(this.#held, (due) => due.isSlow)) : free
   }
 
   get full(): AtLimit {
     const slow = this.#held.filter(({ isSlow }) => isSlow)
     return {
-      webhookIds: idsAtLimit(slow, ({ webhookId }) => webhookId, ofSlowWebhook),
-      projectIds: idsAtLimit(this.#held, ({ projectId }) => projectId, ofProject),
-      organizationIds: idsAtLimit(this.#held, ({ organizationId }) => organizationId, ofOrganization),
+      webhookIds: idsAtLimit(slow, ({ webhookId }) => webhookId, maxPerSlowWebhook),
+      projectIds: idsAtLimit(this.#held, ({ projectId }) => projectId, maxPerProject),
+      organizationIds: idsAtLimit(this.#held, ({ organizationId }) => organizationId, maxPerOrganization),
     }
   }
 
@@ -43,16 +43,16 @@ export class WebhookSlots {
   share(dueWebhooks: DueWebhook[], isSlow: boolean): Share[] {
     const shares: Share[] = []
     let room = this.room(isSlow)
-    const left = (most: number, isSame: (due: DueWebhook) => boolean) =>
-      most -
+    const left = (max: number, isSame: (due: DueWebhook) => boolean) =>
+      max -
       count(this.#held, isSame) -
       shares.filter(isSame).reduce((sum, { count: given }) => sum + given, 0)
     for (const due of dueWebhooks) {
       const share = Math.min(
         room,
-        left(ofOrganization, ({ organizationId }) => organizationId === due.organizationId),
-        left(ofProject, ({ projectId }) => projectId === due.projectId),
-        ...(isSlow ? [left(ofSlowWebhook, ({ webhookId }) => webhookId === due.webhookId)] : []),
+        left(maxPerOrganization, ({ organizationId }) => organizationId === due.organizationId),
+        left(maxPerProject, ({ projectId }) => projectId === due.projectId),
+        ...(isSlow ? [left(maxPerSlowWebhook, ({ webhookId }) => webhookId === due.webhookId)] : []),
       )
       if (share <= 0) continue
       room -= share

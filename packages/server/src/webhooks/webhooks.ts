@@ -26,8 +26,8 @@ import { webhookView } from '../views/events.ts'
 import { WebhookSender } from './sender.ts'
 
 const secretOverlapS = 86_400
-/** Limit of tests and replays of one webhook. */
-const mostPerMinute = 10
+/** Limit on tests and replays of one webhook. */
+const maxPerMinute = 10
 /** Short, because the transaction of the request is open. Each delivery resolves the name again. */
 const resolveMs = 1_000
 
@@ -121,12 +121,12 @@ export async function replayDelivery(
 
 /** Tests and replays ignore the order of deliveries and the pauses after failures, so their number is limited. */
 async function limitDirectDeliveries(tx: Tx, webhookId: string): Promise<void> {
-  const agoS = await secondsSinceSent(tx, webhookId, mostPerMinute)
+  const agoS = await secondsSinceSent(tx, webhookId, maxPerMinute)
   if (agoS === null || agoS >= 60) return
   const retryAfterSeconds = Math.max(1, Math.ceil(60 - agoS))
   throw new Failure(
     'rate_limited',
-    `Limit: ${mostPerMinute} tests and replays per minute for each webhook. Try again in ${retryAfterSeconds} s.`,
+    `Limit: ${maxPerMinute} tests and replays per minute for each webhook. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   )
 }
