@@ -7,8 +7,8 @@ import { claimMails, deleteMail, type MailRow } from '../store/events/mails.ts'
 import { queueNotices } from './notices.ts'
 
 const batch = 10
-/** The pauses begin at a minute and double, which gives about four hours. */
-const mostAttempts = 8
+/** The pauses begin at a minute and double, so the attempts span about four hours. */
+const maxAttempts = 8
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 }
 
 /** Sends queued mail. Temporary failures are retried; permanent ones are not. */
@@ -59,8 +59,7 @@ export class MailDelivery {
       await this.#transport!.sendMail({ to: recipient, subject, text })
       await deleteMail(database, id)
     } catch (err) {
-      const isFinal =
-        attempts >= mostAttempts || ((err as { responseCode?: number }).responseCode ?? 0) >= 500
+      const isFinal = attempts >= maxAttempts || ((err as { responseCode?: number }).responseCode ?? 0) >= 500
       log.warn({ err, mail: id, isFinal }, 'mail not sent')
       if (isFinal) await deleteMail(database, id)
     }

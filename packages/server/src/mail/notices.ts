@@ -12,9 +12,9 @@ import { queueMail } from './queue.ts'
 
 const batch = 5_000
 
-const noteOf = ({ note }: Record<string, unknown>) => (note ? ` Note of the operator: ${note}` : '')
+const noteOf = ({ note }: Record<string, unknown>) => (note ? ` Operator's note: ${note}` : '')
 
-/** The event types that owners, admins and the additional recipients get mail about. */
+/** The event types that owners, admins and the additional recipients get e-mail about. */
 const texts: Record<string, (notice: NoticeRow) => { subject: string; text: string }> = {
   'budget.threshold_reached': ({ data, organization_name }) => ({
     subject: `Slipway: ${data.threshold_percent}% of a budget spent`,
@@ -38,11 +38,14 @@ const texts: Record<string, (notice: NoticeRow) => { subject: string; text: stri
   }),
 }
 
-/** Says why an address gets mail, because an additional recipient may not know the organization. */
+/** Says why an address gets the e-mail, because an additional recipient may not know the organization. */
 const reasonOf = ({ organization_name }: NoticeRow) =>
   `You get this e-mail because you are an owner or admin of ${organization_name} on Slipway, or because one of them listed this address for alerts.`
 
-/** The additional addresses are not confirmed, so an organization can send only some alerts a day to them. */
+/**
+ * The additional addresses are not confirmed, so an organization can send them only a limited number of
+ * alerts per day.
+ */
 async function recipientsOf(tx: Tx, notice: NoticeRow): Promise<string[]> {
   const { recipients, alert_emails, organization_id } = notice
   const others = alert_emails.filter((email) => !recipients.includes(email))
@@ -51,8 +54,8 @@ async function recipientsOf(tx: Tx, notice: NoticeRow): Promise<string[]> {
 }
 
 /**
- * Follows the events with a cursor and queues mail about some of them. The cursor moves in the same transaction, so each
- * event is handled once, even with several processes.
+ * Reads the events with a cursor and queues e-mail about some of them. The cursor moves in the same
+ * transaction, so each event is handled once, even with several processes.
  */
 export async function queueNotices(services: Services): Promise<void> {
   await services.database.transaction(async (tx) => {

@@ -10,7 +10,7 @@ export interface Mail {
   text: string
 }
 
-/** Queues a mail, which a worker sends after the commit. Without mail in the configuration, nothing is queued. */
+/** Queues an e-mail, which a worker sends after the commit. If mail is not configured, nothing is queued. */
 export async function queueMail(
   { config, secretKey }: Pick<Services, 'config' | 'secretKey'>,
   tx: Tx,
