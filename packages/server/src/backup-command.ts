@@ -7,8 +7,8 @@ import { backUp, removeOldBackups, restore } from './postgres/embedded/backup.ts
 const backupUsage = `Usage: slipway-server backup --to DIR [--keep N] [--data-dir DIR] [--config FILE]
 
 Backs up the embedded database into a new folder in DIR, while the service runs, and checks that the backup can be restored.
-With --keep, only the N newest backups stay in DIR. The key for secrets at rest (secret.key) is not part of a backup: keep it
-elsewhere. For your own PostgreSQL, use its tools (docs/operate/backups.md).`
+With --keep, only the N newest backups stay in DIR. The key for secrets at rest (secret.key) is not part of a backup: keep a
+copy of it elsewhere. For your own PostgreSQL, use its tools (docs/operate/backups.md).`
 
 const restoreUsage = `Usage: slipway-server restore BACKUP [--data-dir DIR] [--config FILE]
 
@@ -59,7 +59,7 @@ function dataDirOf(flags: { 'data-dir'?: string; config?: string }): string {
   const { server, database }: Config = readConfig(given)
   if (database.urls.length > 0)
     throw new ConfigError(
-      `the service uses an external PostgreSQL server (set by ${database.source}): back it up and restore it with the tools of PostgreSQL, such as pg_basebackup (docs/operate/backups.md)`,
+      `the service uses an external PostgreSQL server (set by ${database.source}): back it up and restore it with PostgreSQL's own tools, such as pg_basebackup (docs/operate/backups.md)`,
     )
   return server.dataDir
 }

@@ -12,7 +12,7 @@ const usage = `Usage: slipway-server doctor [--config FILE] [--data-dir DIR]
 Shows what is missing and how to fix it, and changes nothing. The exit code is 1 if something is missing.
 
 The first form checks this installation: configuration, data directory, disk, descriptors, clock, database, secret key, TLS,
-engines, and the connections to webhooks, mail and identity providers. Run it as the user of the service.
+engines, and the connections to webhooks, mail and identity providers. Run it as the user that runs the service.
 The second form checks everything that a location of this engine needs. Run it on every host.`
 
 const options = {
@@ -32,7 +32,7 @@ export async function runDoctorCommand(argv: string[]): Promise<void> {
     return show('', await examineService(readConfig([...flags, '--no-demo'])))
   }
   if (engine !== 'incus') throw new ConfigError(usage)
-  // Without a file, `--engine` makes this the demo's location on this machine.
+  // Without a configuration file, `--engine` selects the demo's location on this machine.
   const config = readConfig(['--engine', 'incus', ...flags])
   for (const chosen of incusLocations(config, location))
     show(`${chosen.name}\n\n`, await examine(chosen, thisHost))

@@ -22,8 +22,8 @@ const usage = `Usage: slipway-server images build mini [--data-dir DIR]
 build mini creates the mini guest of the qemu engine. build gpu creates a disk image of Debian with the NVIDIA driver,
 Docker and the reporter of GPU metrics, and does not import it; SUITE is a release of Debian (default bookworm), and the
 mirrors are those of apt on this machine unless you specify others. PROGRAM runs in the image as root.
-import adds a disk image to every location of the qemu and
-incus engines; FORMAT is qcow2 or raw and is never guessed. adopt adds an image that the Incus of every incus location already has.
+import adds a disk image to every location of the qemu and incus engines; FORMAT is qcow2 or raw and is never detected
+automatically. adopt adds an image that Incus already has in every incus location.
 An image with the tag slipway-guest reports GPU metrics.
 DIR and FILE are the data directory and the configuration of the service (default .slipway, slipway.toml).`
 
@@ -43,7 +43,7 @@ export async function runImagesCommand(argv: string[]): Promise<void> {
   if (values.help) return console.log(usage)
   const [verb, what] = positionals
   if (verb === 'build' && what === 'gpu') return runBuildGpu(values, progress)
-  // Without a file, `--engine` determines the demo's locations.
+  // Without a configuration file, `--engine` determines the demo's locations.
   const flags = ['--engine', 'incus']
   if (values['data-dir']) flags.push('--data-dir', values['data-dir'])
   if (values.config) flags.push('--config', values.config)

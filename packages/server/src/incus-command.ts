@@ -14,7 +14,7 @@ const usage = `Usage: slipway-server incus init [--address HOST:8443] [--locatio
        slipway-server incus join --address HOST:8443 [--storage-source DEVICE] [--socket PATH]  < token
        slipway-server incus agent [--project NAME] [--state-dir DIR] [--socket PATH]
 
-init prepares the Incus of this machine for VMs: storage pool, project, filtering between guests, and the location in FILE
+init prepares Incus on this machine for VMs: storage pool, project, filtering between guests, and the location in FILE
 (default slipway.toml); with an address also a cluster of one member, and a certificate for the service. join makes this
 machine the next member; incus cluster add NAME on a member prints the token. Both commands can be repeated. agent runs on
 every member of a cluster until it is stopped: it creates the bridges, addresses and packet filters of the member's VMs.`
@@ -57,7 +57,7 @@ export async function runIncusCommand(argv: string[]): Promise<void> {
     }
     case 'join': {
       if (address === '') throw new ConfigError(usage)
-      // The location only holds the defaults and the socket of this machine.
+      // The location only provides the defaults and the socket of this machine.
       const [location] = locationsOf(blockOf({ ...values, address: '' }))
       if (location?.engine !== 'incus') throw new ConfigError('the location uses another engine')
       const readToken = async () => (await text(process.stdin)).trim().split('\n').at(-1)!.trim()
@@ -106,14 +106,14 @@ const locationsOf = (toml: string) =>
 
 /** Returns the lines for slipway.toml. Other settings have their defaults. */
 function blockOf(values: Values): string {
-  const beside = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
+  const nextToConfig = (file: string) => JSON.stringify(resolve(dirname(values.config), file))
   const { socket, address } = values
-  const reached = address
+  const connection = address
     ? [
         `urls = [${JSON.stringify(`https://${address}`)}]`,
-        `client_cert_file = ${beside('incus-client.crt')}`,
-        `client_key_file = ${beside('incus-client.key')}`,
-        `server_cert_file = ${beside('incus-server.crt')}`,
+        `client_cert_file = ${nextToConfig('incus-client.crt')}`,
+        `client_key_file = ${nextToConfig('incus-client.key')}`,
+        `server_cert_file = ${nextToConfig('incus-server.crt')}`,
       ]
     : [`socket = ${JSON.stringify(socket)}`]
   const publicIpv4 = values['public-ipv4']
@@ -125,7 +125,7 @@ function blockOf(values: Values): string {
     ...(publicIpv4 ? [`public_ipv4 = ${JSON.stringify(publicIpv4)}`] : []),
     '',
     '[location.incus]',
-    ...reached,
+    ...connection,
     '',
   ].join('\n')
 }

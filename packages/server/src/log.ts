@@ -3,12 +3,12 @@ import { type Logger, pino } from 'pino'
 import type { LogLevel } from './config/index.ts'
 
 const standardOutput = 1
-/** Lines are written together: a system call for each costs more than formatting it. */
+/** Lines are written together, because a system call per line costs more than formatting it. */
 const batchBytes = 16_384
 const flushMs = 1_000
 /** How soon a write that failed is tried again. */
 const retryMs = 20
-/** The size of the lines that a stalled reader has not taken. Beyond this, lines are dropped. */
+/** The maximum size of lines that a stalled reader has not read yet. Beyond this, lines are dropped. */
 const maxUnwrittenBytes = 1_048_576
 /** How long an exiting process waits for its reader. */
 const maxExitMs = 1_000
@@ -18,8 +18,8 @@ const errorLevel = pino.levels.values.error!
 export const logCounts = { dropped: 0 }
 
 /**
- * Opens the log of this process, on its standard output. A line waits at most a second to be written together with
- * others; errors are written at once. The exception that ends the process is the last line.
+ * Opens the log of this process, on its standard output. A line waits at most a second to be written together
+ * with others; errors are written immediately. The exception that ends the process is the last line.
  */
 export function openLog(level: LogLevel): Logger {
   const output = new LogOutput((lines) =>
@@ -51,9 +51,10 @@ export function openLog(level: LogLevel): Logger {
 }
 
 /**
- * Standard output, written to without ever waiting for its reader: a full pipe, a closed one or a full disk must not stop
- * the service. Lines that could not be written are kept and retried. Once too many are kept, new lines are dropped until all
- * of them are written, and then `reportDropped` is called with the number of dropped lines.
+ * Writes to standard output without ever waiting for its reader: a full or closed pipe, or a full disk, must
+ * not stop the service. Lines that could not be written are kept and retried. Once too many are kept, new
+ * lines are dropped until all of them are written, and then `reportDropped` is called with the number of
+ * dropped lines.
  */
 class LogOutput {
   readonly #fd = openWithoutBlocking()
@@ -78,7 +79,7 @@ class LogOutput {
     if (this.#waiting.length >= batchBytes && !this.#retry) this.flush()
   }
 
-  /** Writes as much as standard output takes. */
+  /** Writes as much as standard output accepts. */
   flush(): void {
     const error = this.#tryWrite()
     if (error) this.#retry ??= setTimeout(() => this.#flushAgain(), retryMs).unref()
@@ -133,7 +134,7 @@ function openWithoutBlocking(): number {
   }
 }
 
-/** Blocks the thread: an exiting process has no later turn of its event loop. */
+/** Blocks the thread, because the event loop no longer runs in an exiting process. */
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

@@ -18,7 +18,7 @@ import { listServerUrls } from './store/fleet/servers.ts'
 
 type Log = ReturnType<typeof openLog>
 
-const longestStopMs = 10_000
+const maxStopMs = 10_000
 
 await main()
 
@@ -68,7 +68,7 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   if (!(error instanceof Error)) return undefined
   const { code, syscall } = error as NodeJS.ErrnoException
   if (syscall === 'listen' || (syscall === 'getaddrinfo' && database.urls.length === 0))
-    return `cannot listen on ${server.host}:${server.port} (${code}): choose another with --host and --port`
+    return `cannot listen on ${server.host}:${server.port} (${code}): choose another address with --host and --port`
   if (database.urls.length > 0 && (isDatabaseUnavailable(error) || isDatabaseRefusal(error)))
     return `the database in ${database.source} is not usable: ${error.message}`
   return undefined
@@ -129,14 +129,16 @@ async function introduce(config: Config, server: Server): Promise<void> {
   const others = (await listServerUrls(server.services.database)).filter((each) => each !== url)
   if (others.length > 0 && config.server.role === 'all') {
     const shared = config.database.urls.length > 0 ? 'database' : `data directory ${dataDir}`
-    console.log(`\n  Slipway already runs at ${others.join(' and ')}. This server shares its ${shared}.`)
+    console.log(
+      `\n  Slipway is already running at ${others.join(' and ')}. This server shares its ${shared}.`,
+    )
   }
   if (!config.isDemo) {
     const code = await offerSetupCode(server.services.database)
     console.log(`\n  Slipway is ready at ${url}`)
     if (code)
       console.log(
-        `  Setup code of the first operator (shown only once, valid for one day): ${code}\n  Use it at ${url}/setup`,
+        `  Setup code for the first operator (shown only once, valid for one day): ${code}\n  Use it at ${url}/setup`,
       )
     return
   }
@@ -151,16 +153,21 @@ async function introduce(config: Config, server: Server): Promise<void> {
   Project     ${credentials.project_id}`)
   // Output ends up in the logs of supervisors, so the key is printed only once.
   if (before?.access_key === credentials.access_key) return console.log(`  Access key  in ${file}\n`)
-  console.log(`  Access key  ${credentials.access_key}   (shown this once)
+  console.log(`  Access key  ${credentials.access_key}   (shown only once)
 
   curl -H "Authorization: Bearer ${credentials.access_key}" ${credentials.api_url}/v0.1/projects/${credentials.project_id}/availabilities
 `)
 }
 
-/** The end of a terminal is also a SIGHUP: a server in a terminal stops then, and does not reload. */
+/**
+ * Closing a terminal also sends SIGHUP, so a server in a terminal stops on this signal instead of reloading.
+ */
 const isInTerminal = process.stdin.isTTY === true
 
-/** Reads the locations again at each SIGHUP. One that arrives during the start is handled when the server is given. */
+/**
+ * Reloads the locations at each SIGHUP. A signal that arrives during the start is handled when the server is
+ * ready.
+ */
 function reloadOnSignal(log: Log): (server: Server) => void {
   let onReady: (server: Server) => void = () => {}
   let last: Promise<unknown> = new Promise<Server>((resolve) => {
@@ -195,7 +202,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
       if (isStopping) return
       isStopping = true
       console.log('  Slipway is stopping.')
-      setTimeout(() => process.exit(1), longestStopMs).unref()
+      setTimeout(() => process.exit(1), maxStopMs).unref()
       stop().then(
         () => process.exit(0),
         (error) => {

@@ -18,14 +18,15 @@ interface ReloadParts {
   services: Services
   /** The same map as `services.engines`. */
   engines: Map<string, OpenEngine>
-  /** Null in a process that is no worker. */
+  /** Null in a process that is not a worker. */
   reconciler: Reconciler | null
   wrap: ((engine: OpenEngine) => OpenEngine) | undefined
 }
 
 /**
- * Applies the locations of a configuration that was read again, with the same result as a restart. If it throws, nothing has
- * changed. Operations in a location that is removed or changed continue on another process or with the new engine.
+ * Applies the locations of a reloaded configuration, with the same result as a restart. If it throws, nothing
+ * has changed. Operations in a location that is removed or changed continue in another process or with the
+ * new engine.
  */
 export async function reloadLocations(parts: ReloadParts, given: Config): Promise<LocationChanges> {
   const { services, engines, reconciler, wrap } = parts
@@ -79,11 +80,11 @@ export async function reloadLocations(parts: ReloadParts, given: Config): Promis
 
 const namesOf = (locations: LocationConfig[]): string[] => locations.map(({ name }) => name)
 
-/** Two engines of QEMU cannot serve one location at the same time: both would forward the same addresses. */
+/** Two QEMU engines cannot serve one location at the same time: both would forward the same addresses. */
 function refuseQemuChange(earlier: LocationConfig, location: LocationConfig): void {
   if (earlier.engine === 'qemu' || location.engine === 'qemu')
     throw new ConfigError(
-      `location ${location.name}: changes to a location of the engine qemu need a restart`,
+      `location ${location.name}: changes to a location with the qemu engine require a restart`,
     )
 }
 

@@ -4,9 +4,9 @@ import { openSecretKey, rotateSecretKey } from './setup/secrets.ts'
 
 const usage = `Usage: slipway-server secrets rotate [--data-dir DIR] [--config FILE]
 
-Creates a new master key in the key file (SLIPWAY_SECRET_KEY_FILE, or secret.key in the data directory) and encrypts all
-secrets again with it. Servers can keep running if they read the same file. The previous key stays in the file's second
-line.`
+Creates a new master key in the key file (SLIPWAY_SECRET_KEY_FILE, or secret.key in the data directory) and re-encrypts
+all secrets with it. Servers can keep running if they read the same file. The previous key stays on the second line of the
+file.`
 
 export async function runSecretsCommand(argv: string[]): Promise<void> {
   const [verb, ...flags] = argv
@@ -16,6 +16,6 @@ export async function runSecretsCommand(argv: string[]): Promise<void> {
   await withDatabase(config, async (database) => {
     const keys = await openSecretKey(database, config.server)
     const { keyId, count } = await rotateSecretKey(database, keys)
-    console.log(`The master key is now ${keyId}. Encrypted again: ${count} secrets.`)
+    console.log(`The master key is now ${keyId}. Secrets re-encrypted: ${count}.`)
   })
 }

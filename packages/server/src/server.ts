@@ -23,7 +23,7 @@ import { openSecretKey } from './setup/secrets.ts'
 import { listServerUrls } from './store/fleet/servers.ts'
 import { WebhookDelivery } from './webhooks/delivery.ts'
 
-/** How long requests in progress may take after the stop begins. */
+/** How long requests in progress may take after shutdown begins. */
 const drainMs = 2_000
 
 export interface Server {
@@ -33,7 +33,7 @@ export interface Server {
   billing: BillingTasks
   webhooks: WebhookDelivery
   mail: MailDelivery
-  /** Applies the locations of a configuration that was read again. */
+  /** Applies the locations of a reloaded configuration. */
   reload(given: Config): Promise<LocationChanges>
   close(): Promise<void>
 }
@@ -138,7 +138,9 @@ export async function startServer(
   }
 }
 
-/** Clients of a service in dev mode can delete everything, so it is only for one machine and data of its own. */
+/**
+ * Clients of a service in dev mode can delete everything, so it must run on one machine with its own data.
+ */
 function requireLocal({ server, database }: Config): void {
   if (!isLoopback(server.host)) throw new ConfigError(`--dev listens on loopback only, not on ${server.host}`)
   if (database.urls.length > 0)
@@ -146,7 +148,7 @@ function requireLocal({ server, database }: Config): void {
       `--dev uses the embedded database only: unset ${database.source}, or start without --dev`,
     )
   if (server.role !== 'all')
-    throw new ConfigError('--dev needs a process that is both API and worker: use --role all')
+    throw new ConfigError('--dev requires a process that is both API and worker: use --role all')
 }
 
 /** Another process uses the listen address. `servers` are the URLs of servers on the same database. */
@@ -157,7 +159,7 @@ export class AddressTaken extends Error {
     // Servers of an embedded database are on this machine, so one of them probably uses the address.
     const isOurs = config.database.urls.length === 0 && servers.length > 0
     const cause = isOurs
-      ? `Slipway already runs at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
+      ? `Slipway is already running at ${servers.join(' and ')} (data directory ${config.server.dataDir}). To start another server, `
       : ''
     super(`${host}:${port} is already in use: ${cause}choose another port with ${setting}, or ${setting} 0`)
   }

@@ -103,12 +103,12 @@ test('a second server on the data of a running one prints the URL of the first, 
   const url = credentialsOf(dataDir).api_url
 
   const beside = launcher.start(['--port', '0', '--data-dir', dataDir])
-  expect(await beside.until(readyLine)).toContain(`Slipway already runs at ${url}. `)
+  expect(await beside.until(readyLine)).toContain(`Slipway is already running at ${url}. `)
   expect(file()).toBe(kept)
 
   const samePort = await launcher.start(['--port', new URL(url).port, '--data-dir', dataDir]).ended()
   expect(samePort.code).toBe(1)
-  expect(samePort.errors).toMatch(/^slipway: .* is already in use: Slipway already runs at .*--port.*\n$/m)
+  expect(samePort.errors).toMatch(/^slipway: .* is already in use: Slipway is already running .*--port.*\n$/m)
   expect(samePort.errors).toContain(url)
   expect(samePort.errors).toContain(`(data directory ${dataDir})`)
   expect(file()).toBe(kept)

@@ -56,7 +56,7 @@ test('SIGHUP reads the locations again, and a bad file changes nothing and says 
   const qemu = west.replace('engine = "simulated"', 'engine = "qemu"').replace('[location.simulated]', '')
   await reload(
     east + qemu.slice(0, qemu.indexOf('boot_ms')),
-    /nothing was changed: location us-west1-a: changes to a location of the engine qemu need a restart/,
+    /nothing was changed: location us-west1-a: changes to a location with the qemu engine require a restart/,
   )
   expect((await createAt('us-west1-a')).status).toBe(200)
 

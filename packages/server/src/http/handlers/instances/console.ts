@@ -27,7 +27,7 @@ export const consoleHandlers = {
     if (!vmConsoleStates.includes(vm.state))
       throw new Failure(
         'conflict',
-        `The VM is in ${vm.state}, in which it has no console.${nextStep[vm.state] ?? ''}`,
+        `The VM has no console because it is in ${vm.state}.${nextStep[vm.state] ?? ''}`,
       )
     const writer = isWriter && !body.force ? await findWriter(tx, vm.id) : undefined
     if (writer) throw takenBy(writer.holder)
