@@ -1,8 +1,8 @@
-// npm run bench [-- NAME] [flags]: builds and runs a measurement of packages/*/bench, by default `service`.
+// npm run bench [-- NAME] [flags]: builds and runs a benchmark from packages/*/bench, by default `service`.
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { build, packagesStayOutside } from './build.mjs'
+import { build, externalPackages } from './build.mjs'
 import { ensureInstalled, root } from './install.mjs'
 import { leave } from './phase.mjs'
 
@@ -10,7 +10,7 @@ ensureInstalled('all')
 await build()
 const esbuild = await import('esbuild')
 
-/** What can be measured, and the package that has it; further files of its bench are bundled into it. */
+/** The benchmarks, each with its package. */
 const benches = {
   service: 'server',
   grow: 'server',
@@ -26,7 +26,7 @@ const benches = {
 }
 const given = process.argv.slice(2)
 const name = given[0] && !given[0].startsWith('-') ? given.shift() : 'service'
-if (!benches[name]) leave(`${name}: there are the measurements ${Object.keys(benches).join(', ')}`)
+if (!benches[name]) leave(`Unknown benchmark ${name}. Supported: ${Object.keys(benches).join(', ')}`)
 const directory = join(root, 'packages', benches[name], 'bench')
 const outdir = join(root, 'packages', benches[name], 'dist/bench')
 const children = readdirSync(directory).filter((file) => file.endsWith('-child.ts'))
@@ -37,7 +37,7 @@ await esbuild.build({
   platform: 'node',
   format: 'esm',
   target: 'node20',
-  plugins: [packagesStayOutside],
+  plugins: [externalPackages],
   outExtension: { '.js': '.mjs' },
   logLevel: 'warning',
 })

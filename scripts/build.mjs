@@ -9,7 +9,9 @@ const server = join(root, 'packages/server')
 const cli = join(root, 'packages/cli')
 const consoleDir = join(root, 'packages/console')
 
-/** Bundles the server and the CLI, and builds the console, side by side: each only when its sources changed. */
+/**
+ * Bundles the server and the CLI and builds the console, in parallel, each only if its sources have changed.
+ */
 export async function build() {
   const builds = [programsToBuild(), consoleToBuild()].filter((run) => run !== undefined)
   if (builds.length > 0) await phase('Building', () => Promise.all(builds.map((run) => run())))
@@ -33,7 +35,7 @@ function programsToBuild() {
 }
 
 async function bundlePrograms() {
-  // Loaded late: on a fresh clone it is installed first.
+  // Imported here, because in a fresh clone esbuild is installed only after this file is loaded.
   const esbuild = await import('esbuild')
   const common = {
     bundle: true,
@@ -49,13 +51,13 @@ async function bundlePrograms() {
       ...common,
       entryPoints: [join(server, 'src/main.ts')],
       outfile: join(server, 'dist/main.js'),
-      plugins: [packagesStayOutside],
+      plugins: [externalPackages],
     },
     {
       ...common,
       entryPoints: [join(server, 'src/engines/qemu/forwarder/main.ts')],
       outfile: join(server, 'dist/qemu-forwarder.js'),
-      plugins: [packagesStayOutside],
+      plugins: [externalPackages],
     },
     {
       ...common,
@@ -74,20 +76,21 @@ async function bundlePrograms() {
   try {
     await Promise.all(bundles.filter(({ entryPoints: [entry] }) => existsSync(entry)).map(esbuild.build))
   } catch (error) {
-    // esbuild has already printed what is wrong, with its place.
+    // esbuild has already printed the error and its location.
     if (!error.errors) throw error
     leave('The build failed.')
   } finally {
-    // Its process would otherwise stay as long as ours.
+    // Otherwise esbuild's process would keep running until this one ends.
     await esbuild.stop()
   }
 }
 
 /**
- * The server loads npm packages from node_modules; only the workspace's own packages become part of its file, and one that consists of hundreds of small files that to find them takes longer than anything else of a start.
+ * The server loads npm packages from node_modules. Only the workspace's own packages and typebox are bundled,
+ * because typebox has hundreds of small files, and finding them would take most of the startup time.
  */
-export const packagesStayOutside = {
-  name: 'packages-stay-outside',
+export const externalPackages = {
+  name: 'external-packages',
   setup(build) {
     build.onResolve({ filter: /^[^./#]/ }, ({ path, kind }) =>
       kind === 'entry-point' || /^(@slipway|typebox)(\/|$)/.test(path) ? null : { path, external: true },
@@ -112,13 +115,13 @@ function consoleToBuild() {
     const child = spawn(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
       cwd: consoleDir,
       stdio: ['ignore', 2, 2],
-      // A test runner sets NODE_ENV, which would give a development build with a third more bytes.
+      // A test runner sets NODE_ENV, which would result in a development build that is a third larger.
       env: { ...process.env, NODE_ENV: 'production' },
     })
     const status = await new Promise((resolve) => child.once('exit', resolve))
     if (status !== 0)
       leave(
-        `The build of the console failed${isInstalled('run') ? '.' : ': packages are missing, run npm install.'}`,
+        `The console build failed${isInstalled('run') ? '.' : ': packages are missing, run npm install.'}`,
       )
     writeFileSync(hashFile, hash)
   }

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { packagesStayOutside } from './build.mjs'
+import { externalPackages } from './build.mjs'
 import { root } from './install.mjs'
 
-/** The exports of a TypeScript file of the workspace. */
+/** Bundles a TypeScript file of the workspace and returns its exports. */
 export async function bundled(entry) {
-  // Loaded late: on a fresh clone it is installed first.
+  // Imported here, because in a fresh clone esbuild is installed only after this file is loaded.
   const { build } = await import('esbuild')
   const { outputFiles } = await build({
     entryPoints: [join(root, entry)],
@@ -18,11 +18,14 @@ export async function bundled(entry) {
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`)
 }
 
-/** For a file that needs npm packages or the migrations: it is written beside the built server. */
+/**
+ * Like `bundled`, for a file that needs npm packages or the migrations. The bundle is written next to the
+ * built server.
+ */
 export async function bundledForServer(entry) {
   const { build } = await import('esbuild')
   const outfile = join(root, 'packages/server/dist/tools', entry.replace(/.*\/(.*)\.ts$/, '$1.mjs'))
   const common = { bundle: true, platform: 'node', format: 'esm', target: 'node20' }
-  await build({ ...common, entryPoints: [join(root, entry)], outfile, plugins: [packagesStayOutside] })
+  await build({ ...common, entryPoints: [join(root, entry)], outfile, plugins: [externalPackages] })
   return import(pathToFileURL(outfile).href)
 }

@@ -1,4 +1,4 @@
-// npm run chaos: the chaos run of the suite, with as many faults as wanted.
+// npm run chaos: runs the chaos test with a chosen number of faults.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -7,8 +7,8 @@ import { leave } from './phase.mjs'
 
 const usage = `npm run chaos [-- --faults N --seed N]
 
-  --faults N  how many faults there are, 1000 without it
-  --seed N    the number that decides the faults and what tenants want, another each time without it`
+  --faults N  number of faults (default: 1000)
+  --seed N    seed for the faults and the tenants' requests (default: a new one each time)`
 
 const given = read()
 if (given.help) {

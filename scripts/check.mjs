@@ -1,4 +1,4 @@
-// npm run check: everything that can be said about the sources without running them. One line for each check.
+// npm run check: runs all static checks, and prints one line for each.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { ensureInstalled, root } from './install.mjs'
 
 const tsc = 'node_modules/typescript/bin/tsc'
 
-/** Each is a script for Node with its arguments; it counts when every file of `when` exists. */
+/** Each check is a Node script with its arguments. It is skipped unless every file in `when` exists. */
 const checks = [
   { name: 'types', script: [tsc, '-p', '.', '--noEmit'] },
   {
@@ -23,7 +23,7 @@ const checks = [
   { name: 'OpenAPI rules', script: ['node_modules/@redocly/cli/bin/cli.js', 'lint', 'openapi.json'] },
 ]
 
-/** The checks send nothing over the network. */
+/** Ensures that the checks send nothing over the network. */
 const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
 ensureInstalled('all')

@@ -1,8 +1,9 @@
-// Finds the texts of the console: in JSX, in attributes and members for texts, and as sentences in the code.
+// Finds the texts of the console: in JSX, in attributes and properties for texts, and as sentences in the
+// code.
 import ts from 'typescript'
 import { partsOf, textsOf } from './source-texts.mjs'
 
-/** Attributes of components, and members of objects, that contain a text for users. */
+/** Attributes of components, and properties of objects, that contain text for users. */
 const textNames =
   /^(about|action|advice|alt|aria-label|cell|description|done|empty|failed|footer|hint|ifLost|label|legend|message|note|past|placeholder|problem|reason|text|title|verb|warning|words)$/
 const tones = ['good', 'busy', 'idle', 'held', 'warn', 'bad']
@@ -10,7 +11,10 @@ const tones = ['good', 'busy', 'idle', 'held', 'warn', 'bad']
 const isSentence = (text) => /^["“{]?[A-Z][\w’'-]*[:.]? \S/.test(text)
 const isTitle = (text) => /^[A-Z][\w ]+$/.test(text) && /[a-z]|^(CLI|SSH|ID|URL)$/.test(text)
 
-/** The results of an expression: those of its branches and, for a function, of its `return` statements. */
+/**
+ * Returns the possible results of an expression: those of its branches and, for a function, of its `return`
+ * statements.
+ */
 function resultsOf(node) {
   if (ts.isParenthesizedExpression(node)) return resultsOf(node.expression)
   if (ts.isConditionalExpression(node)) return [...resultsOf(node.whenTrue), ...resultsOf(node.whenFalse)]
@@ -29,7 +33,7 @@ function returnsOf(node) {
   return node.getChildren().flatMap(returnsOf)
 }
 
-/** The text of an element with everything inside it. Line breaks of the source count as spaces. */
+/** Returns the text of an element with everything inside it. Line breaks of the source count as spaces. */
 function jsxTexts(node) {
   if (ts.isJsxText(node)) return [node.text.replace(/^\s*\n\s*|\s*\n\s*$/g, '').replace(/\s+/g, ' ')]
   if (ts.isJsxExpression(node)) return node.expression ? partsOf(node.expression) : ['']

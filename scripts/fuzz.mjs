@@ -1,4 +1,5 @@
-// npm run test:fuzz: Schemathesis, which is Python, makes requests from the OpenAPI document and sends them to a real service.
+// npm run test:fuzz: runs Schemathesis, a Python program that generates requests from the OpenAPI document
+// and sends them to a real service.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,9 +23,7 @@ process.exitCode = status ?? 1
 function install() {
   const run = (command, args) => spawnSync(command, args, { stdio: ['ignore', 2, 2] }).status === 0
   if (!run('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']))
-    leave(
-      'Nothing was tested: this needs Python 3.10 or later with venv and pip, and python3 is not that here.',
-    )
+    leave('Nothing was tested: python3 must be Python 3.10 or later with venv and pip.')
   console.error(`Installing Schemathesis ${version} …`)
   const pip = ['-m', 'pip', 'install', '--quiet', `schemathesis==${version}`]
   if (!run('python3', ['-m', 'venv', '--clear', folder]) || !run(join(folder, 'bin/python'), pip))

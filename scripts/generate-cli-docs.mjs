@@ -1,4 +1,4 @@
-// Writes the reference of the command line into docs/cli. With --check only tells whether it differs.
+// Writes the command line reference to docs/cli. With --check, only reports whether it is out of date.
 import { writeReference } from './reference-pages.mjs'
 
 await writeReference({

@@ -1,4 +1,5 @@
-// Writes the reference of the Terraform provider into docs/terraform. With --check only tells whether it differs.
+// Writes the Terraform provider reference to docs/terraform. With --check, only reports whether it is out of
+// date.
 import { writeReference } from './reference-pages.mjs'
 
 await writeReference({

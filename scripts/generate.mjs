@@ -1,4 +1,4 @@
-// Writes the generated files of the repository; with --check, demands that they are up to date.
+// Writes the generated files of the repository. With --check, fails if they are out of date.
 import { readFile, writeFile } from 'node:fs/promises'
 import { bundled, bundledForServer } from './bundled.mjs'
 import { messages } from './messages.mjs'
@@ -11,7 +11,7 @@ async function openApi() {
   return `${JSON.stringify(buildOpenApi({ version }), null, 2)}\n`
 }
 
-/** The examples of the page are those of the contract. */
+/** Returns docs/webhooks.md with the examples and events of the contract. */
 async function webhooks() {
   const { deliveredTypes, deliveryExample, eventFacts } = await bundled(
     'packages/contract/src/openapi/webhooks.ts',

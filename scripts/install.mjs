@@ -6,18 +6,22 @@ import { fileURLToPath } from 'node:url'
 import { leave, phase } from './phase.mjs'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
-const oldestNode = [20, 20]
+const minimumNode = [20, 20]
 const recordPath = join(root, 'node_modules/.slipway-install')
 
-/** `run` is what the service is built and run with: no devDependencies. `all` adds the tools of tests and releases. */
+/**
+ * `run` has the packages for building and running the service, without devDependencies. `all` adds the tools
+ * for tests and releases.
+ */
 const groups = {
   run: { title: 'Installing packages', flags: ['--omit=dev'] },
   all: { title: 'Installing packages and test tools', flags: [] },
 }
 
 /**
- * Installs a group of the packages of package-lock.json unless it is there. Packages that are there already stay
- * untouched, so that a service that runs from this checkout keeps running. Exits with one line where this cannot work.
+ * Installs a group of packages from package-lock.json unless it is already installed. Installed packages are
+ * not touched, so that a service that runs from this checkout keeps running. If the installation fails, this
+ * prints one line and exits.
  */
 export function ensureInstalled(group) {
   checkNode()
@@ -31,9 +35,9 @@ export function ensureInstalled(group) {
 
 function install(groupFlags) {
   const [command, ...args] = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ['npm']
-  // npm ci begins by deleting node_modules, so it is for a checkout that has none.
+  // npm ci begins by deleting node_modules, so it is used only if there is none.
   const verb = existsSync(join(root, 'node_modules')) ? ['install', '--no-save'] : ['ci']
-  // No package needs its install scripts, so none run, whatever npm's configuration says.
+  // No package needs its install scripts, so they are disabled regardless of npm's configuration.
   const flags = [...groupFlags, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
   const stdio = ['ignore', 'ignore', 'inherit']
   const { status, error } = spawnSync(command, [...args, ...verb, ...flags], { cwd: root, stdio })
@@ -42,12 +46,12 @@ function install(groupFlags) {
 
 function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
-  const [oldestMajor, oldestMinor] = oldestNode
-  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return
-  leave(`Slipway needs Node.js ${oldestNode.join('.')} or later; this is ${process.versions.node}`)
+  const [minimumMajor, minimumMinor] = minimumNode
+  if (major > minimumMajor || (major === minimumMajor && minor >= minimumMinor)) return
+  leave(`Slipway needs Node.js ${minimumNode.join('.')} or later; this is ${process.versions.node}`)
 }
 
-/** Returns whether npm's own list of what is in node_modules has every package of the group, in the version of the lock. */
+/** Returns whether npm's list of installed packages has every package of the group in its locked version. */
 export function isInstalled(group) {
   const listPath = join(root, 'node_modules/.package-lock.json')
   if (!existsSync(listPath)) return false

@@ -1,4 +1,5 @@
-// Makes docs/messages.md: every message that users, operators and readers of the log can see, and where it is made.
+// Generates docs/messages.md: every message that users, operators and readers of the log can see, with its
+// source file.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
@@ -12,7 +13,7 @@ const sourcesOf = (folder) =>
     .sort()
     .map((file) => `${folder}/${file}`)
 
-/** Functions that make a failure, with the positions of its code and its message among their arguments. */
+/** Functions that create a failure, with the argument positions of its code and message. */
 const failureMakers = {
   Failure: { code: 0, message: 1 },
   fail: { code: 0, message: 1 },
@@ -21,7 +22,10 @@ const failureMakers = {
   NotFound: { message: 0 },
   invalidField: { code: 'invalid_argument', message: 1, prefix: 0 },
 }
-/** Functions of the command line that ask a question or print a note, with the position of their text. */
+/**
+ * Functions of the command line that ask a question or print a note, with the argument position of their
+ * text.
+ */
 const commandLineTexts = {
   askText: 1,
   askSecret: 1,
@@ -65,14 +69,14 @@ const sections = {
     'code',
     'Clients see these in `error.message` and in the result of an operation.',
   ],
-  log: ['Lines of the log', 'level', 'The text in `msg`.'],
+  log: ['Log lines', 'level', 'The text in `msg`.'],
   error: [
-    'Errors of programs',
+    'Program errors',
     'kind',
     'The command line, the configuration, the engines and the embedded PostgreSQL report these.',
   ],
   prompt: [
-    'Prompts and notes of the command line',
+    'Command line prompts and notes',
     'function',
     'Questions at a terminal, and notes next to the output.',
   ],
@@ -109,5 +113,5 @@ export function messages() {
     })
     return `## ${title}\n\n${text} There are ${rows.length}.\n\n${head(column)}\n${rows.join('\n')}\n`
   })
-  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their language can be read in\none sitting. \`node scripts/generate.mjs\` generates the page from the sources, and \`npm run check\` compares them. A value that is\nknown only at run time is in braces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
+  return `# Messages\n\nThis page lists every message that a user, an operator or a reader of the log can see, so that their wording can be reviewed\nin one place. \`node scripts/generate.mjs\` generates the page from the sources, and \`npm run check\` compares them. A value that is\nknown only at run time is in braces. To change a message, change it in its file; the help of the command line is in [docs/cli](cli/README.md).\n\n${parts.join('\n')}`
 }

@@ -1,6 +1,6 @@
 let isLineOpen = false
 
-/** Runs a part of a command that takes seconds: one line on standard error says what it is, and how long it took. */
+/** Runs a slow part of a command, and prints its title and duration on standard error. */
 export function phase(title, run) {
   const startedAt = performance.now()
   process.stderr.write(`${title} … `)
@@ -14,7 +14,7 @@ export function phase(title, run) {
   return result instanceof Promise ? result.then(end) : end(result)
 }
 
-/** Ends the command with a message, on a line of its own. */
+/** Prints a message on a new line and ends the command. */
 export function leave(message) {
   console.error(isLineOpen ? `failed\n${message}` : message)
   process.exit(1)

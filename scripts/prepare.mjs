@@ -1,4 +1,4 @@
-// Runs after `npm ci` in a checkout: lets git use the hooks of this repository. Elsewhere it does nothing.
+// Runs after `npm ci` in a checkout: makes git use this repository's hooks. Does nothing outside a checkout.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { root } from './install.mjs'

@@ -6,18 +6,18 @@ import * as esbuild from 'esbuild'
 import { root } from './install.mjs'
 
 /**
- * Writes the pages that `referencePages` of a TypeScript file returns into a folder, and removes other pages from it. With
- * --check it only says whether they differ.
+ * Writes the pages that `referencePages` of a TypeScript file returns into a folder, and removes other pages
+ * from it. With --check, only reports whether they are out of date.
  */
 export async function writeReference({ folder: name, entry, command }) {
   const folder = join(root, name)
   const pages = new Map((await loadPages(entry)).map(({ file, text }) => [file, text]))
   const present = new Map(readFolder(folder).map((file) => [file, readFileSync(join(folder, file), 'utf8')]))
   const different = [...pages].filter(([file, text]) => present.get(file) !== text).map(([file]) => file)
-  const superfluous = [...present.keys()].filter((file) => !pages.has(file))
+  const obsolete = [...present.keys()].filter((file) => !pages.has(file))
 
   if (process.argv.includes('--check')) {
-    const names = [...different, ...superfluous].map((file) => `${name}/${file}`)
+    const names = [...different, ...obsolete].map((file) => `${name}/${file}`)
     if (names.length > 0) {
       console.error(`Out of date: ${names.join(', ')}\nRun node ${command}`)
       process.exitCode = 1
@@ -25,12 +25,12 @@ export async function writeReference({ folder: name, entry, command }) {
   } else {
     mkdirSync(folder, { recursive: true })
     for (const file of different) writeFileSync(join(folder, file), pages.get(file))
-    for (const file of superfluous) rmSync(join(folder, file))
-    console.log(`${pages.size} pages, ${different.length} written, ${superfluous.length} removed`)
+    for (const file of obsolete) rmSync(join(folder, file))
+    console.log(`${pages.size} pages, ${different.length} written, ${obsolete.length} removed`)
   }
 }
 
-/** The pages come from the program itself, which is TypeScript. */
+/** Bundles the program, which is TypeScript, and gets the pages from it. */
 async function loadPages(entry) {
   const scratch = mkdtempSync(join(tmpdir(), 'slipway-reference-'))
   const outfile = join(scratch, 'reference.mjs')

@@ -1,7 +1,7 @@
-// Reads the texts that an expression of the sources can have.
+// Reads the texts that an expression in the source code can have.
 import ts from 'typescript'
 
-/** A value that is known only at run time, as a short name in braces. */
+/** Returns a value that is known only at run time as a short name in braces. */
 function placeholder(node) {
   if (ts.isIdentifier(node)) return `{${node.text}}`
   if (ts.isPropertyAccessExpression(node)) return `{${node.name.text}}`
@@ -19,7 +19,7 @@ function placeholder(node) {
   return '{…}'
 }
 
-/** The texts that an expression can have. A value that is known only at run time is in braces. */
+/** Returns the texts that an expression can have. A value that is known only at run time is in braces. */
 export function textsOf(node) {
   if (ts.isStringLiteralLike(node)) return [node.text]
   if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return textsOf(node.expression)
@@ -42,7 +42,7 @@ export function textsOf(node) {
   return [placeholder(node)]
 }
 
-/** A choice between a few fixed texts makes one text each; every other expression is a value. */
+/** Returns one text for each choice between a few fixed texts; any other expression is a value. */
 export function partsOf(expression) {
   const texts = textsOf(expression)
   return texts.length > 4 ? ['{…}'] : texts

@@ -3,14 +3,17 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFile
 import { isAbsolute, join } from 'node:path'
 import { root } from './install.mjs'
 
-const lockPatienceMs = 600_000
-const lockLookMs = 1_000
+const maxLockWaitMs = 600_000
+const lockPollMs = 1_000
 
 const cloudImage = 'packages/server/test/engines/qemu-cloud-image'
 const incusGuests = 'packages/server/test/engines/incus/guests'
 const qemuSuites = ['packages/server/test/engines/qemu', 'packages/server/test/attacks/qemu']
 
-/** Programs that some suites need. An entry counts only where a test file begins with one of its `suites`. */
+/**
+ * Programs that some suites need. An entry applies only if the path of a test file begins with one of its
+ * `suites`.
+ */
 const programNames = [
   { name: 'curl', binary: 'curl', packages: ['curl'], suites: ['packages/server/test/start'] },
   { name: 'chromium', binary: 'chromium', packages: ['chromium'], suites: ['packages/console/test/'] },
@@ -20,7 +23,7 @@ const programNames = [
     packages: ['chromium-headless-shell'],
     suites: ['packages/console/test/'],
     isOptional: true,
-    standIn: 'chromium',
+    fallback: 'chromium',
   },
   {
     name: 'qemu',
@@ -29,7 +32,8 @@ const programNames = [
     suites: [...qemuSuites, incusGuests],
   },
   { name: 'mmdebstrap', binary: 'mmdebstrap', packages: ['mmdebstrap'], suites: [cloudImage] },
-  // What an image with UEFI is made and booted with; a machine may have some of it.
+  // Programs that create and boot a UEFI image. They are listed one by one, because a machine may have some
+  // of them.
   ...[
     { name: 'mtools', binary: 'mcopy', packages: ['mtools'] },
     { name: 'mkfs.vfat', binary: '/sbin/mkfs.vfat', packages: ['dosfstools'] },
@@ -70,7 +74,8 @@ const programNames = [
     binary: '/usr/libexec/incus/incusd',
     packages: ['incus-base', 'incus-client', 'dnsmasq-base', 'nftables', 'iproute2', 'busybox-static'],
     suites: ['packages/server/test/engines/incus/'],
-    // Debian 12 has it there, Debian 13 in main. Not every mirror has backports: then its tests say why they are skipped.
+    // Debian 12 has it in backports, Debian 13 in main. If the mirror has no backports, the tests are skipped
+    // and say why.
     backports: 'bookworm',
     isOptional: true,
   },
@@ -89,9 +94,9 @@ const programNames = [
 ]
 
 /**
- * Installs what the test files with this ending need, where that is allowed, and returns the names of the programs
- * that stay missing, and of these the ones that no run may do without. With filters, only the files whose path contains
- * one of them count.
+ * Installs the programs that the test files with this ending need, if this process may. Returns the names of
+ * the programs that are still missing, and which of them are required. With filters, only files whose path
+ * contains one of them count.
  */
 export function ensureSystemPackages(ending = '.test.ts', filters = []) {
   const tests = readdirSync(join(root, 'packages'))
@@ -109,7 +114,8 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
     apt('update')
     if (missing.some(isBackport) && offerBackports(release)) apt('update')
     const ordinary = missing.filter((program) => !isBackport(program))
-    // Each that may be missing by itself: a name that a mirror does not know keeps all the others from being installed.
+    // Optional programs are installed separately, because apt installs nothing if one package name is
+    // unknown.
     const needed = ordinary.filter(({ isOptional }) => !isOptional).flatMap((program) => program.packages)
     const optional = ordinary.filter(({ isOptional }) => isOptional).map((program) => program.packages)
     for (const packages of [needed, ...optional])
@@ -119,10 +125,10 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
       apt('install', '-y', '--no-install-recommends', '-t', `${release}-backports`, ...backported)
   }
   const stillMissing = missing.filter((program) => !isOnPath(program.binary))
-  for (const { name, packages, suites, standIn } of stillMissing)
+  for (const { name, packages, suites, fallback } of stillMissing)
     console.error(
-      standIn
-        ? `${name} is missing: ${suites.join(', ')} takes longer, with ${standIn}`
+      fallback
+        ? `${name} is missing: ${suites.join(', ')} uses ${fallback}, which is slower`
         : `${name} is missing: install ${packages.join(' ')} to run ${suites.join(', ')}`,
     )
   const namesOf = (programs) => programs.map(({ name }) => name)
@@ -132,7 +138,10 @@ export function ensureSystemPackages(ending = '.test.ts', filters = []) {
   }
 }
 
-/** The suite of backports, from the mirror that the machine uses already: apt names only those whose lists it has. */
+/**
+ * Adds the backports suite of the mirror that the machine already uses; apt lists only mirrors whose package
+ * lists it has.
+ */
 function offerBackports(release) {
   const listed = spawnSync('apt-get', ['indextargets', '--format', '$(RELEASE) $(REPO_URI)'])
   const mirrors = new Map(
@@ -149,16 +158,18 @@ function offerBackports(release) {
   return true
 }
 
-/** Waits while another has the machine's packages in hand: some locks apt waits for itself, at others it gives up. */
+/**
+ * Waits while another process holds a package lock. apt waits for some locks itself, and fails for others.
+ */
 function apt(...args) {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
   const given = ['-qq', '-o', 'DPkg::Lock::Timeout=600', '-o', 'Acquire::Retries=3', ...args]
-  const until = performance.now() + lockPatienceMs
+  const until = performance.now() + maxLockWaitMs
   for (;;) {
     const { stderr } = spawnSync('apt-get', given, { stdio: ['ignore', 2, 'pipe'], env, encoding: 'utf8' })
     process.stderr.write(stderr ?? '')
     if (!/could not get lock|unable to lock/i.test(stderr ?? '') || performance.now() > until) return
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockLookMs)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
   }
 }
 

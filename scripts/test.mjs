@@ -8,7 +8,8 @@ import { leave } from './phase.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 ensureInstalled('all')
-// npm run test:vm and test:cluster have files with endings of their own, named like their configurations.
+// The test files of npm run test:vm and test:cluster have their own endings, named after their
+// configurations.
 const kind = /vitest\.(\w+)\.config\.ts/.exec(process.argv.join(' '))?.[1] ?? 'test'
 const filters = process.argv
   .slice(2)
@@ -18,7 +19,7 @@ const { missing, required } = ensureSystemPackages(
   filters.map((filter) => normalize(filter)),
 )
 if (required.length > 0 && process.env.CI === 'true')
-  leave(`These may not be missing with CI=true: ${required.join(', ')}`)
+  leave(`Missing programs, which are required with CI=true: ${required.join(', ')}`)
 
 const reportDir = mkdtempSync(join(tmpdir(), 'slipway-test-'))
 const report = join(reportDir, 'report.json')
@@ -47,12 +48,12 @@ function printCounts() {
     console.log('0 passed, 1 failed')
     return
   }
-  // A file that does not even load has no failed test in it.
+  // A file that cannot be loaded contains no failed test.
   const brokenFiles = results.testResults.filter(
     ({ status, assertionResults }) =>
       status === 'failed' && assertionResults.every((assertion) => assertion.status !== 'failed'),
   )
-  // A run can also fail outside of every test: an uncaught error.
+  // A run can also fail because of an uncaught error outside of any test.
   const failed = results.numFailedTests + brokenFiles.length || (process.exitCode ? 1 : 0)
   const skipped = results.numPendingTests + results.numTodoTests
   if (failed > 0) process.exitCode ||= 1

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './install.mjs'
 
-/** What is refused, and what to write instead. */
+/** The refused phrases, and what to write instead. */
 const refused = [
   [/\bwho(m|ever|mever|soever)\b/i, 'name the role: the caller, another process, the tenant'],
   [/\b(no|some|any|every)body\b/i, 'name the role, or "no caller", "no process"'],
@@ -47,7 +47,7 @@ const isProse = (file) =>
 const isCode = (file) =>
   /^(packages|scripts)\/.*\.(ts|tsx|mjs|sql)$/.test(file) && file !== 'scripts/words.mjs'
 
-/** The comments of a source file, each as one text, with the number of its first line. */
+/** Returns the comments of a source file, each as one text, with the number of its first line. */
 export function commentsOf(text, file) {
   const found = []
   const line = file.endsWith('.sql') ? '--' : '//'
@@ -79,7 +79,7 @@ export function commentsOf(text, file) {
   return found
 }
 
-/** The paragraphs and rows of a page, without code blocks and code in the text. */
+/** Returns the paragraphs and rows of a page, without code blocks and inline code. */
 function paragraphsOf(text) {
   const plain = text
     .replace(/^( *)```[\s\S]*?^\1```/gm, (block) => block.replace(/[^\n]/g, ''))

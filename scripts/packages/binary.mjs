@@ -1,5 +1,5 @@
-// npm run build:binary: the CLI as one executable file with Node inside, for the platform that this runs on.
-// npm run build:terraform: the Terraform provider, in the same way.
+// npm run build:binary: builds the CLI as one executable file that contains Node, for the current platform.
+// npm run build:terraform: builds the Terraform provider in the same way.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { ensureInstalled, root } from '../install.mjs'
 import { leave } from '../phase.mjs'
 
-/** Node looks for it in its own file, to learn that a program was put in. */
+/** Node looks for this marker in its own executable to detect an embedded program. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 const isMac = process.platform === 'darwin'
 const ending = process.platform === 'win32' ? '.exe' : ''
@@ -29,25 +29,25 @@ const programs = {
 export async function buildBinary(name = 'cli') {
   const { entry, target: path } = programs[name]
   if (!readFileSync(process.execPath).includes(fuse))
-    leave(`${process.execPath} cannot carry a program: use Node as nodejs.org builds it`)
+    leave(`${process.execPath} cannot embed a program: use a build of Node from nodejs.org`)
   const target = join(root, path)
   mkdirSync(dirname(target), { recursive: true })
   copyFileSync(process.execPath, target)
   chmodSync(target, 0o755)
-  // A signature on macOS holds for the file as it was; the new one is for this computer alone.
+  // On macOS, a changed file needs a new signature, which is valid only on this computer.
   if (isMac) execFileSync('codesign', ['--remove-signature', target])
   await withProgramBlob(entry, (blob) => {
     const postject = join(root, 'node_modules/postject/dist/cli.js')
     const segment = isMac ? ['--macho-segment-name', 'NODE_SEA'] : []
     const args = [postject, target, 'NODE_SEA_BLOB', blob, '--sentinel-fuse', fuse, ...segment]
-    // It warns about names of sections that it does not need.
+    // postject warns about section names that it does not need.
     execFileSync(process.execPath, args, { stdio: 'pipe' })
   })
   if (isMac) execFileSync('codesign', ['--sign', '-', target])
   return target
 }
 
-/** A program as Node wants it inside of itself: one script of CommonJS, compiled beforehand. */
+/** Builds a program in the form that Node can embed: one CommonJS script, compiled in advance. */
 async function withProgramBlob(entry, use) {
   const scratch = mkdtempSync(join(tmpdir(), 'slipway-binary-'))
   const [main, output, config] = ['slipway.cjs', 'slipway.blob', 'sea.json'].map((name) =>

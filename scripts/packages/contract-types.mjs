@@ -1,8 +1,8 @@
-// The types of the contract as plain TypeScript, printed from its schemas: users of the SDK need neither the
-// contract nor the library that it is written with.
+// Prints the contract's schemas as plain TypeScript types, so that users of the SDK need neither the contract
+// nor the schema library.
 import { bundled } from '../bundled.mjs'
 
-/** Returns the text of a declaration file: every named record, the routes by id, and the codes of errors. */
+/** Returns the text of a declaration file: every named record, the routes by id, and the error codes. */
 export async function contractTypes() {
   const contract = await bundled('packages/contract/src/index.ts')
   const { components, routeIds, routeOf, devRoutes, errorCodes, operationErrorCodes } = contract
@@ -11,7 +11,7 @@ export async function contractTypes() {
   const records = [...components.values()].map(
     (schema) => `${docOf(schema, '')}export interface ${schema.title} ${type.body(schema)}`,
   )
-  // What the contract exports without a record of that name: unions of records, forms of text, other names.
+  // Exported schemas that are not records: unions of records, string formats, aliases.
   const others = Object.entries(contract)
     .filter(([name, value]) => isSchema(value) && !components.has(name))
     .map(([name, schema]) => `${docOf(schema, '')}export type ${name} = ${type.of(schema)}`)
@@ -38,14 +38,14 @@ export async function contractTypes() {
     ...others,
     `export type ErrorCode = ${union(errorCodes)}`,
     `export type FailureCode = ErrorCode | ${union(operationErrorCodes)}`,
-    `/** What each route takes and returns. */\nexport interface Routes {\n${routes.join('\n')}\n}`,
+    `/** The parameters, query, body and response of each route. */\nexport interface Routes {\n${routes.join('\n')}\n}`,
     'export type RouteId = keyof Routes',
     "export type RouteParams<Id extends RouteId> = Routes[Id]['params']",
     'export type RouteQuery<Id extends RouteId> = Routes[Id] extends { query: infer Query } ? Query : undefined',
     'export type RouteBody<Id extends RouteId> = Routes[Id] extends { body: infer Body } ? Body : undefined',
     "export type RouteResponse<Id extends RouteId> = Routes[Id]['response']",
     `export type FaultEffect = ${union(contract.faultEffects)}`,
-    `/** What each lever takes and returns. */\nexport interface DevRoutes {\n${Object.entries(devRoutes).map(printRoute).join('\n')}\n}`,
+    `/** The parameters, query, body and response of each lever. */\nexport interface DevRoutes {\n${Object.entries(devRoutes).map(printRoute).join('\n')}\n}`,
     'export type DevRouteId = keyof DevRoutes',
     'export type DevQuery<Id extends DevRouteId> = DevRoutes[Id] extends { query: infer Query } ? Query : undefined',
     'export type DevBody<Id extends DevRouteId> = DevRoutes[Id] extends { body: infer Body } ? Body : undefined',
@@ -62,7 +62,7 @@ function docOf({ description }, indent) {
   return description ? `${indent}/** ${description.replaceAll('*/', '*\\/')} */\n` : ''
 }
 
-/** Prints schemas as types; `openSets` are lists of values that grow, which stay text for a client. */
+/** Prints schemas as types; `openSets` are lists of values that may grow, which are printed as `string`. */
 function typePrinter(components, openSets) {
   const isOpen = (values) =>
     openSets.some((set) => set.length === values.length && set.every((each) => values.includes(each)))

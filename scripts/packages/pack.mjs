@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { root } from '../install.mjs'
 import { stagePackages } from './stage.mjs'
 
-/** Packs what is published into `artifacts/packages`: each with its archive and the files in it. */
+/**
+ * Packs the published packages into `artifacts/packages`. Returns each with its archive and the files in it.
+ */
 export async function packPackages() {
   const archives = join(root, 'artifacts/packages')
   rmSync(archives, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-// npm run build:python: the Python client, generated from openapi.json into artifacts/python.
+// npm run build:python: generates the Python client from openapi.json into artifacts/python.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -44,7 +44,7 @@ const readJson = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 function install() {
   const check = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
   if (spawnSync('python3', ['-c', check]).status !== 0)
-    leave('This needs Python 3.11 or later with venv and pip, and python3 is not that here.')
+    leave('python3 must be Python 3.11 or later with venv and pip.')
   console.error(`Installing openapi-python-client ${version} …`)
   run('python3', ['-m', 'venv', '--clear', folder])
   run(join(folder, 'bin/python'), ['-m', 'pip', 'install', '--quiet', `openapi-python-client==${version}`])

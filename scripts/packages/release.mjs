@@ -1,5 +1,6 @@
-// npm run release: packs the packages and publishes them, in the version of the root's package.json, tags it, and writes the
-// commit into packages/server/released.json. With --dry-run it only packs, and says what is in the way.
+// npm run release: packs and publishes the packages with the version in the root's package.json, tags it, and
+// writes the commit to packages/server/released.json. With --dry-run, only packs, and lists what prevents a
+// release.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,12 +16,12 @@ const { version, repository } = JSON.parse(readFileSync(join(root, 'package.json
 const tag = `v${version}`
 
 const obstacles = [
-  git('status', '--porcelain') && 'there are changes that are not committed',
-  git('tag', '--list', tag) && `${tag} has been released already: npm version --no-git-tag-version <next>`,
-  !changesOf(version) && `CHANGELOG.md says nothing about ${version}`,
-  // The packages link to these sources.
+  git('status', '--porcelain') && 'there are uncommitted changes',
+  git('tag', '--list', tag) && `${tag} is already released: run npm version --no-git-tag-version <next>`,
+  !changesOf(version) && `CHANGELOG.md has no section for ${version}`,
+  // The packages link to this repository.
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
-    `package.json names ${address(repository.url)} as the repository, and no remote of this one is there`,
+    `no git remote is ${address(repository.url)}, the repository in package.json`,
 ].filter(Boolean)
 if (obstacles.length > 0 && !isDryRun) leave(`Not released: ${obstacles.join('; ')}.`)
 
@@ -30,13 +31,13 @@ for (const { name, archive, size, files } of packages) {
 }
 if (isDryRun) {
   console.log(`\n${changesOf(version) ?? ''}\n`)
-  for (const obstacle of obstacles) console.log(`In the way of a release: ${obstacle}.`)
+  for (const obstacle of obstacles) console.log(`This prevents a release: ${obstacle}.`)
   console.log(
-    `Nothing was published and nothing tagged. Without --dry-run: npm publish of each, then ${tag}.`,
+    `Nothing was published or tagged. Without --dry-run, each package is published, then ${tag} is tagged.`,
   )
 } else {
   for (const { name, archive } of packages) {
-    if (isPublished(name)) console.log(`${name} ${version} is there from an earlier attempt.`)
+    if (isPublished(name)) console.log(`${name} ${version} was already published by an earlier attempt.`)
     else execFileSync('npm', ['publish', archive, '--access', 'public'], { cwd: root, stdio: 'inherit' })
   }
   git('tag', '--annotate', tag, '--message', `Slipway ${version}`)
@@ -45,14 +46,14 @@ if (isDryRun) {
   console.log(`Published. Commit packages/server/released.json, then push it and the tag ${tag}.`)
 }
 
-/** A release that broke off between two packages can be run again. */
+/** A release that was interrupted between two packages can be repeated. */
 function isPublished(name) {
   return (
     spawnSync('npm', ['view', `${name}@${version}`, 'version'], { encoding: 'utf8' }).stdout.trim() !== ''
   )
 }
 
-/** What the change log says about a version, without its heading. */
+/** Returns the change log's section about a version, without its heading. */
 function changesOf(wanted) {
   const parts = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m).slice(1)
   return parts

@@ -1,11 +1,11 @@
-// Builds the SDK as it is published: JavaScript for every runtime, and declarations that stand by themselves.
+// Builds the published SDK: JavaScript for every runtime, and self-contained type declarations.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { root } from '../install.mjs'
 import { contractTypes } from './contract-types.mjs'
 
 const source = (name) => join(root, 'packages/sdk/src', name)
-/** What can be imported, and the types of the platform that each part may use besides those of the web. */
+/** The entry points, each with the platform types that it may use in addition to web types. */
 const entries = { 'index.ts': [], 'testing.ts': ['node'] }
 
 export async function buildSdk(directory) {
@@ -33,7 +33,7 @@ export async function bundleSdk(directory) {
   })
 }
 
-/** The SDK's own declarations, compiled against the types of the contract that are published with it. */
+/** Writes the SDK's own declarations, compiled against the contract types that are published with it. */
 async function declare(directory, contract, entry, types) {
   const { default: ts } = await import('typescript')
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
@@ -43,7 +43,7 @@ async function declare(directory, contract, entry, types) {
     noEmit: false,
     declaration: true,
     emitDeclarationOnly: true,
-    // Node's types themselves do not pass with exactOptionalPropertyTypes.
+    // Node's own types do not compile with exactOptionalPropertyTypes.
     skipLibCheck: types.includes('node'),
     types,
     lib: [...options.lib, 'lib.dom.d.ts'],
@@ -68,7 +68,7 @@ async function declare(directory, contract, entry, types) {
   throw new Error(ts.formatDiagnostics(diagnostics, host))
 }
 
-/** Imports by the names that the files have in the package. */
+/** Changes imports to the file names in the package. */
 const published = (text) =>
   text
     .replaceAll(

@@ -1,5 +1,5 @@
-// What is published: three packages, made from the workspace. Their sources are TypeScript that imports its neighbours;
-// the published packages have no such imports.
+// Prepares the three published packages. Their sources import other packages of the workspace; the published
+// packages do not.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from '../build.mjs'
@@ -8,10 +8,10 @@ import { buildSdk } from './sdk.mjs'
 
 const manifestOf = (path) => JSON.parse(readFileSync(join(root, path, 'package.json'), 'utf8'))
 
-/** All that a program exports: it is run, not imported. */
+/** The only export of a program, because it is run, not imported. */
 const itself = { './package.json': './package.json' }
 
-/** For the folder of each package: the published name, its own part of package.json, and what goes in. */
+/** For each folder: the published name, the package's own part of package.json, and its files. */
 const published = {
   sdk: {
     name: '@slipway/sdk',
@@ -36,7 +36,7 @@ const published = {
     manifest: ({ bin, dependencies }) => ({
       bin,
       exports: itself,
-      // The contract is part of the bundle; what the contract itself stands on is not.
+      // The contract is part of the bundle, but its dependencies are not.
       dependencies: withoutOurs({ ...dependencies, ...manifestOf('packages/contract').dependencies }),
     }),
     fill(directory) {
@@ -49,7 +49,7 @@ const published = {
   },
 }
 
-/** Puts the packages, ready to be packed, into folders below `directory`. */
+/** Writes the packages, ready to be packed, to folders in `directory`. */
 export async function stagePackages(directory) {
   await build()
   const { version, license, repository, engines } = manifestOf('.')
@@ -64,8 +64,8 @@ export async function stagePackages(directory) {
     copy('.', target, ['LICENSE'])
     copy(`packages/${folder}`, target, ['README.md'])
     const common = { name, version, description: source.description, license }
-    const place = { repository: { ...repository, directory: `packages/${folder}` } }
-    const whole = { ...common, ...place, type: 'module', engines, ...manifest(source), files }
+    const origin = { repository: { ...repository, directory: `packages/${folder}` } }
+    const whole = { ...common, ...origin, type: 'module', engines, ...manifest(source), files }
     writeFileSync(join(target, 'package.json'), `${JSON.stringify(whole, null, 2)}\n`)
     staged.push({ name, version, directory: target, manifest: whole })
   }

@@ -1,5 +1,5 @@
-// Runs inside `npm version`, which has written the new version into the root's package.json, the one place that people
-// edit: carries it to the packages, to what they say of one another, to the lock and to the OpenAPI document.
+// Runs inside `npm version`, which has written the new version to the root's package.json. Copies it to the
+// packages, to their dependencies on each other, to the lock file and to the OpenAPI document.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const write = (path, value) => writeFileSync(join(root, path), `${JSON.stringify
 
 const { version, workspaces } = read('package.json')
 
-function carry(manifest) {
+function setVersion(manifest) {
   manifest.version = version
   for (const group of [manifest.dependencies ?? {}, manifest.devDependencies ?? {}])
     for (const name of Object.keys(group)) if (name.startsWith('@slipway/')) group[name] = version
@@ -18,11 +18,11 @@ function carry(manifest) {
 
 for (const path of workspaces) {
   const manifest = read(`${path}/package.json`)
-  carry(manifest)
+  setVersion(manifest)
   write(`${path}/package.json`, manifest)
 }
 const lock = read('package-lock.json')
 lock.version = version
-for (const path of ['', ...workspaces]) carry(lock.packages[path])
+for (const path of ['', ...workspaces]) setVersion(lock.packages[path])
 write('package-lock.json', lock)
 execFileSync(process.execPath, [join(root, 'scripts/generate.mjs')], { stdio: 'inherit' })

@@ -1,4 +1,5 @@
-// A small Debian in a container of systemd-nspawn, for tests of installed packages. It has no network but loopback.
+// A small Debian in a systemd-nspawn container, for tests of installed packages. Its only network is
+// loopback.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ export function requirePrograms(...names) {
   if (missing.length > 0) leave(`Skipped: this test needs the programs ${missing.join(' and ')}.`)
 }
 
-/** Returns an archive of the file system; it is downloaded once. */
+/** Returns an archive of the file system, which is downloaded once. */
 export function baseArchive(name = release, included = packages, variant = 'apt') {
   const path = join(root, `.cache/${name}.tar`)
   if (existsSync(path)) return path
@@ -44,7 +45,7 @@ export class Container {
   }
 
   async #start() {
-    // Without the last flag, the time zone is a mount, which a package cannot replace.
+    // Without the last flag, the time zone file is a mount, which a package cannot replace.
     const flags = ['--register=no', '--keep-unit', '--private-network', '--boot', '--quiet', '--timezone=off']
     this.#nspawn = spawn('systemd-nspawn', [...flags, '-D', this.directory], { stdio: 'ignore' })
     await until('systemd runs', () => {
@@ -59,7 +60,7 @@ export class Container {
     return `/proc/${this.#leader}/ns/net`
   }
 
-  /** Runs a command of the shell inside. Returns its exit code and output. */
+  /** Runs a shell command inside. Returns its exit code and output. */
   try(command, env = {}) {
     return this.#execute(['sh', '-c', `cd /root && ${command}`], env, ['-a'])
   }
@@ -101,7 +102,7 @@ export async function until(what, probe, withinMs = 120_000) {
   for (;;) {
     const found = await probe()
     if (found) return found
-    if (performance.now() > end) throw new Error(`not within ${withinMs / 1000} s: ${what}`)
+    if (performance.now() > end) throw new Error(`timed out after ${withinMs / 1000} s: ${what}`)
     await delay(200)
   }
 }

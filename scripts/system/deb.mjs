@@ -1,4 +1,4 @@
-// npm run build:deb: the Debian package of the server, for the architecture that this runs on.
+// npm run build:deb: builds the Debian package of the server for the current architecture.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ const architectures = { x64: 'amd64', arm64: 'arm64' }
 const units = ['slipway.service', 'slipway-backup.service', 'slipway-backup.timer', 'slipway-agent.service']
 const scripts = ['postinst', 'prerm', 'postrm']
 
-/** Builds a package for each version from the same files. Returns their paths. */
+/** Builds a package for each version from the same files. Returns the paths of the packages. */
 export async function buildDebs(versions = [currentVersion()]) {
   const architecture = architectures[process.arch]
   if (!architecture || process.platform !== 'linux')

@@ -1,5 +1,6 @@
-// npm run build:image: a container image without a container engine. A small Debian by mmdebstrap and the files of the
-// server become one layer of an OCI archive, which podman load, docker load and skopeo read.
+// npm run build:image: builds a container image without a container engine. A small Debian from mmdebstrap
+// and the files of the server become one layer of an OCI archive, which podman load, docker load and skopeo
+// can read.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -56,13 +57,13 @@ async function writeLayer(scratch) {
     execFileSync('chown', [user, join(tree, path)])
   }
   const layer = join(scratch, 'layer.tar')
-  const same = ['--sort=name', '--numeric-owner', '--mtime=@0']
-  execFileSync('tar', [...same, '-cf', layer, '-C', tree, '.'])
+  const reproducible = ['--sort=name', '--numeric-owner', '--mtime=@0']
+  execFileSync('tar', [...reproducible, '-cf', layer, '-C', tree, '.'])
   rmSync(tree, { recursive: true })
   return layer
 }
 
-/** The layout of an OCI image: blobs by digest, a manifest that names them, and an index. */
+/** Writes the layout of an OCI image: blobs by digest, a manifest that names them, and an index. */
 function pack(scratch, layer, { architecture, version, target }) {
   const layout = join(scratch, 'layout')
   const blobs = join(layout, 'blobs/sha256')
@@ -105,7 +106,7 @@ function pack(scratch, layer, { architecture, version, target }) {
   execFileSync('tar', ['-cf', target, '-C', layout, 'oci-layout', 'index.json', 'blobs'])
 }
 
-/** The settings of the image, read from the Containerfile, so that both ways of building make the same image. */
+/** Reads the image's settings from the Containerfile, so that both builds produce the same image. */
 function imageConfig() {
   const text = readFileSync(join(root, 'deploy/Containerfile'), 'utf8')
   const last = text.slice(text.lastIndexOf('\nFROM '))

@@ -1,4 +1,4 @@
-// Simulated tenants who use all servers of a service. Every response but a success is recorded as a failure.
+// Simulated tenants who use all servers of a service. Every unsuccessful response is recorded as a failure.
 import { randomUUID } from 'node:crypto'
 import { until } from './container.mjs'
 
@@ -48,7 +48,7 @@ export class Load {
     })
   }
 
-  /** Returns how many operations ended in each state; null while some run. */
+  /** Returns how many operations ended in each state; null while some are still running. */
   async endStates() {
     const states = {}
     for (const id of this.accepted) {

@@ -1,5 +1,5 @@
-// A mail server for tests, with TLS on port 465: mail-sink.mjs CERTIFICATE KEY USER PASSWORD. It writes a line when it is ready,
-// and then each mail that it receives as a line of JSON.
+// A mail server for tests, with TLS on port 465: mail-sink.mjs CERTIFICATE KEY USER PASSWORD. It prints a
+// line when it is ready, and then each e-mail that it receives as a line of JSON.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

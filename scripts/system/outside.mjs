@@ -1,5 +1,5 @@
-// What surrounds a server on the internet, in a network namespace: a certificate authority with the name of Let's Encrypt, a
-// mail server, and a client.
+// Simulates the internet around a server in a network namespace: a certificate authority with the name of
+// Let's Encrypt, a mail server, and a client.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,13 +11,13 @@ const authority = 'acme-v02.api.letsencrypt.org'
 const [ownAddress, serverAddress] = ['198.51.100.1', '198.51.100.10']
 
 export class Outside {
-  /** Received mails, each with its recipients and its text. */
+  /** Received e-mails, each with its recipients and its text. */
   mails = []
   #name = `slipway-${process.pid}`
   #directory = mkdtempSync(join(tmpdir(), 'slipway-outside-'))
   #children = []
 
-  /** Connects a network namespace, in which a server with the given host name will run, with a new one. */
+  /** Connects the network namespace of a server with this host name to a new one. */
   constructor(network, host, mailServer) {
     this.host = host
     this.mailServer = mailServer
@@ -152,7 +152,9 @@ export class Outside {
     }
   }
 
-  /** Caddy's own ACME server, at the address and path of Let's Encrypt, where the Caddy of a server looks for it. */
+  /**
+   * Caddy's own ACME server, at the address and path of Let's Encrypt, where the server's Caddy looks for it.
+   */
   #authorityConfiguration() {
     const file = (name) => this.#path(name)
     return `{

@@ -1,4 +1,4 @@
-// A server of some checkout in a process of its own.
+// Runs the server of a checkout in its own process.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -33,7 +33,7 @@ export class ServerProcess {
     this.url = /Console +(\S+)/.exec(this.#output)[1]
   }
 
-  /** The lines of its log with errors. */
+  /** The error lines of its log. */
   get errors() {
     return this.#output.split('\n').filter((line) => /"level":[56]0/.test(line))
   }

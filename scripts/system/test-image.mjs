@@ -92,7 +92,10 @@ function unpack() {
   return { config, tree }
 }
 
-/** Runs the entry point with its own network, processes and mounts: everything is read-only but the volume and /tmp. */
+/**
+ * Runs the entry point with its own network, processes and mounts: everything is read-only except the volume
+ * and /tmp.
+ */
 async function runImage(config, tree) {
   const [volume] = Object.keys(config.Volumes)
   const inChroot = ['chroot', `--userspec=${config.User}`, tree, 'env', '-i', ...config.Env]

