@@ -63,7 +63,7 @@ async function bundlePrograms() {
       ...common,
       entryPoints: [join(cli, 'src/main.ts')],
       outfile: join(cli, 'dist/slipway.js'),
-      // Packages inlined from CommonJS call require.
+      // Bundled CommonJS packages call require.
       banner: {
         js: [
           '#!/usr/bin/env node',

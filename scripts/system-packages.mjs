@@ -94,9 +94,9 @@ const programNames = [
 ]
 
 /**
- * Installs the programs that the test files with this ending need, if this process may. Returns the names of
- * the programs that are still missing, and which of them are required. With filters, only files whose path
- * contains one of them count.
+ * Installs the programs that the test files with this ending need, if this process is allowed to. Returns the
+ * names of the programs that are still missing, and which of them are required. With filters, only files
+ * whose path contains one of them count.
  */
 export function ensureSystemPackages(ending = '.test.ts', filters = []) {
   const tests = readdirSync(join(root, 'packages'))

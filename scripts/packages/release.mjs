@@ -21,7 +21,7 @@ const obstacles = [
   !changesOf(version) && `CHANGELOG.md has no section for ${version}`,
   // The packages link to this repository.
   !git('remote', '-v').replaceAll(':', '/').includes(address(repository.url)) &&
-    `no git remote is ${address(repository.url)}, the repository in package.json`,
+    `no git remote points to ${address(repository.url)}, the repository in package.json`,
 ].filter(Boolean)
 if (obstacles.length > 0 && !isDryRun) leave(`Not released: ${obstacles.join('; ')}.`)
 

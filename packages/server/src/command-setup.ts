@@ -8,7 +8,7 @@ import { DatabaseServers } from './postgres/servers.ts'
 export const readConfig = (flags: string[]): Config =>
   loadConfig(flags, process.env, (path) => readFileSync(path, 'utf8'))
 
-/** Opens the database of a deployment for an operator's command, whether or not its servers run. */
+/** Opens the database of a deployment for an operator's command, whether or not its servers are running. */
 export async function withDatabase(
   config: Config,
   work: (database: Database) => Promise<void>,

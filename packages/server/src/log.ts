@@ -95,7 +95,7 @@ class LogOutput {
     this.flush()
   }
 
-  /** Writes everything before the process exits. A reader that is behind gets a moment to catch up. */
+  /** Writes everything before the process exits. A slow reader gets some time to catch up. */
   finish(): void {
     const until = Date.now() + maxExitMs
     while (this.#tryWrite() === 'EAGAIN' && Date.now() < until) pause(retryMs)
@@ -119,10 +119,11 @@ class LogOutput {
 }
 
 /**
- * Returns a descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is opened again, so
- * that this process has its own mode: another process that shares the descriptor could change it. A file never blocks, and
- * must be written at the position that its other writers share. What cannot be opened again (a socket, or a pipe that
- * belongs to another user) is made non-blocking by Node when process.stdout is first used.
+ * Returns a descriptor of standard output that returns EAGAIN instead of blocking. A pipe or terminal is
+ * opened again, so that this process has its own mode: another process that shares the descriptor could
+ * change it. A file never blocks, and must be written at the position that its other writers share. A socket,
+ * or a pipe that belongs to another user, cannot be opened again; Node makes it non-blocking when
+ * process.stdout is first used.
  */
 function openWithoutBlocking(): number {
   process.stdout.on('error', () => {})

@@ -36,9 +36,9 @@ async function main(): Promise<void> {
   try {
     await serve(config, begun)
   } catch (error) {
-    if (error instanceof ConfigError) leave(2, error.message)
+    if (error instanceof ConfigError) exitWith(2, error.message)
     const reason = expectedReason(error, config)
-    if (reason) leave(1, reason)
+    if (reason) exitWith(1, reason)
     throw error
   }
 }
@@ -47,7 +47,7 @@ async function command(run: (argv: string[]) => Promise<void>): Promise<void> {
   try {
     await run(process.argv.slice(3))
   } catch (error) {
-    leave(error instanceof ConfigError || error instanceof TypeError ? 2 : 1, (error as Error).message)
+    exitWith(error instanceof ConfigError || error instanceof TypeError ? 2 : 1, (error as Error).message)
   }
 }
 
@@ -55,7 +55,7 @@ function read(): Config {
   try {
     return loadConfig(process.argv.slice(2), process.env, (path) => readFileSync(path, 'utf8'))
   } catch (error) {
-    if (error instanceof ConfigError) leave(2, error.message)
+    if (error instanceof ConfigError) exitWith(2, error.message)
     throw error
   }
 }
@@ -74,7 +74,7 @@ function expectedReason(error: unknown, config: Config): string | undefined {
   return undefined
 }
 
-function leave(code: number, line: string): never {
+function exitWith(code: number, line: string): never {
   console.error(`slipway: ${line}`)
   process.exit(code)
 }
@@ -82,7 +82,7 @@ function leave(code: number, line: string): never {
 async function serve(config: Config, begun: number): Promise<void> {
   const log = openLog(config.server.logLevel)
   const reloadWith = reloadOnSignal(log)
-  // A damaged file is reported before anything is started.
+  // Report a damaged credentials file before anything is started.
   if (config.isDemo && config.server.role !== 'worker') await readCredentials(config.server.dataDir)
   const { urls } = config.database
   const embedded =
@@ -103,12 +103,12 @@ async function serve(config: Config, begun: number): Promise<void> {
     await embedded?.stop()
   })
   reloadWith(server)
-  if (config.server.role !== 'worker') await introduce(config, server)
+  if (config.server.role !== 'worker') await printInstructions(config, server)
   log.info({ ms: Math.round(Date.now() - begun) }, 'ready')
   log.flush()
 }
 
-/** Runs a part of the start, and prints its title and duration on standard error. */
+/** Runs a part of the startup, and prints its title and duration on standard error. */
 async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
   const begun = performance.now()
   process.stderr.write(`${title} … `)
@@ -123,7 +123,7 @@ async function phase<T>(title: string, run: () => Promise<T>): Promise<T> {
 }
 
 /** Prints how to use the service. */
-async function introduce(config: Config, server: Server): Promise<void> {
+async function printInstructions(config: Config, server: Server): Promise<void> {
   const url = server.services.publicUrl()
   const { dataDir } = config.server
   const others = (await listServerUrls(server.services.database)).filter((each) => each !== url)

@@ -169,7 +169,7 @@ export class AddressTaken extends Error {
 async function prepare(given: Config, database: Database, log: FastifyBaseLogger) {
   const secretKey = await openSecretKey(database, given.server)
   const config = { ...given, locations: await applyConfig(database, given) }
-  // Loaded only if it is enabled, so that otherwise none of its code can be reached.
+  // Dev mode is loaded only if it is enabled, so that otherwise none of its code can be reached.
   const dev = config.isDev ? await (await import('./dev/dev.ts')).openDev(database, definitions) : undefined
   const engineCalls: Services['engineCalls'] = new Map()
   const parts = { config, database, log, calls: engineCalls, wrap: dev?.engine }

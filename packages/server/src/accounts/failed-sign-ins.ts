@@ -6,8 +6,8 @@ import { listMembershipsOf } from '../store/identity/identities.ts'
 import type { Visitor } from './visitor.ts'
 
 /**
- * Records a failed sign-in without delaying the response, so that its time is the same for every e-mail. An
- * unknown e-mail is not recorded, because people enter their password into that field by mistake.
+ * Records a failed sign-in without delaying the response, so that the response time is the same for every
+ * e-mail. An unknown e-mail is not recorded, because people enter their password into that field by mistake.
  */
 export function recordFailedSignIn(
   { database, log }: Services,
@@ -20,7 +20,7 @@ export function recordFailedSignIn(
     .catch((error) => log.warn({ err: error, client: visitor.address }, 'failed sign-in not recorded'))
 }
 
-/** Emits the event once for each organization of the user; without one, for operators only. */
+/** Emits the event once for each organization of the user. If there is none, only operators see the event. */
 export async function emitToOrganizations(
   tx: Tx,
   visitor: Visitor,

@@ -130,11 +130,11 @@ export async function acceptWithNewAccount(
   const email = given.email === undefined ? invitation.email : requireEmail(given.email)
   refuseCommonPassword(given.password)
   return countedAttempt(services, { email, address: visitor.address }, async () => {
-    if (await findUserByEmail(database, email)) throw hasAccount(email === invitation.email)
+    if (await findUserByEmail(database, email)) throw accountExistsFailure(email === invitation.email)
     const passwordHash = await hashNewPassword(given.password)
     return database.transaction(async (tx) => {
       const user = await insertUser(tx, { id: uuid(), email, passwordHash, isOperator: false })
-      if (!user) throw hasAccount(email === invitation.email)
+      if (!user) throw accountExistsFailure(email === invitation.email)
       await redeem(tx, visitor, user.id, given.code)
       return startSession(tx, user.id, sessionOf(services), visitor)
     })
@@ -142,7 +142,7 @@ export async function acceptWithNewAccount(
 }
 
 /** Only the invited address gets the message that it has an account, because the holder of a link can try any address. */
-const hasAccount = (isInvited: boolean) =>
+const accountExistsFailure = (isInvited: boolean) =>
   isInvited
     ? new Failure(
         'already_exists',

@@ -12,8 +12,9 @@ import { recordFailedSignIn } from './failed-sign-ins.ts'
 import { badCode, invalidGrant, type Visitor } from './visitor.ts'
 
 /**
- * Runs `work` if the password is right. An unknown or suspended user gets the same response after the same work as a wrong
- * password. Earlier failures are cleared only after `work` succeeds, so that wrong second factors count too.
+ * Runs `work` if the password is correct. An unknown or suspended user gets the same response after the same
+ * work as a wrong password. Earlier failures are cleared only after `work` succeeds, so that wrong second
+ * factors count too.
  */
 export function requirePassword<T>(
   services: Services,
@@ -33,7 +34,10 @@ export function requirePassword<T>(
   })
 }
 
-/** Runs `work` as a sign-in attempt: an error counts as a failure, success clears the failures from this address. */
+/**
+ * Runs `work` as a sign-in attempt: an error counts as a failure, and success clears the failures from this
+ * address.
+ */
 export function countedAttempt<T>(
   services: Services,
   { email, address }: { email: string; address: string },
@@ -47,7 +51,7 @@ export function countedAttempt<T>(
   })
 }
 
-/** Returns what the code refers to. An unknown code counts as a failed sign-in of the address. */
+/** Returns what the code refers to. An unknown code counts as a failed sign-in from the address. */
 export function requireCode<T>(
   services: Services,
   { address }: { address: string },

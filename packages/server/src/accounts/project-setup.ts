@@ -62,7 +62,7 @@ export async function setUpNetwork(tx: Tx, projectId: string): Promise<number> {
   return rules.length
 }
 
-/** Turns the violation of the unique name into 409, and rethrows other errors. */
+/** Turns a violation of the unique name into a 409, and rethrows other errors. */
 export function refuseTakenName(error: unknown): never {
   throw violatedConstraint(error) === 'projects_name'
     ? new Failure(
@@ -72,7 +72,7 @@ export function refuseTakenName(error: unknown): never {
     : error
 }
 
-/** Active from the start, because no VM can be in the network yet. */
+/** The rules are active from the start, because no VM can be in the network yet. */
 function defaultRules(projectId: string, networkId: string): NewRule[] {
   const anywhere = [{ resource_id: '', cidr: '0.0.0.0/0' }]
   const network = [{ resource_id: networkId, cidr: '' }]

@@ -111,7 +111,7 @@ export async function removeSecondFactorOf(tx: Tx, by: Requester, userId: string
   tx.signal('access')
 }
 
-/** Also accepts a recovery code, each only once. The caller must hold the user's lock. */
+/** Also accepts recovery codes, each only once. The caller must hold the user's lock. */
 export async function isSecondFactorRight(
   tx: Tx,
   services: Services,

@@ -17,7 +17,10 @@ import { isSecondFactorRight, requireSelf, type Self } from './second-factor.ts'
 import { refreshSession, sessionOf, startSession } from './sessions.ts'
 import { badCode, emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** An account with a second factor needs both. A missing code is reported only after the right password. */
+/**
+ * An account with a second factor requires the password and a code. A missing code is reported only if the
+ * password is correct.
+ */
 export function signIn(
   services: Services,
   visitor: Visitor,
@@ -134,7 +137,7 @@ export async function setUpOperator(
 ): Promise<TokenResponse> {
   const { database } = services
   const codeHash = hashSecret(given.code)
-  // Checked before the expensive hash. The transaction ensures that a code works once.
+  // The code is checked before the expensive hash. The transaction ensures that it works only once.
   await requireCode(services, visitor, () => findOneTimeCode(database, codeHash, 'setup'))
   const email = requireEmail(given.email)
   const passwordHash = await takeTurn(visitor.address, () => hashNewPassword(given.password))

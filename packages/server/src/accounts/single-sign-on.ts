@@ -24,7 +24,7 @@ import type { OidcIdentity } from './oidc-client.ts'
 import { sessionOf, startSession } from './sessions.ts'
 import { emitUser, invalidGrant, type Visitor } from './visitor.ts'
 
-/** If the operator configures domains, the provider must have verified the address. */
+/** If the operator has configured domains, the provider must have verified the address. */
 export function requireAllowedDomain(provider: OidcConfig, identity: OidcIdentity): void {
   if (provider.allowedDomains.length === 0) return
   const domain = identity.email.split('@').at(-1) ?? ''

@@ -16,7 +16,10 @@ import type { WebhookDelivery } from '../webhooks/delivery.ts'
 
 const maxSettleMs = 30_000
 const pollMs = 10
-/** Work that has to be done before the clock moves on. Hosts and GPUs wait for reports, which have their own schedule. */
+/**
+ * Work that must be done before the clock is moved further. Hosts and GPUs wait for reports, which have their
+ * own schedule.
+ */
 const settledKinds: WorkKind[] = [
   'operations',
   'events',
@@ -66,7 +69,7 @@ export async function advanceClock(
   const { database, config } = workers.services
   const start = (await findClock(database)).now
   if ((seconds === undefined) === (to === undefined))
-    throw new Failure('invalid_argument', 'Send either seconds or to.')
+    throw new Failure('invalid_argument', 'Send either seconds or to, not both.')
   const target = to === undefined ? new Date(start.getTime() + seconds! * 1000) : new Date(to)
   if (target < start) throw invalidField('to', `must not be earlier than the service's time, ${time(start)}`)
   const limit = performance.now() + maxSettleMs
@@ -130,7 +133,7 @@ async function settle(
     found = await find()
     const kinds = settledKinds.filter((kind) => found[kind])
     const isQuiet = left.length === 0 && kinds.length === 0
-    // GPUs that were released in this round return to stock with the next report.
+    // GPUs that were released in this iteration return to stock with the next report.
     if (isQuiet && (wasQuiet || !found.gpus)) return
     wasQuiet = isQuiet
     if (!isQuiet && performance.now() > limit)

@@ -153,7 +153,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         const place = { location: body.location, family: type.family }
         const fitting = await limitCapacity(tx, place, type.gpuCount, body.free)
         if (fitting < body.free)
-          throw invalidField('free', `is more than the fleet has: ${fitting} VMs of this type fit now`)
+          throw invalidField('free', `is too large: only ${fitting} VMs of this type fit now`)
         await offerGpus(tx, await listHostIds(tx, place))
       })
       return body
@@ -186,7 +186,7 @@ function leversOf({ workers, faults, streams }: DevParts, log: RequestLog): DevH
         throw invalidField('xid', 'must be at least 1 if the guest reports it: a lost GPU reports nothing')
       const error = { xid, gpuIndex, source, at: at === undefined ? null : new Date(at) }
       if (!(await simulatorAt(vm.location).reportXid(vm.id, error)))
-        throw invalidField('gpu_index', `is not a GPU of ${vm.name}, which has ${vm.gpu_count}`)
+        throw invalidField('gpu_index', `is out of range: ${vm.name} has ${vm.gpu_count} GPUs`)
       if (source === 'host') await workers.reconciler.reports()
       await workers.reconciler.samples()
       return {}

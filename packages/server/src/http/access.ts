@@ -60,7 +60,7 @@ export class Access {
   readonly #validDigests = new RecentKeys()
   readonly #isOfTransaction: boolean
 
-  /** Without signals, the instance serves only one transaction. */
+  /** An instance without signals serves only one transaction. */
   constructor(database: Queryable, signals?: Signals) {
     this.#isOfTransaction = signals === undefined
     const noteValid = (digest: string) => (caller: Caller | null) => {
@@ -86,7 +86,8 @@ export class Access {
     { headers, ip, params }: Pick<FastifyRequest, 'headers' | 'ip' | 'params'>,
   ): Promise<Grant> {
     const { project_id } = params as Record<string, string>
-    // A caller in a transaction has been authorized before, so the caller and the project are read in one round trip.
+    // A caller in a transaction is already authorized, so the caller and the project are read in one round
+    // trip.
     if (this.#isOfTransaction && project_id !== undefined && isUuid(project_id))
       void this.#projects.get(project_id)
     const caller = await this.authenticate(readBearer(headers), ip)
@@ -234,7 +235,7 @@ export function showsScripts(grant: Grant | null): boolean {
   return role !== undefined && role !== 'viewer'
 }
 
-/** Throws 403. `suspended` comes before a missing role. */
+/** Throws 403, for a suspended organization before a missing role. */
 export function requireRole(
   route: Pick<Route, 'access' | 'worksSuspended'>,
   { role, isSuspended, lacksSecondFactor }: EffectiveRole,
@@ -265,7 +266,7 @@ export function paymentRequired(project: ProjectScope): Failure {
   return new Failure(
     'payment_method_required',
     project.paymentState === 'never'
-      ? `Set up a payment method first. An owner gets the link from GET ${path}.`
+      ? `Set up a payment method first. An owner can get the link from GET ${path}.`
       : `The payment method was removed or declined. An owner can replace it with the link from GET ${path}.`,
   )
 }

@@ -42,7 +42,7 @@ const headersTimeMs = 10_000
 /** How often Node checks for clients that are too slow. */
 const slowClientCheckMs = 1_000
 
-/** The levers of a service that was started with `--dev`. */
+/** The controls (levers) of a service that was started with `--dev`. */
 export interface DevMode {
   watch(app: FastifyInstance): void
   mount(app: FastifyInstance, services: HttpServices): void
@@ -188,8 +188,8 @@ export function buildApp(base: Services, log: FastifyBaseLogger, dev?: DevMode):
 }
 
 /**
- * JSON responses must not run scripts, be framed or be sniffed. Pages set their own policy. Names are in lower case, because
- * Fastify would convert others at every request.
+ * JSON responses must not run scripts, be framed or be sniffed. Pages set their own policy. Header names are
+ * in lower case, because Fastify would otherwise convert them for every response.
  */
 const securityHeaders = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

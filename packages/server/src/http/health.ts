@@ -47,7 +47,7 @@ export function mountHealth(
     const hasToken = token !== '' && isSame(`Bearer ${token}`, request.headers.authorization ?? '')
     if (!hasToken && !isLocal(request)) {
       const message =
-        'Send the bearer token in the variable that [server] metrics_token_env names, or send the request from loopback without a forwarding header.'
+        'Send the bearer token from the environment variable that [server] metrics_token_env names, or send the request from loopback without a forwarding header.'
       throw new Failure('unauthenticated', message)
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())

@@ -40,7 +40,10 @@ const jsonType = 'application/json; charset=utf-8'
 
 type AnyHandler = Handler<RouteId>
 
-/** Mounts every route of the table. Access, checks, idempotency and audit are done here, once for all routes. */
+/**
+ * Mounts every route of the table. Access, checks, idempotency and audit are handled here, once for all
+ * routes.
+ */
 export function mountRoutes(
   app: FastifyInstance,
   services: HttpServices,

@@ -5,8 +5,9 @@ import { emit, type Requester } from '../store/events/events.ts'
 import { listOwners } from '../store/identity/organizations.ts'
 
 /**
- * Records which tenants' data an operator has seen: one event for each organization and request. It depends on the data in
- * the response, not on what was requested. Must be called before the response, or a part of it, is sent.
+ * Records which tenants' data an operator has seen: one event for each organization and request. What is
+ * recorded depends on the data in the response, not on the request. Must be called before the response, or a
+ * part of it, is sent.
  */
 export class OperatorReads {
   readonly #database: Database

@@ -57,7 +57,7 @@ export function compileValidators(route: Route): RouteValidators {
         return read
       }
       if (value !== undefined && value !== null && !isEmptyObject(value))
-        throw invalidParameter('', 'This endpoint takes no body')
+        throw invalidParameter('', 'This endpoint does not accept a body')
       return value
     },
   }
@@ -113,7 +113,7 @@ function requireOneForm(forms: Form[], value: object): void {
   }
 }
 
-/** `exactly one of size, or any of name, description`. */
+/** Returns, for example, `exactly one of size, or any of name, description`. */
 function choiceOf(forms: Form[]): string {
   const [single, several] = [true, false].map((isSingle) =>
     forms.filter(({ heads }) => (heads.length === 1) === isSingle).flatMap(({ heads }) => heads),

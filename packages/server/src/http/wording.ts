@@ -27,7 +27,7 @@ const kinds: Record<string, string> = {
 
 /** A problem with a field. Its message continues a sentence that begins with the field. */
 export interface Problem extends FieldProblem {
-  /** The whole sentence, where it does not begin with the field. */
+  /** The whole sentence, if it does not begin with the field. */
   sentence?: string
 }
 

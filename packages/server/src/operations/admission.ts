@@ -126,14 +126,16 @@ export async function waitForCancelled({ operation, services }: Work): Promise<O
   return (await hasOtherUnfinished(services.database, operation)) ? wait(cancelPauseMs) : next()
 }
 
-/** Returns the 403 that names the quota and its holder. */
+/** Returns a 403 that names the quota and its holder. */
 export const quotaExceeded = ({ name, holder, available, requested }: QuotaShortage) =>
   new Failure(
     'quota_exceeded',
-    `quota exceeded: ${name} of the ${holder} has ${available} left, but this request needs ${requested}. Ask an operator for a higher quota, or delete resources.`,
+    `quota exceeded: ${name} of the ${holder} (${available} left, but this request needs ${requested}). Ask an operator for a higher quota, or delete resources.`,
   )
 
-/** Takes the amounts or throws the 403. Called last, so that the quota rows are locked for the shortest time. */
+/**
+ * Takes the amounts or throws a 403. Called last, so that the quota rows are locked for the shortest time.
+ */
 export async function requireQuota(tx: Tx, projectId: string, amounts: QuotaAmounts): Promise<void> {
   const request = { projectId, amounts }
   const shortage = (await readQuotas(tx, request)).take(request)

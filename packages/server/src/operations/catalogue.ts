@@ -36,7 +36,7 @@ const maxEntries = 10_000
  */
 export class CatalogueCache {
   readonly #cached = new Map<string, { value: unknown; until: number }>()
-  /** Reads in progress by transaction: the requests of a batch share them. */
+  /** Reads in progress, by transaction. The requests of a batch share them. */
   readonly #reading = new WeakMap<Queryable, Map<string, Promise<unknown>>>()
 
   location(db: Queryable, name: string): Promise<LocationRow> {

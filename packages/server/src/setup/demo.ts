@@ -34,9 +34,9 @@ const operatorKeyName = 'demo-operator'
 
 /**
  * Creates the demo organization in an empty database, and writes its credentials file. If the demo exists,
- * writes the file again with the URL of this server, unless the server in the file still runs, or this is one
- * of several API processes. The secrets are stored only in the file; if it is missing, they are replaced with
- * new ones. Returns null if the database was set up without the demo.
+ * writes the file again with the URL of this server, unless the server in the file is still running, or this
+ * is one of several API processes. The secrets are stored only in the file; if it is missing, they are
+ * replaced with new ones. Returns null if the database was set up without the demo.
  */
 export async function seedDemo(
   { database, config }: Pick<Services, 'database' | 'config'>,
@@ -126,7 +126,7 @@ export async function fillQuotas(tx: Tx, config: Pick<Config, 'quotas' | 'locati
   await fillOrganizationQuotas(tx, config.quotas)
 }
 
-/** Returns quotas for the whole fleet, used by VMs with one GPU each. */
+/** Returns quotas that allow VMs with one GPU each to use the whole fleet. */
 function fleetQuotas({
   quotas: defaults,
   locations,

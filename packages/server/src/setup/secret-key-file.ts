@@ -117,7 +117,9 @@ function whenReadable<T>(path: string, read: () => T): T {
   }
 }
 
-/** Uses a link, which fails if another process has created the file. A rename would replace that file. */
+/**
+ * Uses a hard link, which fails if another process has created the file. A rename would replace that file.
+ */
 async function makeSecretKey(path: string): Promise<void> {
   await fs.mkdir(dirname(path), { recursive: true })
   await withTemporaryFile(path, async (temporary) => {

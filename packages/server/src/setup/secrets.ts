@@ -41,8 +41,8 @@ export async function openSecretKey(database: Database, at: SecretKeyLocation): 
 
 /**
  * Creates a new key and encrypts all secrets with it while other processes run: they find the new key in the
- * file, and the previous one stays there for secrets that they encrypt in the meantime. It can be repeated
- * after an interruption. Returns the new key's id and how many secrets were re-encrypted.
+ * file, and the previous one stays there for secrets that they encrypt in the meantime. The rotation can be
+ * repeated after an interruption. Returns the new key's id and how many secrets were re-encrypted.
  */
 export async function rotateSecretKey(
   database: Database,

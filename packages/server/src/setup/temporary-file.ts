@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { promises as fs } from 'node:fs'
 
 /**
- * Lets `write` fill a temporary file next to `path` and move it there, so that readers never see a partly
- * written file.
+ * Lets `write` fill a temporary file next to `path` and rename it to `path`, so that readers never see a
+ * partly written file.
  */
 export async function withTemporaryFile(
   path: string,

@@ -25,12 +25,12 @@ import { WebhookSlots } from './slots.ts'
 /** Pauses between attempts; the last attempt is a day after the first. */
 export const retryPausesS = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 29_845]
 const attemptMs = 10_000
-/** Longer than an attempt, so that another worker takes over only interrupted ones. */
+/** Longer than an attempt, so that another worker takes over only interrupted attempts. */
 const leaseMs = 30_000
 const pauseAfterFailingS = 3 * 86_400
 /** A receiver that takes longer counts as slow. */
 const quickMs = 1_000
-/** The pause for a receiver that failed. It doubles with each failure, up to the longest. */
+/** The pause for a receiver that failed. It doubles with each failure, up to `longest`. */
 const restS = { first: 5, longest: 300 }
 /** An error response may concern only one event. After this many in a row, the receiver is considered to be failing. */
 const errorsBeforeRest = 3

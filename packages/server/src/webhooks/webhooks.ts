@@ -65,7 +65,8 @@ export async function changeWebhook(
   webhookId: string,
   change: WebhookChange,
 ): Promise<WebhookRow> {
-  // Checked before the lock: resolving the name may be slow, and deliveries wait for the webhook's row.
+  // The URL is checked before the lock, because resolving the name may be slow, and deliveries wait for the
+  // webhook's row.
   if (change.url !== undefined) await checkUrl(services, change.url)
   const { id } = await lockedWebhook(tx, by, webhookId)
   const row = await updateWebhook(tx, id, change)

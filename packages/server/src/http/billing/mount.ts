@@ -16,8 +16,9 @@ const formBytes = 4096
 const returnedPath = '/billing/returned'
 
 /**
- * The billing dashboard: a page of the console, and what it reads and changes. The token in the path is the only credential.
- * It is never logged or sent as a referrer, and other sites do not know it, so they cannot make a browser send these requests.
+ * Mounts the billing dashboard: a page of the console, and the routes that it uses. The token in the path is
+ * the only credential. It is never logged or sent as a referrer, and other sites do not know it, so they
+ * cannot make a browser send these requests.
  */
 export function mountBilling(
   app: FastifyInstance,
@@ -96,7 +97,7 @@ function mountChanges(scope: FastifyInstance, services: Services): void {
   })
 
   post('provider', async ({ organizationId, projectId }, request) => {
-    // The provider must not see the token: it sends the browser back to a page without one.
+    // The provider must not see the token, so it sends the browser back to a page without one.
     const returnUrl = `${services.publicUrl()}${returnedPath}`
     if (projectId) await requireNoActiveMethod(database, organizationId)
     const link = projectId ? setUpLink : providerLink

@@ -31,8 +31,9 @@ interface OpenConsole {
 }
 
 /**
- * WebSockets of serial consoles. A WebSocket request passes the same hooks as any other request; then the
- * ticket in its path authorizes it, because browsers cannot send a bearer token with a WebSocket request.
+ * Mounts the WebSockets of serial consoles. A WebSocket request passes the same hooks as any other request;
+ * then the ticket in its path authorizes it, because browsers cannot send a bearer token with a WebSocket
+ * request.
  */
 export function mountConsoles(app: FastifyInstance, services: HttpServices, limiter: RateLimiter): void {
   const upgrades = routeUpgrades(app)

@@ -105,7 +105,7 @@ export class ConsoleSession {
   async #receive(data: Buffer, isBinary: boolean): Promise<void> {
     const { console: guest } = this.#options
     if (!this.#isOpen) return
-    if (!guest || !isBinary) return this.#close(1008, 'Input must be binary, in a session with mode write.')
+    if (!guest || !isBinary) return this.#close(1008, 'Input must be binary, and requires mode write.')
     this.#activeAtMs = this.#inputAtMs = performance.now()
     this.#bytes.input += data.length
     // Write in order, and read no more input until the guest has received this. Otherwise, a guest that does

@@ -50,11 +50,11 @@ export function typeLabel(schema: Schema, schemas: Schemas): string {
   return escapeHtml(schema.type ?? 'any')
 }
 
-function range(least: number | undefined, most: number | undefined, unit: string): string {
+function range(min: number | undefined, max: number | undefined, unit: string): string {
   const figure = (value: number) => value.toLocaleString('en')
-  if (least !== undefined && most !== undefined) return `${figure(least)} to ${figure(most)}${unit}`
-  if (least !== undefined) return `at least ${figure(least)}${unit}`
-  return most === undefined ? '' : `at most ${figure(most)}${unit}`
+  if (min !== undefined && max !== undefined) return `${figure(min)} to ${figure(max)}${unit}`
+  if (min !== undefined) return `at least ${figure(min)}${unit}`
+  return max === undefined ? '' : `at most ${figure(max)}${unit}`
 }
 
 function remarks(schema: Schema): string {

@@ -24,7 +24,7 @@ const send = (method, path, body) =>
     ...(body && { body }),
   })
 
-// Fills in the project of the key where the fields are empty.
+// Fills empty fields with the project and organization of the key.
 key.addEventListener('change', async () => {
   const response = await send('GET', '/v0.1/projects').catch(() => undefined)
   const [project] = response?.ok ? (await response.json()) : []

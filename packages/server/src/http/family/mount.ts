@@ -75,8 +75,8 @@ export function mountFamily(app: FastifyInstance, base: HttpServices, limiter: R
             },
             handler: async (request, reply) => {
               const call = new FamilyCall(services, request.signer!, request, reply)
-              const body = route.steadyAs
-                ? await readSteady(call, route.steadyAs, reads, route.respond)
+              const body = route.unlimitedAs
+                ? await readUnlimited(call, route.unlimitedAs, reads, route.respond)
                 : await route.respond(call)
               return reply.type('application/json').send(JSON.stringify(body))
             },
@@ -108,7 +108,7 @@ function requirePrivate({ protocol, ip }: FastifyRequest): void {
   throw new Failure('permission_denied', 'This API is served over TLS only.')
 }
 
-async function readSteady(
+async function readUnlimited(
   call: FamilyCall,
   id: RouteId,
   reads: ReadQueue,

@@ -48,11 +48,11 @@ export const catalogueHandlers = {
   quotaList: async ({ tx, project }) => ({ items: quotaViews(await listQuotas(tx, project.projectId)) }),
 
   offerList: async ({ tx, project, query }) => ({
-    items: chosen(await readOffers(tx, project), query, (row) => row.quantity > 0 && row.quota_left > 0),
+    items: pickOffers(await readOffers(tx, project), query, (row) => row.quantity > 0 && row.quota_left > 0),
   }),
 
   catalogueList: async ({ services, query }) => ({
-    items: chosen(await services.catalogue.read(), query, (row) => row.available),
+    items: pickOffers(await services.catalogue.read(), query, (row) => row.available),
   }),
 
   estimateCreate({ tx, by, services, body: { vm, disk } }) {
@@ -67,19 +67,19 @@ const availabilities = sharedRead((db, { product_name, location }: RouteQuery<'a
   listAvailability(db, typesNamed(product_name), location ?? null),
 )
 
-/** Without a name, every VM type; for an unknown name, none. */
+/** Returns every VM type if no name is given, and none for an unknown name. */
 const typesNamed = (name: string | undefined) =>
   name === undefined ? vmTypes : vmTypes.filter((type) => type.name === name)
 
 const gpuModels = Object.values(families).map(({ model }) => model)
 
-function chosen<Row extends Offered>(
+function pickOffers<Row extends Offered>(
   rows: Row[],
   { gpu_model, locations, ...query }: OfferQuery,
   isAvailable: (row: Row) => boolean,
 ): Row[] {
   const models = gpu_model === undefined ? null : modelsNamed(gpu_model, gpuModels)
   if (models?.length === 0) throw invalidParameter('gpu_model', oneOf(gpu_model, gpuModels))
-  const places = choiceList('locations', locations, [...new Set(rows.map(({ location }) => location))])
-  return chooseOffers(rows, { ...query, models, locations: places }, isAvailable)
+  const names = choiceList('locations', locations, [...new Set(rows.map(({ location }) => location))])
+  return chooseOffers(rows, { ...query, models, locations: names }, isAvailable)
 }

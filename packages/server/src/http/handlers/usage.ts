@@ -88,7 +88,7 @@ async function grouped(
   return (await listUsageByLabel(db, projectIds, key, filter)).map(labelUsageView)
 }
 
-/** Returns whether Accept names CSV, with at least the weight of JSON. */
+/** Returns whether the Accept header lists CSV with at least the weight of JSON. */
 function wantsCsv(accept: string | undefined): boolean {
   const weights = new Map(
     (accept ?? '').split(',').map((part): [string, number] => {
@@ -140,5 +140,5 @@ function csvField(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Without an exponent, because spreadsheets read 1e-7 as text. */
+/** Formats a number without an exponent, because spreadsheets read 1e-7 as text. */
 const plainNumber = (value: number) => value.toFixed(6).replace(/\.?0+$/, '')

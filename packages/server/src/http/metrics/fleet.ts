@@ -40,7 +40,7 @@ const gauges: Record<FleetMetric, Shown> = {
   },
   webhook_deliveries_pending: { help: 'Webhook deliveries that have not succeeded or failed yet.' },
   webhook_lag_seconds: { help: 'How long the first webhook in the queue has been due.' },
-  clock_ahead_seconds: { help: 'How far the time of the service is ahead of the clock of PostgreSQL.' },
+  clock_ahead_seconds: { help: 'How far the service time is ahead of the PostgreSQL clock.' },
 }
 
 /**
@@ -115,17 +115,17 @@ function addEngineCalls(registry: Registry, { engineCalls }: Services): void {
     })
   byMethod(
     'slipway_engine_calls_total',
-    'Calls of this process to the engine of a location.',
+    'Calls from this process to the engine of a location.',
     (calls) => calls.count,
   )
   byMethod(
     'slipway_engine_call_seconds_total',
-    'Duration of the calls that ended, by location and method.',
+    'Total duration of the calls that ended, by location and method.',
     (calls) => calls.seconds,
   )
   new Counter({
     name: 'slipway_engine_call_failures_total',
-    help: 'Calls of this process to the engine of a location that failed, by the kind of the failure.',
+    help: 'Failed calls from this process to the engine of a location, by kind of failure.',
     labelNames: ['location', 'kind'],
     registers: [registry],
     collect() {

@@ -248,7 +248,7 @@ export class EventStreams {
   /** Ends streams that their caller may no longer read. */
   #recheck(olderThanMs: number): void {
     const now = performance.now()
-    // Many streams share few credentials: each is checked once.
+    // Many streams share few credentials, so each credential is checked once.
     const grants = new Map<string, Promise<Grant | null | undefined>>()
     for (const reader of this.#readers) {
       if (now - reader.checkedAt < olderThanMs) continue

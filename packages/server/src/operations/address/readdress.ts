@@ -88,7 +88,7 @@ async function lockAll(tx: Tx, by: ProjectRequester, addressId: string, vmId: st
     throw await blockedBy(
       tx,
       address.next_vm_id,
-      `The address ${address.name} is being assigned. Wait until the assignment has ended.`,
+      `The address ${address.name} is being assigned. Wait until the assignment has finished.`,
     )
   return { address, vm, holder: isSame ? vm : other }
 }
@@ -118,7 +118,7 @@ async function promiseDynamic(tx: Tx, vm: VmRow): Promise<void> {
   if (promised)
     throw new Failure(
       'conflict',
-      `Another address is being assigned to the VM ${vm.name}. Wait until the assignment has ended.`,
+      `Another address is being assigned to the VM ${vm.name}. Wait until the assignment has finished.`,
     )
   const location = await requireLocation(tx, vm.location)
   const isPromised = await promiseNewAddress(tx, {

@@ -82,7 +82,7 @@ export async function changeAddress(
   return row
 }
 
-/** Another VM gets the address only when no firewall of the project can still allow it. */
+/** Releases the address. Another VM can get it only when no firewall of the project can still allow it. */
 export async function releaseAddress(tx: Tx, by: ProjectRequester, id: string): Promise<void> {
   const row = await lockAddress(tx, by.projectId, id)
   if (!row) throw notFound('address')

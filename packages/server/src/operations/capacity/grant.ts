@@ -90,8 +90,8 @@ export async function claimRequest(
 }
 
 /**
- * Offers the GPUs held for a request that cannot be granted now to other requests. The request keeps its
- * turn.
+ * Ends the hold of a request that cannot be granted now, and offers its GPUs to other requests. The request
+ * keeps its turn.
  */
 export async function passOn(tx: Tx, request: RequestRow, block: Block): Promise<void> {
   const { id, held_hosts } = request

@@ -206,7 +206,7 @@ export async function offerReportedGpus(tx: Tx, hostIds: string[]): Promise<void
 }
 
 /**
- * Returns a request that lost some of its held GPUs to the queue, and offers its remaining GPUs to other
+ * Puts a request that lost some of its held GPUs back into the queue, and offers its remaining GPUs to other
  * requests.
  */
 async function loseHold(tx: Tx, requestId: string): Promise<void> {
@@ -217,7 +217,7 @@ async function loseHold(tx: Tx, requestId: string): Promise<void> {
   await offerGpus(tx, held_hosts)
 }
 
-/** Returns a request that no longer has a hold to the queue. */
+/** Puts a request that no longer has a hold back into the queue. */
 export async function requeue(tx: Tx, requestId: string): Promise<void> {
   await lockQueuesOfRequest(tx, requestId)
   await touchQueuesOfRequest(tx, requestId)

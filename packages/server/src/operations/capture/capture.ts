@@ -120,5 +120,5 @@ const beingCopied = (tx: Tx, { id, kind, name }: Pick<CaptureRow, 'id' | 'kind' 
   blockedBy(
     tx,
     id,
-    `${what} is being copied: the ${kinds[kind].noun} ${name} is being created. Wait until the creation has ended.`,
+    `${what} is being copied: the ${kinds[kind].noun} ${name} is being created. Wait until the creation has finished.`,
   )

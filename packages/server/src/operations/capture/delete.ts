@@ -16,7 +16,10 @@ import {
 } from '../admission.ts'
 import { captureOf, emitCapture, forgetCapture, kinds, removeCapture, requireUncaptured } from './capture.ts'
 
-/** Throws a 409 while a VM, disk or image is being created from it. The caller has locked the row. */
+/**
+ * Throws a 409 while a VM, disk or image is being created from the image or snapshot. The caller has locked
+ * the row.
+ */
 export async function requireUnused(tx: Tx, { id, kind, name }: CaptureRow): Promise<void> {
   const what = `The ${kinds[kind].noun} ${name}`
   const user = await findUserInCreation(tx, id)
@@ -24,7 +27,7 @@ export async function requireUnused(tx: Tx, { id, kind, name }: CaptureRow): Pro
     throw await blockedBy(
       tx,
       user.id,
-      `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until the creation has ended.`,
+      `${what} is in use: the ${user.what} ${user.name} is being created from it. Wait until the creation has finished.`,
     )
   await requireUncaptured(tx, [id], what)
 }

@@ -13,8 +13,8 @@ export async function testFirewall(
   projectId: string,
   packet: RouteBody<'firewallRuleTest'>,
 ): Promise<{ allowed: boolean; rule_id: string }> {
-  const source = await endOf(db, projectId, 'source', packet.source)
-  const destination = await endOf(db, projectId, 'destination', packet.destination)
+  const source = await resolveEndpoint(db, projectId, 'source', packet.source)
+  const destination = await resolveEndpoint(db, projectId, 'destination', packet.destination)
   const isIngress = packet.direction === 'ingress'
   const local = isIngress ? destination : source
   if (!local.vm)
@@ -32,7 +32,7 @@ export async function testFirewall(
 }
 
 /** Finds a VM by id or address. Returns the address alone if no VM of the project has it. */
-async function endOf(
+async function resolveEndpoint(
   db: Queryable,
   projectId: string,
   field: string,

@@ -9,7 +9,7 @@ import { beginOperation, type ProjectRequester, requireIdle } from '../admission
 import { checkEndpointForms, checkEndpoints, checkPorts } from './checks.ts'
 import { activate, applyToNetwork, ruleOf, writeUniqueRuleName } from './rule.ts'
 
-/** Checks that need only the body, made before the rule is read. */
+/** Makes the checks that need only the body, before the rule is read. */
 export function checkFirewallRuleUpdate(body: FirewallRuleUpdate): void {
   if (Object.keys(body).length === 0)
     throw new Failure('invalid_argument', 'The body is empty. Send at least one field to change.')

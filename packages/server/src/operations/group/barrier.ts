@@ -27,10 +27,7 @@ import { barrierGraceS } from './arrival.ts'
 import { lockGroupOf, requesterOf, settleGroup } from './group.ts'
 import { admitMembers } from './members.ts'
 
-/**
- * How long after the first member's response the members that have responded are billed, even if others are
- * missing.
- */
+/** When this time has passed since the first member responded, the members that have responded are billed. */
 const freeMs = 300_000
 /** How long an undo waits for the deletion of members before it is tried again. */
 const removalMs = 5_000
@@ -74,7 +71,9 @@ const startOf = ({ operation }: Work) => operation.started_at.getTime()
 
 const failedFor = ({ code, message }: BootFailure) => fail(code as FailureCode, message)
 
-/** Admits the members that did not boot once more. Returns the boot failure if there is no room for them. */
+/**
+ * Repeats the admission of members that did not boot. Returns the boot failure if there is no room for them.
+ */
 async function placeAgain(
   work: Work,
   tx: Tx,

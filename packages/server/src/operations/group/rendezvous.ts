@@ -7,9 +7,8 @@ import { giveVmHostKey } from '../../store/compute/vm-changes.ts'
 import type { VmEngineRow } from '../../store/compute/vms.ts'
 
 /**
- * Returns the information about the other members that a member of a group gets when it starts; null for VMs
- * without a group. The first member to start also creates the host keys of all new members, so that each gets
- * the keys of all.
+ * Returns what a starting member of a group needs to know about all members; null for VMs without a group.
+ * The first member to start also creates the host keys of all new members, so that each gets the keys of all.
  */
 export async function rendezvousOf({ services }: Work, vm: VmEngineRow): Promise<Rendezvous | null> {
   const { database, secretKey } = services

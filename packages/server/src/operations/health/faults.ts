@@ -16,7 +16,7 @@ import {
 } from '../../store/fleet/gpu-health.ts'
 import { openVmUsage } from '../vm/state.ts'
 
-/** Limits how many faults a guest can write by reporting errors endlessly. */
+/** Limits how many rows a guest can cause by reporting errors endlessly. */
 const maxGuestFaultsPerDay = 50
 const resetLimit = 2
 
@@ -65,7 +65,7 @@ export async function changeHealth(
   if (health || vm.health) await setVmHealth(tx, vm.id, health && JSON.stringify(health))
   const pauses = isGpuLost && isMetered(vm)
   if (pauses) {
-    // Closing the meter depends on the pause, because of the meter of a reserved address.
+    // The pause is set first, because the meter of a reserved address depends on it.
     await setBillingPaused(tx, vm.id, now)
     await closeUsage(tx, vm.id)
   }

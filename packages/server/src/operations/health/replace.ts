@@ -109,19 +109,19 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
 /** The VM did not start on its new GPUs. */
 async function stayOff(work: Work, tx: Tx): Promise<void> {
   const vm = await lockVmOf(work, tx)
-  await endOff(work, tx, vm, 'STATE_STARTING')
+  await markOff(work, tx, vm, 'STATE_STARTING')
 }
 
 /** A running VM continues on its GPUs; one that is off stays off. */
 async function restoreState(work: Work, tx: Tx): Promise<void> {
   const vm = await lockVmOf(work, tx)
   const from: VmState[] = ['STATE_STOPPING']
-  if (work.scratch.isOff === true) await endOff(work, tx, vm, 'STATE_STOPPING')
+  if (work.scratch.isOff === true) await markOff(work, tx, vm, 'STATE_STOPPING')
   else await changeVmState(tx, vm, work.scratch.from as VmState, { from, cause: causeOf(work) })
   await freeOperationHold(tx, work.operation.id)
 }
 
-async function endOff(work: Work, tx: Tx, vm: VmRow, from: VmState): Promise<void> {
+async function markOff(work: Work, tx: Tx, vm: VmRow, from: VmState): Promise<void> {
   const cause = { ...causeOf(work), detail: work.failure?.message ?? '' }
   if (!(await changeVmState(tx, vm, 'STATE_SHUTOFF', { from: [from], cause: causeOf(work) }))) return
   await markVmStopped(tx, vm.id)

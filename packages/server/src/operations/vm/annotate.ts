@@ -10,7 +10,7 @@ import type { ProjectRequester } from '../admission.ts'
 import { recordAnnotation } from '../annotations.ts'
 import { writeOrRefuse } from '../conflicts.ts'
 
-/** The caller has locked the VM's row. The guest gets a new name at its next start. */
+/** The caller has locked the VM's row. The guest gets the new name at its next start. */
 export async function annotate(
   tx: Tx,
   by: ProjectRequester,

@@ -129,6 +129,6 @@ export async function whyNotStarted(work: Work): Promise<Error> {
   const vm = await vmOf(work)
   requireOsDisk(vm)
   return vmStateTable[vm.state].mayGoTo.includes('STATE_RUNNING')
-    ? new Error('the VM was in an unexpected state for a moment')
+    ? new Error('the VM was briefly in an unexpected state')
     : new Failure('conflict', `The VM changed to ${vm.state} in the meantime.`)
 }

@@ -53,7 +53,7 @@ export async function admitVmCreate(
   const plan = { ...planned, address: await lockGivenAddress(tx, by.projectId, body, location.name) }
   const quota = quotaOf(plan)
 
-  // Lock the disks, which may determine the host, and lock the range of the subnet.
+  // Lock the disks, which may determine the host, and reserve the range of the subnet.
   leaveBatchForNewDisks(tx, plan.newDisks)
   const disks = await lockDisksFor(tx, by.projectId, 'disks', body.disks, {
     location: location.name,
@@ -143,7 +143,7 @@ export async function writeVm(
 ): Promise<BegunOperation> {
   const { id, by, body, type, location, newDisks, member } = plan
   await insertVm(tx, rowOf(plan, placement, addresses))
-  // An outdated catalogue may be the reason for a rollback: read it again.
+  // An outdated cache may be the reason for a rollback, so it is cleared.
   tx.onEnd((isCommitted) => {
     if (!isCommitted) catalogue.forget()
   })
@@ -192,7 +192,7 @@ async function forgetNewVm(work: Work, tx: Tx): Promise<void> {
   await requeueAfterFailedBoot(tx, work.operation.id)
 }
 
-/** A member of a group is running when all members respond; any other VM, immediately. */
+/** A member of a group waits until all members respond; any other VM is running immediately. */
 function finishCreation(work: Work, tx: Tx): Promise<Outcome> {
   return work.scratch.memberOf === undefined ? finishBoot(work, tx) : finishMember(work, tx)
 }

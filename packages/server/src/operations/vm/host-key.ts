@@ -6,8 +6,8 @@ import type { VmEngineRow } from '../../store/compute/vms.ts'
 import { vmGone } from './vm.ts'
 
 /**
- * Returns the SSH host key of the guest. It is stored, sealed, before the first engine call, so that another worker that
- * resumes the creation gives the guest the same key. Simulated guests have none.
+ * Returns the SSH host key of the guest. It is stored encrypted before the first engine call, so that another
+ * worker that resumes the creation gives the guest the same key. Simulated guests have none.
  */
 export async function hostKeyOf({ services, operation }: Work, vm: VmEngineRow): Promise<HostKey | null> {
   if (operation.name !== 'CREATE' || vm.engine === 'simulated')

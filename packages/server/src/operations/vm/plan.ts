@@ -35,7 +35,7 @@ export interface VmPlan {
   type: VmType
   location: LocationRow
   subnet: VmSubnetRow
-  /** Null for a VM from an image of the catalogue. */
+  /** Null if the VM uses an image from the catalogue. */
   customImage: CaptureRow | null
   osDisk: { size: string; gib: number }
   sshPublicKeys: string[]

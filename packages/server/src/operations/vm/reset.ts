@@ -27,7 +27,9 @@ export const vmReset: Definition = {
   onAbandon: leaveToReconciler,
 }
 
-/** Inspection shows the reset only by the VM's generation; the VM is running before and after. */
+/**
+ * Only the VM's generation shows that the reset took place, because the VM is running before and after it.
+ */
 async function reset(work: Work): Promise<Outcome> {
   const vm = await vmOf(work)
   requireOsDisk(vm)

@@ -50,7 +50,7 @@ export const attachedDisks = (vm: VmRow): AttachedDisk[] =>
 
 /** Removes the VM at its engine, then verifies by inspection. */
 export async function removeVm(work: Work, vm: VmRow): Promise<void> {
-  // An operator has forgotten the host. If it returns with the VM, the VM is removed as an orphan.
+  // An operator declared the host lost. If it returns with the VM, the VM is removed as an orphan.
   if (vm.host_id === null) return
   const engine = engineAt(work.services, vm.location)
   await engine.removeVm(refOf(vm), callOf(work))

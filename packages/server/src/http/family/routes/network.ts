@@ -3,7 +3,7 @@ import { Failure, requireFound } from '../../../domain/failure.ts'
 import { findRuleView } from '../../../store/network/rules.ts'
 import { noNat, refuseUnsupported, withoutEmpty } from '../members.ts'
 import { ruleGiven, ruleShape, subnetShape } from '../shapes/network.ts'
-import { begun, type FamilyRoute, get, patch, post, remove, steadyGet } from './route.ts'
+import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const networking = '/projects/:project_id/networking'
 const rules = `${networking}/vpc-firewall-rules`
@@ -17,7 +17,7 @@ const ruleRoutes: FamilyRoute[] = [
     ),
   ),
   get(rules, async (call) => ({ items: (await call.all('firewallRuleList')).map(ruleShape) })),
-  steadyGet(`${rules}/:rule_id`, 'firewallRuleGet', async ({ services, params, projectId }) => {
+  unlimitedGet(`${rules}/:rule_id`, 'firewallRuleGet', async ({ services, params, projectId }) => {
     const found = await findRuleView(services.database, projectId, params.rule_id ?? '')
     const { text } = requireFound('firewall rule', found)
     return ruleShape(JSON.parse(text) as FirewallRule)

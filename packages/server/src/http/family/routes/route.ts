@@ -12,15 +12,15 @@ export interface FamilyRoute {
    * Set for a read that must not be rate limited, because clients drop a resource after any error. The read
    * makes no ordinary request, but requires the rights of this route.
    */
-  steadyAs?: RouteId
+  unlimitedAs?: RouteId
 }
 
 type Respond = FamilyRoute['respond']
 
 export const get = (path: string, respond: Respond): FamilyRoute => ({ method: 'GET', path, respond })
-export const steadyGet = (path: string, steadyAs: RouteId, respond: Respond): FamilyRoute => ({
+export const unlimitedGet = (path: string, unlimitedAs: RouteId, respond: Respond): FamilyRoute => ({
   ...get(path, respond),
-  steadyAs,
+  unlimitedAs,
 })
 export const post = (path: string, respond: Respond): FamilyRoute => ({ method: 'POST', path, respond })
 export const put = (path: string, respond: Respond): FamilyRoute => ({ method: 'PUT', path, respond })

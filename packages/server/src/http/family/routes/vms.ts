@@ -13,7 +13,7 @@ import {
 import type { FamilyCall } from '../request.ts'
 import { vmShape } from '../shapes/vms.ts'
 import { addressGiven, changeAddress, createWithAddress } from './addresses.ts'
-import { begun, type FamilyRoute, get, patch, post, remove, steadyGet } from './route.ts'
+import { begun, type FamilyRoute, get, patch, post, remove, unlimitedGet } from './route.ts'
 
 const path = '/projects/:project_id/compute/vms/instances'
 const type = 'vm'
@@ -26,7 +26,7 @@ export const vmRoutes: FamilyRoute[] = [
     const { items, next_page_token } = await call.ordinary('vmList', { query })
     return { items: items.map(vmShape), next_page_token, prev_page_token: '' }
   }),
-  steadyGet(`${path}/:vm_id`, 'vmGet', async ({ services, params, projectId }) => {
+  unlimitedGet(`${path}/:vm_id`, 'vmGet', async ({ services, params, projectId }) => {
     const { text } = requireFound('VM', await findVmView(services.database, projectId, params.vm_id ?? ''))
     return vmShape(JSON.parse(text) as Vm)
   }),

@@ -24,7 +24,7 @@ const viewFor =
   (row: RequestRecordRow): CapacityRequest =>
     capacityRequestView(row, isAtLeast('member', context))
 
-/** A request with `create` stays in the state held only for a moment. */
+/** A request with `create` is in the state `held` only briefly. */
 const isWaiting = ({ state, on_available }: RequestRecordRow) =>
   state === 'waiting' || (state === 'held' && on_available === 'create')
 

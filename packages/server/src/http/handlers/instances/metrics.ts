@@ -42,7 +42,7 @@ interface RangeQuery {
 }
 
 /**
- * Reads the wanted range. One-minute samples are kept for only a day, so older ranges use the coarse ones.
+ * Reads the requested range. One-minute samples are kept for only a day, so older ranges use the coarse ones.
  */
 async function rangeOf(db: Queryable, query: RangeQuery): Promise<MetricRange> {
   const now = Math.floor((await pingDatabase(db)).getTime() / 1000)
