@@ -1,7 +1,7 @@
 // Reads the texts that an expression in the source code can have.
 import ts from 'typescript'
 
-/** Returns a value that is known only at run time as a short name in braces. */
+/** Returns a short name in braces for a value that is known only at run time. */
 function placeholder(node) {
   if (ts.isIdentifier(node)) return `{${node.text}}`
   if (ts.isPropertyAccessExpression(node)) return `{${node.name.text}}`
@@ -42,7 +42,7 @@ export function textsOf(node) {
   return [placeholder(node)]
 }
 
-/** Returns one text for each choice between a few fixed texts; any other expression is a value. */
+/** For a choice between a few fixed texts, returns each of them. Any other expression is a value. */
 export function partsOf(expression) {
   const texts = textsOf(expression)
   return texts.length > 4 ? ['{…}'] : texts

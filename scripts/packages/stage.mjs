@@ -65,9 +65,9 @@ export async function stagePackages(directory) {
     copy(`packages/${folder}`, target, ['README.md'])
     const common = { name, version, description: source.description, license }
     const origin = { repository: { ...repository, directory: `packages/${folder}` } }
-    const whole = { ...common, ...origin, type: 'module', engines, ...manifest(source), files }
-    writeFileSync(join(target, 'package.json'), `${JSON.stringify(whole, null, 2)}\n`)
-    staged.push({ name, version, directory: target, manifest: whole })
+    const fullManifest = { ...common, ...origin, type: 'module', engines, ...manifest(source), files }
+    writeFileSync(join(target, 'package.json'), `${JSON.stringify(fullManifest, null, 2)}\n`)
+    staged.push({ name, version, directory: target, manifest: fullManifest })
   }
   return staged
 }

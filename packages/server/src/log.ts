@@ -8,7 +8,7 @@ const batchBytes = 16_384
 const flushMs = 1_000
 /** How soon a write that failed is tried again. */
 const retryMs = 20
-/** The maximum size of lines that a stalled reader has not read yet. Beyond this, lines are dropped. */
+/** The maximum total size of lines that a stalled reader has not read yet. Beyond this, lines are dropped. */
 const maxUnwrittenBytes = 1_048_576
 /** How long an exiting process waits for its reader. */
 const maxExitMs = 1_000

@@ -235,7 +235,7 @@ export function showsScripts(grant: Grant | null): boolean {
   return role !== undefined && role !== 'viewer'
 }
 
-/** Throws 403, for a suspended organization before a missing role. */
+/** Throws 403. A suspended organization is reported before a missing role. */
 export function requireRole(
   route: Pick<Route, 'access' | 'worksSuspended'>,
   { role, isSuspended, lacksSecondFactor }: EffectiveRole,

@@ -176,8 +176,8 @@ export class FamilyCall {
   }
 
   /**
-   * Returns a member of the body: ('network_interfaces', 0, 'subnet') stands for
-   * `network_interfaces[0].subnet`.
+   * Returns a member of the body, such as `network_interfaces[0].subnet` for ('network_interfaces', 0,
+   * 'subnet').
    */
   given(...path: (string | number)[]): unknown {
     return memberOf(this.body, ...path)

@@ -36,9 +36,9 @@ export async function checkEndpoints(
   field: string,
   endpoints: Endpoint[],
 ): Promise<FirewallEndpoint[]> {
-  const whole = endpoints.map(({ resource_id = '', cidr = '' }) => ({ resource_id, cidr }))
-  for (const [index, { resource_id }] of whole.entries())
+  const complete = endpoints.map(({ resource_id = '', cidr = '' }) => ({ resource_id, cidr }))
+  for (const [index, { resource_id }] of complete.entries())
     if (resource_id !== '' && !(await isFirewallResource(db, projectId, resource_id)))
       throw invalidField(`${field}/${index}/resource_id`, 'must be a VM, subnet or network of this project')
-  return whole
+  return complete
 }

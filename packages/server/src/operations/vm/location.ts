@@ -15,8 +15,8 @@ import type { VmBody } from './template.ts'
 /**
  * Chooses the location of a VM with `location: any`. If the request names a custom image, disks, an address
  * or a subnet, this is their location. Otherwise it is the first location in catalogue order that has stock
- * or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, it still returns a
- * location, so that the refusal says what is missing there. `fitting` lists where the VM fits.
+ * or reserved GPUs, the image and a subnet of the project. If the VM fits nowhere, a location is returned
+ * anyway, so that the refusal says what is missing there. `fitting` lists where the VM fits.
  */
 export async function chooseLocation(
   tx: Tx,
@@ -70,8 +70,8 @@ async function pinnedLocation(
 }
 
 /**
- * Makes sure that the bridges of the location's hosts carry the range of a subnet until the transaction ends. Returns false if
- * VMs of another network use a range that overlaps with it.
+ * Ensures that the bridges of the location's hosts carry the range of a subnet until the transaction ends.
+ * Returns false if VMs of another network use a range that overlaps with it.
  */
 export async function reserveRange(tx: Tx, subnetId: string): Promise<boolean> {
   if (await holdCarriedRange(tx, subnetId)) return true
