@@ -223,7 +223,7 @@ test('a start without the demo prints a setup code once, which creates the first
   expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
   expect((await redeem('another password')).status).toBe(400)
 
-  // A port that is in use ends the start with a one-line error, with shared data and with data of its own.
+  // A port that is in use ends the start with a one-line error, with shared data and with its own data.
   const port = ['--port', new URL(url).port]
   for (const other of [
     ['--data-dir', dataDir, '--no-demo'],

@@ -135,7 +135,7 @@ test('a disk whose header was rewritten by a compromised QEMU is not opened with
   expect(await readFile(secretFile, 'utf8')).toBe(secret)
 })
 
-test('the format of an image is given, and an image that begins like another format is rejected', async () => {
+test('the format of an image is specified, and an image that begins like another format is rejected', async () => {
   const raw = join(dataDir, 'raw.img')
   await writeFile(raw, Buffer.alloc(1024 ** 2))
   const qcow2 = await crafted('ok.qcow2')

@@ -34,7 +34,7 @@ const codeOf = ({ status, body }: ApiResponse) => (status === 200 ? 'ok' : (body
 const refusal = (name: string) =>
   expect.objectContaining({ message: expect.stringMatching(`^quota exceeded: ${name} of the organization`) })
 
-test('if several projects request the last GPU of their organization at once, exactly one gets it', async () => {
+test('if several projects request the last GPU of their organization at the same time, exactly one gets it', async () => {
   await limit({ a40_gpus: 3, vms: 100 })
   const projects = await Promise.all(
     ['a', 'b', 'c'].map((name) => addProject(service, owner, organization_id, name)),

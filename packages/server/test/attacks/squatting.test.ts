@@ -117,7 +117,7 @@ test('a link never sets the password of an existing account, and such attempts c
   expect((await call('GET', '', { token: mine.body.access_token })).body.caller.email).toBe(email)
 })
 
-test('if many users redeem one link at once, exactly one joins', async () => {
+test('if many users redeem one link at the same time, exactly one joins', async () => {
   const code = codeOf(await inviteTo(victimOrganization, victimOwner, someEmail('race')))
   const tokens = await Promise.all(Array.from({ length: 8 }, () => tokenOfNew(service.database, {})))
   const responses = await Promise.all(

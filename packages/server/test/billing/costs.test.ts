@@ -191,7 +191,7 @@ test('a budget can be sent back as it was read', async () => {
   ).toBe(400)
 })
 
-test('a budget without a hard stop only warns; with one it refuses VMs, starts, disks and growth and is named in the error', async () => {
+test('a budget without a hard stop only warns; with one, new VMs, starts, new disks and disk growth are refused, and the error names the budget', async () => {
   await set({ monthly_usd: 10 })
   expect((await service.ok('budgetGet')).spent_usd).toBeGreaterThan(10)
   const vm_id = await create()

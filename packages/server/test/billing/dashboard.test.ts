@@ -235,7 +235,7 @@ test('a write key’s billing link stops working when the key is revoked or expi
 const get = () => service.call('vmList')
 const create = () => service.call('vmCreate', { body: vmBody() })
 
-test('setting the first payment method enables the API in every process at once', async () => {
+test('setting the first payment method immediately enables the API in every process', async () => {
   const other = await service.another((config) => {
     config.server.role = 'api'
   })

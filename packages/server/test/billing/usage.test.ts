@@ -94,7 +94,7 @@ test('usage is written for whole UTC days after the time of the roll-up, and not
   })
 })
 
-test('usage is the same whether written daily, twice, three days late or by two processes at once', async () => {
+test('usage is the same whether written daily, twice, three days late or by two processes at the same time', async () => {
   await price('a100.1x', '2026-01-01', '1.45')
   await write({ product: 'a100.1x', quantity: 1, startMs: utc('2026-03-07T18:00'), lengthMs: 2.5 * dayMs })
   await write({

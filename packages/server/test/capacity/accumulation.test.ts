@@ -14,9 +14,9 @@ afterAll(() => fleet?.service.close())
 beforeEach(() => fleet.service.clock.freeze())
 afterEach(() => fleet.clear())
 
-test('a whole-host request is not starved by smaller ones: it ends within the longest life on its target', async () => {
+test('a request for a whole host is not starved by smaller ones: it is granted within the longest TTL on its target host', async () => {
   const { service } = fleet
-  // Single-GPU VMs come and go; each has a time to live of one to four hours.
+  // Single-GPU VMs are created and expire; each has a TTL of one to four hours.
   const ttl = (n: number) => 3600 * ((n % 4) + 1)
   for (let n = 0; n < 4; n++) await fleet.newVm({ ttl_seconds: ttl(n), on_expiry: 'delete' })
   const large = await fleet.wait({ vm: vmBody({ type: 'a100.2x' }) })
@@ -32,11 +32,11 @@ test('a whole-host request is not starved by smaller ones: it ends within the lo
   }
   const granted = await fleet.request(large.id)
   expect(granted.state).toBe('fulfilled')
-  // Ten minutes until it accumulates, and at most the longest life.
+  // The request accumulates GPUs after ten minutes, and then waits for at most the longest TTL.
   expect(passedS).toBeLessThanOrEqual(600 + 4 * 3600 + 1800)
 }, 120_000)
 
-test('accumulated GPUs go back when the request is cancelled, or after four hours', async () => {
+test('accumulated GPUs are released when the request is cancelled, or after four hours', async () => {
   const { service } = fleet
   // With one host it is clear which GPUs are collected.
   const operator = { token: service.credentials.operator_key }
@@ -59,7 +59,7 @@ test('accumulated GPUs go back when the request is cancelled, or after four hour
   expect(await fleet.request(large.id)).toMatchObject({ state: 'waiting', gpus_held: 0 })
   const third = await fleet.newVm()
   await fleet.free(third)
-  // After as long a pause, it accumulates again.
+  // After an equally long pause, it accumulates GPUs again.
   await service.clock.advance('4 hours')
   await fleet.settled()
   expect(await fleet.request(large.id)).toMatchObject({ state: 'waiting', gpus_held: 1 })
@@ -95,7 +95,7 @@ test('a worker whose connections break while it grants a request leaves no GPU h
   for (const { id } of requests) expect((await fleet.request(id)).state).toBe('fulfilled')
 }, 120_000)
 
-test('a VM that starts right after its stop gets its own GPUs, which are still in quarantine', async () => {
+test('a VM that is started right after it was stopped gets its previous GPUs, which are still in quarantine', async () => {
   const slow = await startSmallFleet([2], (config) => {
     for (const location of config.locations)
       if (location.engine === 'simulated') location.simulated.quarantineMs = 3_600_000

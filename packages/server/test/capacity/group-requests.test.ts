@@ -19,7 +19,7 @@ const fill = async (count: number, changes = {}) => {
 }
 const freeGpus = async () => (await fleet.service.sql(`SELECT FROM gpus WHERE state = 'free'`)).length
 
-test('a group gets the GPUs of all members at one moment, on several hosts, and smaller requests pass it', async () => {
+test('a group gets the GPUs of all members at the same time, on several hosts, and smaller requests overtake it', async () => {
   const { service } = fleet
   const vms = await fill(4)
   const group = groupBody(3)
@@ -49,7 +49,7 @@ test('concurrent creations get none of the GPUs that complete a waiting group', 
     instance_group: groupBody(2, { placement_policy: 'spread' }, { type: 'a100.2x' }),
   })
   for (const vm of vms.slice(0, 3)) await fleet.free(vm)
-  // One host is empty. The other one has a free GPU, which single VMs may still have.
+  // One host is empty. The other one has a free GPU, which single VMs can still get.
   expect(await fleet.request(waiting.id)).toMatchObject({ state: 'waiting' })
   let isOver = false
   const answers: { status: number }[] = []
@@ -67,7 +67,7 @@ test('concurrent creations get none of the GPUs that complete a waiting group', 
   expect(await fleet.request(waiting.id)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('a group is held on all its hosts until it is claimed, and its GPUs go back if it is not', async () => {
+test('a group is held on all its hosts until it is claimed, and its GPUs are released if it is not', async () => {
   const { service } = fleet
   const held = await fleet.wait({ on_available: 'hold', instance_group: groupBody(4) })
   await fleet.settled()
@@ -91,7 +91,7 @@ test('a group is held on all its hosts until it is claimed, and its GPUs go back
   await service.clock.advance('1 hour')
 })
 
-test('a group that loses one host of its hold waits again, and what it had on the others is in stock', async () => {
+test('a held group that loses one of its hosts waits again, and its GPUs on the other hosts return to stock', async () => {
   const { service } = fleet
   const operator = { token: service.credentials.operator_key }
   const { id } = await fleet.wait({ on_available: 'hold', instance_group: groupBody(3) })
@@ -108,7 +108,7 @@ test('a group that loses one host of its hold waits again, and what it had on th
   expect(await fleet.request(id)).toMatchObject({ state: 'waiting' })
 })
 
-test('a group that does not boot waits again with its turn, and is granted again', async () => {
+test('a group that does not boot waits again at its old position, and is granted again', async () => {
   const { service } = fleet
   const vms = await fill(4)
   const { id } = await fleet.wait({ instance_group: groupBody(2) })
@@ -126,7 +126,7 @@ test('a group that does not boot waits again with its turn, and is granted again
   expect(requeued).toHaveLength(1)
 })
 
-test('a group needs quota for all its members, and one more group', async () => {
+test('a group needs quota for all its members, and for one more group', async () => {
   const { service } = fleet
   const setQuota = (name: string, max: number) =>
     service.ok('adminOrganizationQuotaSet', {
@@ -147,7 +147,7 @@ test('a group needs quota for all its members, and one more group', async () => 
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('the estimate for a group is when its last GPU is free', async () => {
+test('the estimate for a group is the time when its last GPU becomes free', async () => {
   const ends: string[] = []
   for (const hours of [1, 2, 3, 4]) {
     const vm_id = await fleet.newVm({ ttl_seconds: hours * 3600, on_expiry: 'delete' })
@@ -158,7 +158,7 @@ test('the estimate for a group is when its last GPU is free', async () => {
   expect((await fleet.request(id)).estimate).toMatchObject({ latest_at: ends[2], basis: 'expiries' })
 })
 
-test('a request for a group is refused like its creation, except for stock', async () => {
+test('a request for a group is refused for the same reasons as its creation, except missing stock', async () => {
   const { service } = fleet
   const refused = (instance_group: unknown, more = {}) =>
     service.call('capacityRequestCreate', { body: { instance_group, ...more } })
@@ -179,7 +179,7 @@ test('a request for a group is refused like its creation, except for stock', asy
   })
 })
 
-test('a deleted template fails a group that waits for GPUs, and not a VM', async () => {
+test('deleting a template fails a waiting request for a group, but not for a VM', async () => {
   const { service } = fleet
   const vms = await fill(4)
   const { name: _, ...members } = vmBody()
@@ -198,7 +198,7 @@ test('a deleted template fails a group that waits for GPUs, and not a VM', async
   expect(await fleet.request(vm.id)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('scripts of members are hidden from those who only read', async () => {
+test('scripts of members are hidden from callers who can only read', async () => {
   const { service } = fleet
   await fill(2, { type: 'a100.2x' })
   const startup_script = '#!/bin/sh\necho secret'

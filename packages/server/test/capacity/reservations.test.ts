@@ -23,7 +23,7 @@ afterEach(() => fleet.clear())
 
 const operator = () => ({ token: fleet.service.credentials.operator_key })
 
-/** Two VMs of two GPUs for the demo's organization, for two months. */
+/** Two VMs with two GPUs each for the demo's organization, for two months. */
 const sell = (more: object = {}) =>
   fleet.service.ok('adminReservationCreate', {
     ...operator(),
@@ -49,7 +49,7 @@ const vmOf = (vm_id: string) => fleet.service.ok('vmGet', { params: { vm_id } })
 const costOf = async (resource_id: string) =>
   (await fleet.service.ok('projectResourceCost', { params: { resource_id } })).usd
 
-test('the owner gets what was sold while others have filled the fleet, and no more', async () => {
+test('the owner gets the reserved GPUs even if other tenants have filled the fleet, and no more', async () => {
   const { service } = fleet
   const reservation = await sell()
   expect(reservation).toMatchObject({
@@ -98,7 +98,7 @@ test('the owner gets what was sold while others have filled the fleet, and no mo
     status: 409,
     body: { code: 'out_of_stock' },
   })
-  // Members see the reservation, and only admins its price.
+  // Members see the reservation, but only admins see its price.
   const { items } = await service.ok('reservationList', { token: (await fleet.member()).token })
   expect(items).toMatchObject([{ id: reservation.id, price: '' }])
 })
@@ -120,7 +120,7 @@ test('a VM is stopped and started inside its reservation', async () => {
   expect(await vmOf(vm)).toMatchObject({ reservation_id: id, state: 'STATE_RUNNING' })
 })
 
-test('a reservation costs its price for all GPUs and its term, used or not, and its VMs cost nothing', async () => {
+test('a reservation costs its price for all its GPUs and its whole term, used or not, and its VMs cost nothing', async () => {
   const { id } = await sell()
   await advance('1 day')
   await advance('1 day')
@@ -138,7 +138,7 @@ test('a reservation costs its price for all GPUs and its term, used or not, and 
   expect(names.filter((name) => /reserv/.test(name))).toEqual([])
 })
 
-test('at the end its VMs run on at the list price, after four warnings', async () => {
+test('when a reservation ends, after four warnings, its VMs keep running at the list price', async () => {
   const { id } = await sell()
   await advance('1 day')
   const vm = await fleet.newVm({ type: 'a100.2x' })
@@ -163,7 +163,7 @@ test('at the end its VMs run on at the list price, after four warnings', async (
   expect(await fleet.service.sql(`SELECT FROM gpus WHERE state = 'free'`)).toHaveLength(6)
 })
 
-test('a late reservation is billed from its delivery, for what is delivered, and stops no tenant', async () => {
+test('a late reservation is billed from its delivery, for the delivered GPUs, and no VM is stopped for it', async () => {
   const vms: string[] = []
   for (let n = 0; n < 8; n++)
     vms.push(await fleet.newVm({ reservation_specification: { selection_strategy: 'on_demand' } }))
@@ -172,7 +172,7 @@ test('a late reservation is billed from its delivery, for what is delivered, and
   expect(await read(id)).toMatchObject({ state: 'late', delivered_quantity: 0 })
   for (const vm of vms) expect((await vmOf(vm)).state).toBe('STATE_RUNNING')
   await advance('10 hours')
-  // The GPUs of one host become free: the queue is behind the reservation.
+  // The GPUs of one host become free: the reservation gets them before the queue.
   const waiting = await fleet.wait()
   const [first] = await fleet.service.sql<{ host_id: string }>('SELECT host_id FROM vms WHERE id = $1', [
     vms[0],

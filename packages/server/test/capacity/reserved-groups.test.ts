@@ -68,7 +68,7 @@ test('a group in one reservation has as many members as fit there, and spreads t
   await fleet.removeGroup(id)
 })
 
-test('a group with a location to choose finds the one where its organization has reserved GPUs', async () => {
+test('a group with location “any” is placed where its organization has reserved GPUs', async () => {
   const { service } = fleet
   const other = await fleet.addTenant('Others')
   const asOther = { token: other.token, params: { project_id: other.project_id } }

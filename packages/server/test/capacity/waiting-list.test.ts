@@ -26,7 +26,7 @@ test('a request gets the GPUs that become free, and concurrent creations get non
     resource_id: '',
     error: null,
   })
-  // Creations without a pause, while the GPU becomes free.
+  // Creations are sent without a pause while the GPU becomes free.
   let isOver = false
   const refusals: unknown[] = []
   const flood = Promise.all(
@@ -49,7 +49,7 @@ test('a request gets the GPUs that become free, and concurrent creations get non
   })
 })
 
-test('a request gets what is in stock at once', async () => {
+test('a request immediately gets GPUs that are in stock', async () => {
   const { id } = await fleet.wait()
   await fleet.settled()
   expect(await fleet.request(id)).toMatchObject({ state: 'fulfilled' })
@@ -70,7 +70,7 @@ test('organizations alternate: one request is not behind fifty of another tenant
   expect((await fleet.request(first.id)).state).toBe('fulfilled')
 })
 
-test('a hold is claimed until it ends, and then its GPUs are in stock', async () => {
+test('a hold can be claimed until it ends, and then its GPUs return to stock', async () => {
   const { service } = fleet
   const held = await fleet.wait({ on_available: 'hold' })
   await fleet.settled()
@@ -89,7 +89,7 @@ test('a hold is claimed until it ends, and then its GPUs are in stock', async ()
   expect(await fleet.request(late.id)).toMatchObject({ state: 'expired', gpus_held: 0 })
   expect(await service.sql(`SELECT FROM gpus WHERE state = 'free'`)).toHaveLength(1)
 
-  // For an hour, the organization gets no other hold, and others pass.
+  // For an hour, the organization gets no other hold, and other organizations overtake it.
   const next = await fleet.wait({ on_available: 'hold' })
   await fleet.settled()
   expect(await fleet.request(next.id)).toMatchObject({ state: 'waiting', blocked_by: '' })
@@ -182,7 +182,7 @@ test('the estimate is exact if all VMs have a time to live', async () => {
   expect(await fleet.request(second.id)).toMatchObject({ state: 'fulfilled', updated_at: promised })
 })
 
-test('a request ends when its time is over, and a cancelled hold passes on', async () => {
+test('a request ends at its time limit, and the GPUs of a cancelled hold go to the next request', async () => {
   const { service } = fleet
   await fleet.newVm({ type: 'a100.2x' })
   const { id } = await fleet.wait({ until: new Date(Date.now() + 86_400_000 * 2).toISOString() })
@@ -213,7 +213,7 @@ test('a request fails if its name is taken when it is granted', async () => {
   expect(await fleet.request(id)).toMatchObject({ state: 'failed', error: { code: 'already_exists' } })
 })
 
-test('a request whose VM does not boot waits again, three times', async () => {
+test('a request whose VM does not boot waits again, up to three times', async () => {
   const { service } = fleet
   const vms = [await fleet.newVm(), await fleet.newVm()]
   const { id } = await fleet.wait()
@@ -253,7 +253,7 @@ test('a host that drains loses its holds, and their requests wait again', async 
   expect(await fleet.request(id)).toMatchObject({ state: 'held', gpus_held: 2 })
 })
 
-test('scripts are shown to those who may write, and their hash to those who only read', async () => {
+test('scripts are shown to callers who can write, and only a hash to callers who can only read', async () => {
   const { service } = fleet
   await fleet.newVm({ type: 'a100.2x' })
   const { id, request } = await fleet.wait({ vm: vmBody({ startup_script: '#!/bin/sh\necho secret' }) })
@@ -271,7 +271,7 @@ test('scripts are shown to those who may write, and their hash to those who only
   expect(seen[0]).toMatchObject({ request: { vm: { startup_script: expect.stringMatching(/^sha256:/) } } })
 })
 
-test('a request that no host could ever serve, or that asks for nothing, is refused', async () => {
+test('a request that no host could ever serve, or that is empty or invalid, is refused', async () => {
   const refused = (body: unknown) => fleet.service.call('capacityRequestCreate', { body })
   const invalid = { status: 400, body: { code: 'invalid_argument' } }
   expect(await refused({})).toMatchObject(invalid)

@@ -58,7 +58,7 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
   }
 }
 
-/** No request for one VM waits beside free GPUs that it could have. */
+/** No request for a single VM waits while GPUs that it could use are free. */
 async function checkQueues({ cluster, history }: Evidence): Promise<void> {
   const forgotten = await cluster.sql<{ request_id: string; host: string }>(
     `SELECT DISTINCT ON (p.request_id) p.request_id, h.name AS host

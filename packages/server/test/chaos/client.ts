@@ -7,7 +7,7 @@ const attemptMs = 2_000
 
 export interface Answer {
   status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape, already held against the document
+  // biome-ignore lint/suspicious/noExplicitAny: responses of every shape, already validated
   body: any
 }
 
@@ -55,7 +55,7 @@ export class Client {
     return answer
   }
 
-  /** Starts an operation. The response is recorded if it is a promise. */
+  /** Starts an operation. The response is recorded if the service accepted the request. */
   async begin(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> {
     const key = `${this.#name}-${++this.#count}`
     const answer = await this.#untilAnswered(method, path, body, key)
@@ -69,7 +69,7 @@ export class Client {
     return answer
   }
 
-  /** Makes a change that is no operation. */
+  /** Makes a change that is not an operation. */
   async change(method: 'POST' | 'DELETE', path: string, body?: unknown): Promise<void> {
     const key = `${this.#name}-${++this.#count}`
     const { status } = await this.#untilAnswered(method, path, body, key)

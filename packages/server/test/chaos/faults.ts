@@ -135,7 +135,7 @@ export class Faults {
     await (target % 2 === 0 ? clock.addAhead(`${5 * leaseMs} milliseconds`) : clock.setAhead('0'))
   }
 
-  /** The last report of the host becomes old at once, so that the host counts as down before it is back. */
+  /** Makes the host's last report old, so that the host counts as down before it is back. */
   async #loseHost({ location, name }: (typeof hosts)[number], ms: number): Promise<void> {
     const lose = 'UPDATE simulated_hosts SET is_lost = $3 WHERE location = $1 AND name = $2'
     await this.#cluster.sql(lose, [location, name, true])

@@ -49,7 +49,7 @@ export function checkExchanges(exchanges: Exchange[], operations: FinalOperation
   return [...violations, ...checkStates(exchanges, byId)]
 }
 
-/** A request that began after a response which showed the end of an operation must show the same end. */
+/** If a response showed the end of an operation, every later request must show the same end. */
 function checkStates(exchanges: Exchange[], operations: Map<string, FinalOperation>): string[] {
   const violations: string[] = []
   const endedSince = new Map<string, number>()

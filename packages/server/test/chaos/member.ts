@@ -61,7 +61,7 @@ export class Member {
   async kill(clockShiftMs = this.#clockShiftMs): Promise<void> {
     this.#clockShiftMs = clockShiftMs
     this.#isKilled = true
-    // A process counts as ended when its output was read.
+    // A process counts as ended when its output has been read.
     this.#program?.resumeReading()
     await this.#program?.end('SIGKILL')
   }
@@ -97,7 +97,7 @@ export class Member {
       const { code, output, errors } = await program.ended()
       this.#isReady = false
       this.logLines.push(...output.split('\n'), ...errors.split('\n'))
-      // A start without a database fails and is retried; a running service does not end by itself.
+      // A start without a database fails and is retried; a running service never exits on its own.
       if (!this.#isKilled && wasReady)
         history.violation(`${name} ended by itself with ${code}: ${errors.slice(-2_000)}`)
       else if (!this.#isKilled) history.note(`${name} could not start: ${errors.trim().slice(-300)}`)

@@ -39,7 +39,7 @@ test('requests get the GPUs of VMs with a time to live, in order', () => {
   expect(found.get('second')).toMatchObject({ latestAt: 5 * hour })
 })
 
-test('a VM of the queue ends too, if it has a time to live', () => {
+test('a VM created for a waiting request also ends, if it has a time to live', () => {
   const waiting = [request('first', 1, { ttlMs: hour }), request('second')]
   expect(estimates({ hosts: [host('a', 0, hour)], waiting }).get('second')).toMatchObject({
     latestAt: 2 * hour,
@@ -56,20 +56,21 @@ test('there is no estimate from fewer than 30 VMs', () => {
   })
 })
 
-test('a smaller request passes a larger one, until the larger one has waited long enough', () => {
+test('a smaller request overtakes a larger one, until the larger one has waited long enough', () => {
   const waiting = [request('large', 2), request('small')]
   const hosts = [host('a', 0, hour / 2, 3 * hour)]
-  // The first GPU is free before the large request accumulates: the small one takes it for good.
+  // The first GPU becomes free before the large request accumulates GPUs, so the small request gets it
+  // permanently.
   const passed = estimates({ hosts, waiting })
   expect(passed.get('small')).toMatchObject({ latestAt: hour / 2 })
   expect(passed.get('large')).toMatchObject({ basis: 'none' })
-  // Now it is held for the large one.
+  // Here the first GPU is held for the large request.
   const guarded = estimates({ hosts: [host('a', 0, 2 * hour, 3 * hour)], waiting })
   expect(guarded.get('large')).toMatchObject({ latestAt: 3 * hour })
   expect(guarded.get('small')).toMatchObject({ basis: 'none' })
 })
 
-test('the target is the host that is free first by the times to live, else the one with the fewest GPUs to free', () => {
+test('the target is the host that becomes free first according to TTLs, otherwise the host with the fewest GPUs left to free', () => {
   const late = host('late', 1, 4 * hour)
   const early = host('early', 0, hour, 2 * hour)
   const unknown = host('unknown', 1, null)
@@ -79,14 +80,14 @@ test('the target is the host that is free first by the times to live, else the o
   expect(chooseTarget([host('small', 1)], request('x', 2))).toBeUndefined()
 })
 
-test('what remains of a VM depends on its age', () => {
+test('the estimated remaining life of a VM depends on its age', () => {
   const lives = [1, 2, 10, 20].map((hours) => hours * hour)
   expect(remainingMs(lives, 0, 0.5)).toBe(2 * hour)
   expect(remainingMs(lives, 5 * hour, 0.5)).toBe(5 * hour)
   expect(remainingMs(lives, 100 * hour, 0.5)).toBe(2 * hour)
 })
 
-test('estimates are in order, and no GPU is given to two requests at once', () => {
+test('estimates are in order, and no GPU is given to two requests at the same time', () => {
   const ends = fc.option(fc.integer({ min: 0, max: 100 }), { nil: null })
   const hosts = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.array(ends, { maxLength: 4 })), {
     minLength: 1,
@@ -114,7 +115,7 @@ test('estimates are in order, and no GPU is given to two requests at once', () =
         expect(earliestAt).toBeLessThanOrEqual(likelyAt!)
         expect(likelyAt).toBeLessThanOrEqual(latestAt!)
       }
-      // What is free now suffices for all that are granted now.
+      // Enough GPUs are free now for all requests that are granted now.
       const now = waitingList.filter((_, index) => found.get(`r${index}`)!.earliestAt === 0)
       const freeNow = hostList.reduce(
         (sum, [free, vms]) => sum + free + vms.filter((at) => at === 0).length,
@@ -125,7 +126,7 @@ test('estimates are in order, and no GPU is given to two requests at once', () =
   )
 })
 
-test('a group gets all its GPUs at once, each member on one host', () => {
+test('a group gets all its GPUs at the same time, each member on one host', () => {
   const hosts = [host('a', 1, 2 * hour, 4 * hour), host('b', 1, 3 * hour)]
   const whenGranted = (more: Partial<Waiting>) =>
     estimates({ hosts, waiting: [request('group', 1, more)] }).get('group')
@@ -136,7 +137,7 @@ test('a group gets all its GPUs at once, each member on one host', () => {
   expect(whenGranted({ vms: 3, isSpread: true })).toMatchObject({ basis: 'none' })
 })
 
-test('a group accumulates nothing: smaller requests pass it, and the first one behind it has a target', () => {
+test('a group accumulates no GPUs: smaller requests overtake it, and the first request behind it has a target', () => {
   const hosts = [host('a', 0, 2 * hour, 3 * hour), host('b', 0, 5 * hour)]
   const waiting = [request('group', 1, { vms: 3 }), request('whole host', 2), request('small')]
   const found = estimates({ hosts, waiting })
@@ -145,7 +146,7 @@ test('a group accumulates nothing: smaller requests pass it, and the first one b
   expect(found.get('group')).toMatchObject({ basis: 'none' })
 })
 
-test('GPUs of a reservation are free when it has ended, and its VM too', () => {
+test('a GPU of a reservation is free when both the reservation and its VM have ended', () => {
   const reserved = (endsAt: number | null, reservedUntil: number): QueueHost => ({
     ...host('a', 0),
     vms: [{ gpus: 1, endsAt, since: 0, reservedUntil }],
@@ -158,7 +159,7 @@ test('GPUs of a reservation are free when it has ended, and its VM too', () => {
   expect(whenGranted(reserved(null, hour / 2))).toMatchObject({ likelyAt: hour, basis: 'history' })
 })
 
-test('what a request that does not exist would get does not delay the others', () => {
+test('the estimate for a hypothetical request does not delay the other requests', () => {
   const waiting = [request('large', 2), request('', 1, { isImagined: true })]
   const found = estimates({ hosts: [host('a', 0, hour / 2, 3 * hour)], waiting })
   expect(found.get('')).toMatchObject({ latestAt: hour / 2 })

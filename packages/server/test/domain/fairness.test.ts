@@ -42,7 +42,7 @@ test('the number of held slots never exceeds the total and matches the counts', 
   )
 })
 
-test('a project without slots gets one as long as one is free', () => {
+test('a project without slots gets one if one is free', () => {
   fc.assert(
     fc.property(slots, steps, (count, asked) => {
       const shares = new SlotShares(count)
@@ -65,7 +65,7 @@ test('any project may take a slot that is offered to all', () => {
   )
 })
 
-test('two organizations that take all they can leave a slot to a third', () => {
+test('two organizations that take all the slots they can leave one for a third', () => {
   const shares = new SlotShares(64)
   const take = (holder: SlotHolder) => {
     let count = 0

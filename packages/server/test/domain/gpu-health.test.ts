@@ -32,7 +32,7 @@ test('operators can give an error another meaning', () => {
   expect(meaningOf(0, new Map([[0, 'application' as const]]))).toBe('replace')
 })
 
-test('what the driver says about recovery outranks the table', () => {
+test('the recovery action that the driver reports overrides the table', () => {
   const reset = reasonOf({ xid: 48, gpuIndex: 0, source: 'guest', at }, plain)
   const lost = reasonOf({ xid: 0, gpuIndex: 0, source: 'host', at }, plain)
   expect(withoutRecovered([reset, lost], [gpu('none')])).toEqual([lost])

@@ -92,7 +92,10 @@ function live(life: Life, hostCount: number, choose: ChooseHost): Outcome {
   return outcome
 }
 
-/** Follows every choice of host at once. States that differ only in the names of hosts are merged. */
+/**
+ * Follows every possible choice of host in parallel. States that differ only in the names of hosts are
+ * merged.
+ */
 function mostGpusPlaced(life: Life, hostCount: number): number {
   const sizeOf = (vm: number) => (life[vm] as Arrival).size
   const usedOn = (host: number[]) => host.reduce((sum, vm) => sum + sizeOf(vm), 0)

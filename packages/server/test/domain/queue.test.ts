@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Queue } from '../../src/domain/sign-in/queue.ts'
 
-test('a queue runs a few tasks at once, the rest in turn, and refuses tasks when it is full', async () => {
+test('a queue runs a few tasks concurrently and the rest in order, and refuses tasks when it is full', async () => {
   const queue = new Queue(2, 50)
   const order: number[] = []
   let [working, mostWorking] = [0, 0]

@@ -23,7 +23,7 @@ test('a guest gets its host key once, and keeps it when its user data changes', 
   expect(told(null)).not.toHaveProperty('ssh_deletekeys')
 })
 
-test('a guest from a custom image gets a machine id of its own and loses the keys of others, once', () => {
+test('a guest from a custom image gets its own machine id and loses the keys of the source VM, once', () => {
   const key = newHostKey()
   const isCustom = { isCustom: true as const }
   const [command] = told(key, isCustom).bootcmd as string[][]

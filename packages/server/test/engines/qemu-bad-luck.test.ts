@@ -184,7 +184,7 @@ test('the qemu engine never replaces a lost OS disk with an empty one', WITHIN, 
   expect(existsSync(folder)).toBe(false)
 })
 
-test('the qemu engine knows no other host', WITHIN, async () => {
+test('the qemu engine rejects VMs of other hosts', WITHIN, async () => {
   const spec = specOf(bench, 'elsewhere')
   await expect(engine.ensureVm(spec, wanted('off'), call())).rejects.toMatchObject({ kind: 'missing' })
   await expect(engine.inspectVm(spec, signal)).rejects.toMatchObject({ kind: 'missing' })

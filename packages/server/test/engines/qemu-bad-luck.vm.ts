@@ -188,7 +188,7 @@ test('the qemu engine serves no volume to a QEMU that did not start', {
   await engine.removeDisk(volume, call(2))
 })
 
-/** Opens a second server beside the first, with its own limits, until the test ends. */
+/** Opens a second server in addition to the first, with its own limits, until the test ends. */
 async function opened(options: Parameters<QemuBench['open']>[0]) {
   const other = await bench.open(options)
   onTestFinished(() => other.close())

@@ -90,7 +90,7 @@ const factsOf = async (destination: string, keyFile: string, hostKey: string) =>
 }
 
 test(
-  'a VM from an image of a stopped VM has its files, and a host key, machine id and SSH keys of its own',
+  'a VM from an image of a stopped VM has the files of the image, but its own host key, machine id and SSH keys',
   WITHIN,
   async () => {
     const destination = await start(first)
@@ -130,7 +130,7 @@ const inSecond = async (command: string) =>
   bench.ssh((await engine.inspectVm(second, signal))!.sshDestination, command, { keyFile: secondKeyFile })
 
 test(
-  'a copy of a running VM that writes is frozen, clean, and has nothing of later writes',
+  'a copy of a running VM that writes to its disk is frozen and clean, and contains no later writes',
   WITHIN,
   async () => {
     await inSecond(

@@ -31,7 +31,7 @@ async function guest(answer: (line: string, socket: Socket) => void): Promise<st
 const say = (socket: Socket, message: object) => socket.write(`${JSON.stringify(message)}\n`)
 const idOf = (line: string) => JSON.parse(line).arguments?.id as number
 
-test('a guest agent freezes and thaws, also if an old response comes first', async () => {
+test('a guest agent freezes and thaws, even if an old response comes first', async () => {
   const heard: string[] = []
   const path = await guest((line, socket) => {
     const { execute } = JSON.parse(line)

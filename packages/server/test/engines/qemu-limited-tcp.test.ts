@@ -21,7 +21,7 @@ import { type Outgoing, TcpConnection } from '../../src/engines/qemu/forwarder/t
 const gbps = 0.064
 const sentBytes = 4_000_000
 /** Longer than the forwarder waits for an acknowledgement. */
-const standstillMs = 400
+const pauseMs = 400
 const guestMac = '02:00:00:00:00:01'
 
 const folder = mkdtempSync(join(tmpdir(), 'slipway-limited-'))
@@ -46,14 +46,14 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('a guest that stood still for a moment is sent little twice', async () => {
+test('a guest that pauses for a moment is sent little data twice', async () => {
   link.connect(7_000).end(Buffer.alloc(sentBytes))
   await eventually(() => receivedBytes > sentBytes / 10)
   guestCard.pause()
-  await sleep(standstillMs)
+  await sleep(pauseMs)
   guestCard.resume()
   await eventually(() => receivedBytes === sentBytes)
-  // At most what was under way is sent again. The headers of the frames are a twentieth.
+  // At most the data in flight is sent again. Frame headers add about 5%.
   expect(link.traffic.sentBytes).toBeLessThan(sentBytes * 1.4)
 })
 

@@ -9,7 +9,10 @@ import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
 const signal = AbortSignal.timeout(900_000)
-/** Far below what an emulated guest reaches. A slow machine can only make transfers slower, so the bounds are lower ones. */
+/**
+ * Far below what an emulated guest reaches. A slow machine only makes transfers slower, so the tests check
+ * minimum times.
+ */
 const networkBytesPerS = 1_000_000
 const diskBytesPerS = 4_000_000
 const sentBytes = 3_000_000
@@ -52,7 +55,7 @@ const untilListening = (port: number) => `until netstat -ltn | grep -q ':${port}
 const inGuest = (command: string) => bench.ssh(destination, command)
 
 test('a qemu guest receives no faster than the limit of its network', WITHIN, async () => {
-  // The guest replies after the last byte: what is under way at the end would not count otherwise.
+  // The guest replies after the last byte. Otherwise data that is still in flight would not count.
   const sink = `head -c ${sentBytes} | wc -c`
   await inGuest(`printf '#!/bin/sh\\n${sink}\\n' >/root/sink; chmod 755 /root/sink`)
   await inGuest(`nc -l -p 7000 -e /root/sink </dev/null >/dev/null 2>&1 & ${untilListening(7000)}`)

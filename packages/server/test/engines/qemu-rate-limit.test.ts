@@ -8,10 +8,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { FrameSocket } from '../../src/engines/qemu/forwarder/frame-socket.ts'
 import { cardLimits, RateLimit } from '../../src/engines/qemu/forwarder/rate-limit.ts'
 
-// The bounds are lower ones: a slow machine can only make transfers slower.
+// The tests check minimum times, because a slow machine only makes transfers slower.
 const frame = Buffer.alloc(1_000)
 const frames = 400
-/** 1 MB/s, so the frames take 0.4 s, less what passes at once: a read of 64 KiB, and 50 ms. */
+/** 1 MB/s, so the frames take 0.4 s, minus what passes immediately: a read of 64 KiB, and 50 ms. */
 const gbps = 0.008
 const leastMs = 200
 

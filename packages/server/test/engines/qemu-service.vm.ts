@@ -248,7 +248,7 @@ async function logInOnConsole(vmId: string): Promise<void> {
   await eventually(() => output.includes('~ # '), patienceMs)
   type('echo $((6 * 7))-answer\r')
   await eventually(() => output.includes('42-answer'), patienceMs)
-  // The log and the guest go on without a session.
+  // The log and the guest continue without a session.
   socket.close()
   await new Promise((resolve) => socket.once('close', resolve))
   const log = (await (await request('GET', `/vms/${vmId}/serial-log`)).json()) as { content: string }

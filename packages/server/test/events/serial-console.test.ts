@@ -103,7 +103,7 @@ test('a ticket works once and for 30 seconds, and only its digest is stored and 
   expect(service.logLines.filter((line) => line.includes('slpt_'))).toEqual([])
 })
 
-test('pages of other sites and requests without the protocol are refused, and do not use the ticket up', async () => {
+test('pages of other sites and requests without the protocol are refused, and do not use up the ticket', async () => {
   const { url } = await ticket({ mode: 'read' })
   expect(await refusal(url, { origin: 'https://elsewhere.example' })).toBe(403)
   const plain = await fetch(url.replace('ws', 'http'))
@@ -141,14 +141,14 @@ test('one session writes, others read, and force takes over', async () => {
   expect(again.output()).not.toContain('third')
 })
 
-test('of two tickets to write, the first that is opened gets the console', async () => {
+test('the first of two write tickets that is opened gets the console', async () => {
   const [one, other] = [await ticket(), await ticket()]
   const session = await open(other.url)
   expect(await refusal(one.url)).toBe(409)
   await leave(session)
 })
 
-test('the lease of a process that died ends by itself', async () => {
+test('the lease of a process that died expires', async () => {
   await service.sql(
     `INSERT INTO console_sessions (vm_id, session_id, holder, lease_until)
      VALUES ($1, gen_random_uuid(), 'ada@example.com', slipway_now() + interval '10 seconds')`,
@@ -161,7 +161,7 @@ test('the lease of a process that died ends by itself', async () => {
   await leave(await opened())
 })
 
-test('a viewer can read and not write, and a revoked key is cut off', async () => {
+test('a viewer can read but not write, and a session with a revoked key is closed', async () => {
   const { organization_id } = service.credentials
   const token = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'viewer' } })
   expect(await ask({ mode: 'write' }, { token })).toMatchObject({
@@ -208,7 +208,7 @@ test('the refusal of a VM without a console says how to get one', async () => {
   expect(await refusalText(crashed)).toMatchObject({ message: expect.stringMatching(/Reset it first\.$/) })
 })
 
-test('a client that stops reading is closed, and the log and other readers go on', async () => {
+test('a client that stops reading is disconnected, and the log and other readers continue', async () => {
   const vm = await resources.newVm()
   const engine = service.simulator()
   const read = engine.serialLog

@@ -79,13 +79,13 @@ test('a request is refused with a wrong signature, an unknown key, or a time mor
     expect(await send('GET', '/v1/locations', { timestamp })).toMatchObject({ status: 200 })
 })
 
-test('the clock of the service does not move the window of signatures', async () => {
+test('moving the clock of the service does not change when signatures are valid', async () => {
   await service.clock.advance('2 hours')
   expect((await send('GET', '/v1/locations')).status).toBe(200)
   await service.clock.reset()
 })
 
-test('a query may be signed with or without escapes, but not so that it can be read as another one', async () => {
+test('a query may be signed with or without escapes, but not if it could then be read as a different query', async () => {
   const path = `${instances}?names=a,b%20c&limit=5`
   expect((await send('GET', path, { signedQuery: 'limit=5&names=a%2Cb+c' })).status).toBe(200)
   expect((await send('GET', path, { signedQuery: 'limit=5&names=a,b c' })).status).toBe(200)
@@ -94,7 +94,7 @@ test('a query may be signed with or without escapes, but not so that it can be r
   expect(await send('GET', smuggled, { signedQuery: 'limit=5&names=a' })).toMatchObject(refusal)
 })
 
-test('an equal request is answered with the first response; another body under the same signature is a new request', async () => {
+test('an identical request gets the first response; a different body with the same signature is a new request', async () => {
   const timestamp = goTime()
   const body = vmBody()
   const first = await send('POST', instances, { body, timestamp })
@@ -186,7 +186,7 @@ test('a revoked key and an expired key stop working', async () => {
   expect(await works(elsewhere)).toBe(401)
 })
 
-test('a key of a viewer reads and changes nothing', async () => {
+test('a viewer’s key can read, but not change anything', async () => {
   const read = familyClient(service, await newKey('read'))
   expect((await read('GET', instances)).status).toBe(200)
   const refused = { status: 403, body: { code: 'permission_denied' } }
@@ -194,7 +194,7 @@ test('a key of a viewer reads and changes nothing', async () => {
   expect(await read('DELETE', `${project}/networking/vpc-networks/${key.id}`)).toMatchObject(refused)
 })
 
-test('a key of a viewer cannot confirm the address of a VM', async () => {
+test('a viewer’s key cannot confirm the address of a VM', async () => {
   const { operation } = (await send('POST', instances, { body: vmBody() })).body
   const network_interfaces = [{ ips: [{ public_ipv4: { id: '', type: 'dynamic' } }] }]
   const body = { action: 'UPDATE', network_interfaces }
@@ -237,7 +237,7 @@ test('the key of a suspended organization is refused', async () => {
     .toMatchObject({ status: 403, body: { code: 'suspended' } })
 })
 
-test('huge headers, bodies that are no objects and unknown paths are refused in the same shape', async () => {
+test('huge headers, bodies that are not objects and unknown paths get errors of the same format', async () => {
   const shape = { code: expect.any(String), message: expect.any(String) }
   const huge = await send('GET', '/v1/locations', { headers: { 'x-crusoe-timestamp': 'x'.repeat(20_000) } })
   expect(huge).toMatchObject({ status: 400, body: shape })
@@ -258,7 +258,7 @@ test('huge headers, bodies that are no objects and unknown paths are refused in 
   })
 })
 
-test('the read of a VM or a rule is never refused for its rate, while other requests are', async () => {
+test('reads of one VM or one rule are never rate-limited, but other requests are', async () => {
   const { operation } = (await send('POST', instances, { body: vmBody() })).body
   const path = `${instances}/${operation.metadata.id}`
   const rules = `${project}/networking/vpc-firewall-rules`
@@ -273,7 +273,7 @@ test('the read of a VM or a rule is never refused for its rate, while other requ
   expect((await send('GET', path)).status).toBe(200)
 })
 
-test('without the setting there is no such API, and no signing key', async () => {
+test('without the setting, the API does not exist and signing keys cannot be created', async () => {
   const other = await service.another((config) => {
     config.server.familyApi = false
   })

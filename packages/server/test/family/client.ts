@@ -36,7 +36,7 @@ export function signatureOf(
 }
 
 let count = 0
-/** Equal requests with equal signatures are one request, so each one here gets a time of its own. */
+/** Equal requests with equal signatures are one request, so each one here gets its own time. */
 const ownTime = () => new Date().toISOString().replace('Z', `${String(++count % 1_000).padStart(3, '0')}Z`)
 
 /** Signs and sends requests as the public clients of this family of APIs do. */

@@ -152,7 +152,7 @@ test('a template with static addresses reserves one for each VM', async () => {
   expect(vm.network_interfaces[0].ips[0].public_ipv4).toMatchObject({ type: 'static' })
 })
 
-test('what this service does not have is refused with 400: InfiniBand, NVLink and NAT gateways', async () => {
+test('unsupported features are refused with 400: InfiniBand, NVLink and NAT gateways', async () => {
   const [network] = (await ok('GET', `${project}/networking/vpc-networks`)).items
   const subnet = { name: 'nat', cidr: '172.27.200.0/24', vpc_network_id: network.id, location }
   const template = { template_name: 'ib', type: 'a40.1x', ssh_public_key: sshKey }
@@ -173,7 +173,7 @@ test('what this service does not have is refused with 400: InfiniBand, NVLink an
     })
 })
 
-test('a lack of capacity or quota is an operation that failed, and an equal request gets it again', async () => {
+test('a lack of capacity or quota is shown as a failed operation, and an identical request gets the same one', async () => {
   await service.sql(`UPDATE hosts SET is_schedulable = false WHERE location = 'us-east1-a'`)
   const timestamp = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
   const body = vmBody()
@@ -201,7 +201,7 @@ test('a lack of capacity or quota is an operation that failed, and an equal requ
   await service.sql(`UPDATE quotas SET max = NULL WHERE name = 'disk_gib'`)
 })
 
-test('late refusals are kept for a day, and only the newest of a project', async () => {
+test('operations that only this API shows are limited to the newest 1,000 of a project', async () => {
   const { project_id } = service.credentials
   await service.sql(
     `INSERT INTO family_operations (id, project_id, request_hash, operation)

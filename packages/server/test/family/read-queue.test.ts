@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ReadQueue } from '../../src/http/family/read-queue.ts'
 
-test('the reads of an owner wait for each other, up to a limit that other owners do not feel', async () => {
+test('the reads of an owner wait for each other, up to a limit that does not affect other owners', async () => {
   const queue = new ReadQueue()
   let running = 0
   let most = 0

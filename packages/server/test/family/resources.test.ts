@@ -43,7 +43,7 @@ test('projects, organizations and identities', async () => {
   })
 })
 
-test('the catalogue has the GPU types and quota names that clients know', async () => {
+test('the catalogue has the GPU types and quota names that clients expect', async () => {
   const { items: types } = await ok('GET', `${project}/compute/vms/types`)
   const gpuTypes = new Set(types.map((type: { gpu_type: string }) => type.gpu_type))
   expect(gpuTypes).toEqual(new Set(['A40-PCIe-48GB', 'A100-PCIe-40GB', 'A100-PCIe-80GB', 'L40S-48GB']))
@@ -144,7 +144,7 @@ test('disks have sizes in GiB, and are attached, detached, resized and deleted',
   })
 })
 
-test('networks and subnets change at once, with an operation that stays readable', async () => {
+test('networks and subnets change immediately, with an operation that can be read later', async () => {
   const networks = `${project}/networking/vpc-networks`
   const subnets = `${project}/networking/vpc-subnets`
   const { network } = await ok('POST', networks, { name: freshName('net'), cidr: '10.40.0.0/16' })
@@ -178,7 +178,7 @@ test('networks and subnets change at once, with an operation that stays readable
   expect(await send('GET', `${networks}/${network.id}`)).toMatchObject({ status: 404 })
 })
 
-test('a rule for all ports is written in two ways and read as 1-65535', async () => {
+test('a rule for all ports can be written in two ways and is read as 1-65535', async () => {
   const rules = 'networking/vpc-firewall-rules'
   const [network] = (await ok('GET', `${project}/networking/vpc-networks`)).items
   const body = {
@@ -207,7 +207,7 @@ test('a rule for all ports is written in two ways and read as 1-65535', async ()
   expect(await ended(await ok('DELETE', path), rules)).toMatchObject({ state: 'SUCCEEDED' })
 })
 
-test('a shared volume has the values of one without its own addresses', async () => {
+test('a shared volume is shown without a DNS name and without addresses', async () => {
   const disks = 'storage/disks'
   const body = { name: freshName('volume'), size: '1TiB', location, type: 'shared-volume' }
   const { result: volume } = await ended(await ok('POST', `${project}/${disks}`, body), disks)

@@ -4,7 +4,7 @@ import { isCurrent, isSignedWith, readSigned } from '../../src/http/family/signa
 const secret = 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8'
 const path = '/v1alpha5/projects/3fa85f64-5717-4562-b3fc-2c963f66afa6/compute/vms/instances'
 
-test('the worked examples of the page are accepted', () => {
+test('the signatures of worked examples are accepted', () => {
   const post = readSigned({
     authorization: 'Bearer 1.0:SLPEXAMPLE:tLzEa1RgGfVQSEfOVs6NK-Qxit337-xjGwNeYey1eYc',
     'x-crusoe-timestamp': '2026-11-17T09:23:30Z',

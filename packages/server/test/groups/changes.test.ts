@@ -48,7 +48,7 @@ test('a group of eight with room for seven is refused, says that seven fit, and 
   expect(await fleet.store()).toEqual(before)
 })
 
-test('of two groups of five that want eight hosts at once, exactly one is admitted', {
+test('if two groups of five request the same eight hosts at the same time, exactly one is admitted', {
   timeout: 900_000,
 }, async () => {
   for (let round = 0; round < countOf('groupRaces'); round++) {
@@ -60,13 +60,13 @@ test('of two groups of five that want eight hosts at once, exactly one is admitt
   }
 })
 
-test('a group in any location is where all of it fits', async () => {
+test('a group with location “any” is placed where all its members fit', async () => {
   const first = await fleet.newGroup(6, {}, { type: 'a100.8x' })
   const second = await fleet.newGroup(6, {}, { type: 'a100.8x', location: 'any' })
   expect([first.location, second.location]).toEqual(['us-east1-a', 'us-west1-a'])
 })
 
-test('spread puts each member on a host of its own or refuses; pack uses few hosts', async () => {
+test('spread puts each member on a separate host or refuses the group; pack uses few hosts', async () => {
   const answer = await fleet.create(groupBody(hostCount + 1, { placement_policy: 'spread' }))
   expect(answer).toMatchObject({ status: 409, body: { code: 'out_of_stock', fits: hostCount } })
   const hostsOf = async (id: string) =>
@@ -170,7 +170,7 @@ test('new members come from the template of the group, which can be replaced', a
   })
 })
 
-test('a project with a group is not empty, also if the group has no members', async () => {
+test('a project with a group is not empty, even if the group has no members', async () => {
   const token = await ownerToken(fleet.service)
   const { organization_id } = fleet.service.credentials
   const project_id = await addProject(fleet.service, token, organization_id, freshName('project'))
@@ -196,7 +196,7 @@ test('a project with a group is not empty, also if the group has no members', as
   await fleet.service.ok('projectDelete', { token, params: { project_id } })
 })
 
-test('what is wrong with a member is said in the field of the group', async () => {
+test('an error in the settings of members names the field in the request for the group', async () => {
   const answer = await fleet.create(groupBody(2, {}, { image: 'none:latest' }))
   expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/vm/image' }] } })
   const incomplete = await fleet.create({ name: freshName('group'), desired_count: 2, vm: { image: 'x' } })

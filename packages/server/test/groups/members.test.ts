@@ -69,7 +69,7 @@ test('members that wait for more than 300 seconds are billed from then on', asyn
   await checkInvariants(fleet.service)
 })
 
-test('a member that does not boot is placed anew once, on another host', async () => {
+test('a member that does not boot is placed again once, on another host', async () => {
   const failures = async () =>
     (await fleet.service.sql(`SELECT FROM operations WHERE kind = 'vm-create' AND state = 'FAILED'`)).length
   // GPUs of earlier tests may still be in quarantine.
@@ -98,7 +98,7 @@ test('if a member does not boot twice, the whole group is removed with its error
   expect(await fleet.service.sql('SELECT FROM usage_intervals WHERE resource_id = $1', [id])).toEqual([])
 })
 
-test('a growth that fails leaves the group as it was', async () => {
+test('a failed resize leaves the group as it was', async () => {
   const group = await fleet.newGroup(2)
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   const { operation } = await fleet.service.ok('instanceGroupUpdate', {
@@ -123,7 +123,7 @@ test('a group is unhealthy while a member has crashed', async () => {
   expect(await fleet.get(group.id)).toMatchObject({ state: 'HEALTHY', running_instance_count: 2 })
 })
 
-test('a deletion while members boot ends the creation, and can take the new disks along', async () => {
+test('a deletion while members boot ends the creation, and can also delete the new disks', async () => {
   await fleet.service.clock.freeze()
   fleet.service.simulator().setBootMs([3_600_000, 3_600_000])
   const { id, operation_id } = await fleet.begun(groupBody(2, {}, { new_disks: [{ size: '10GiB' }] }))
@@ -195,7 +195,7 @@ test('each member receives the names, addresses and ranks of all members', async
     })
 })
 
-test('the fourth failure of a day makes the wait for members cost money', async () => {
+test('after three failures in a day, members are billed as soon as they respond', async () => {
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   for (let failure = 0; failure < 3; failure++) {
     const { operation_id } = await fleet.begun(groupBody(1))

@@ -12,7 +12,7 @@ afterAll(() => service?.close())
 const count = async (query: RouteQuery<'adminGpuFaultDayList'>): Promise<GpuFaultDay[]> =>
   (await service.ok('adminGpuFaultDayList', { token: service.credentials.operator_key, query })).items
 
-test('faults of GPUs are counted by day and by model, host or XID, apart from errors of applications', async () => {
+test('GPU faults are counted by day and by model, host or XID, separately from application errors', async () => {
   const { operation } = await service.ok('vmCreate', { body: vmBody({ name: 'faulty' }) })
   await service.ended(operation.operation_id)
   const vmId = operation.metadata.id

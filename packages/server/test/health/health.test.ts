@@ -43,7 +43,7 @@ const gpusOf = (id: string) =>
     [id],
   )
 
-test('an error of the application is an event and leaves the VM healthy', async () => {
+test('an application error is an event and leaves the VM healthy', async () => {
   const id = await newVm('application')
   await service.levers.vms.xid(id, { xid: 31 })
   expect((await show(id)).health).toEqual({
@@ -75,7 +75,7 @@ test('a scrape has a counter for each XID', async () => {
   await repairAll()
 })
 
-test('a reset cures a degraded VM, and the error again after two resets does not', async () => {
+test('a reset fixes a degraded VM, but not if the error occurs again after two resets', async () => {
   const id = await newVm('degraded')
   for (const status of ['degraded', 'degraded', 'unhealthy']) {
     await service.levers.vms.xid(id, { xid: 48 })
@@ -107,7 +107,7 @@ test('a repeated report of an error changes nothing', async () => {
   await repairAll()
 })
 
-test('a claim of the guest leaves the bill, and evidence of the host stops it at that time', async () => {
+test('a fault reported only by the guest does not change billing; a fault found by the host pauses it', async () => {
   const [claimed, proven] = [await newVm('claimed'), await newVm('proven')]
   await pass(1800)
   await service.levers.vms.xid(claimed, { xid: 79, source: 'guest' })
@@ -123,7 +123,7 @@ test('a claim of the guest leaves the bill, and evidence of the host stops it at
   const after = await costs()
   expect(after[0]).toBeCloseTo(before[0] + 0.725, 3)
   expect(after[1]).toBe(before[1])
-  // Other GPUs are in stock: from an hour after the event on, the VM could have had them.
+  // Other GPUs are in stock, so the VM is billed again one hour after the event.
   await pass(1800)
   expect((await show(proven)).cost_usd).toBe(before[1])
   await pass(3600)
@@ -136,9 +136,9 @@ test('a claim of the guest leaves the bill, and evidence of the host stops it at
   await repairAll()
 })
 
-test('without other GPUs in stock the bill stops for a day at most', async () => {
+test('without other GPUs in stock, billing pauses for at most a day', async () => {
   const id = await newVm('scarce')
-  // The GPUs of VMs deleted before return to stock now, not after the next line.
+  // Let the GPUs of deleted VMs return to stock before the capacity is set.
   await pass(0)
   await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   await service.levers.vms.xid(id, { xid: 0, source: 'host' })
@@ -153,7 +153,7 @@ test('without other GPUs in stock the bill stops for a day at most', async () =>
   await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 8 })
 })
 
-test('the bill continues when the host finds the GPU again', async () => {
+test('billing continues when the host finds the GPU again', async () => {
   const id = await newVm('back')
   await service.levers.vms.xid(id, { xid: 79, source: 'host' })
   const before = (await show(id)).cost_usd

@@ -43,7 +43,7 @@ const kept = ({ id, name, network_interfaces, disks, ssh_public_keys, image }: V
   disks: disks.map(({ updated_at, ...disk }) => disk),
 })
 
-test('REPLACE keeps id, disks and addresses on other GPUs, and takes no quota twice', async () => {
+test('REPLACE keeps id, disks and addresses on other GPUs, and uses the quota only once', async () => {
   const vm = await newVm('moved', { type: 'a100.2x', new_disks: [{ size: '10GiB' }] })
   const before = await gpusOf(vm.id)
   expect(await replace(vm.id)).toMatchObject({ state: 'SUCCEEDED', metadata: { operation_name: 'REPLACE' } })
@@ -66,7 +66,7 @@ test('REPLACE keeps id, disks and addresses on other GPUs, and takes no quota tw
   await checkInvariants(service)
 })
 
-test('without other GPUs in stock REPLACE is refused and the VM runs on', async () => {
+test('without other GPUs in stock, REPLACE is refused and the VM keeps running', async () => {
   const vm = await newVm('alone')
   await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   expect(await patch(vm.id, { action: 'REPLACE' })).toMatchObject({
@@ -119,7 +119,7 @@ test('a VM with the policy is replaced as soon as a GPU is unhealthy', async () 
   expect(after).toMatchObject({ state: 'STATE_RUNNING', health: { status: 'healthy' } })
   expect(await gpusOf(vm.id)).not.toEqual(before)
   expect(await show(other.id)).toMatchObject({ health: { status: 'unhealthy' }, last_replaced_at: '' })
-  // The GPU of a guest that lied passes its check.
+  // The GPU passes its check, because the guest's report was false.
   const [gpu] = await service.sql<{ state: string }>('SELECT state FROM gpus WHERE id = $1', [before[0]])
   expect(gpu?.state).toBe('free')
 })
@@ -135,7 +135,7 @@ test('a VM is replaced automatically at most twice a day', async () => {
   expect((await show(vm.id)).health.status).toBe('unhealthy')
 })
 
-test('without stock a policy makes a request that is first in its queue', async () => {
+test('without stock, the policy creates a capacity request that is first in its queue', async () => {
   const vm = await newVm('patient', { on_gpu_fault: 'replace' })
   await service.levers.capacity.set({ type: 'a100.1x', location: 'us-east1-a', free: 0 })
   const waiting = await service.ok('capacityRequestCreate', {
@@ -157,7 +157,7 @@ test('without stock a policy makes a request that is first in its queue', async 
   expect(await gpusOf(vm.id)).not.toEqual(before)
 })
 
-test('when many VMs are unhealthy at once, none is replaced and operators get one alert', async () => {
+test('when many VMs are unhealthy at the same time, none is replaced and operators get one alert', async () => {
   const vms = [
     await newVm('mass-1', { on_gpu_fault: 'replace' }),
     await newVm('mass-2'),

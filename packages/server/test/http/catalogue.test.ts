@@ -28,7 +28,7 @@ const call = (
   method: string,
   path: string,
   body?: unknown,
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every kind, held against the contract by the harness
+  // biome-ignore lint/suspicious/noExplicitAny: responses of every kind, validated by the harness
 ): Promise<{ status: number; body: any }> =>
   service.request(method, `/v0.1/projects/${service.credentials.project_id}${path}`, {
     token: service.credentials.access_key,

@@ -20,14 +20,14 @@ const call = (
   method: string,
   path: string,
   body?: unknown,
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every kind, held against the contract by the harness
+  // biome-ignore lint/suspicious/noExplicitAny: responses of every kind, validated by the harness
 ): Promise<{ status: number; body: any }> =>
   service.request(method, `/v0.1/admin${path}`, {
     token: service.credentials.operator_key,
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-/** Adds a host that has reported, in a location of its own. */
+/** Adds a host that has reported, in a separate location. */
 async function addHost(gpus = 2, storage: 'shared' | 'local' = 'shared') {
   const location = await addLocation(service.database, storage)
   await reportHost(service.database, location, hostReport('h', gpus))

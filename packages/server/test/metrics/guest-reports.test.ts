@@ -56,7 +56,7 @@ test('errors in a report are bounded, and those that name no GPU are ignored', (
   expect(parseGuestReport(flood)!.xids).toHaveLength(16)
 })
 
-test('the last valid line of a guest counts, also among garbage', () => {
+test('the last valid line of a guest counts, even among garbage', () => {
   const good = line({ DCGM_FI_DEV_GPU_UTIL: 5 })
   expect(lastReport(`${line({ DCGM_FI_DEV_GPU_UTIL: 1 })}\n${good}\n`)).toMatchObject({
     gpus: [{ values: { 0: 5 } }],
@@ -120,7 +120,7 @@ test('the reporter reads what nvidia-smi prints of a busy H200, and counts SSH s
   expect(report.xids).toEqual([{ gpuIndex: 1, xid: 79, position: 120_500_001 }])
 })
 
-test('the documentation has the reporter as it is in the mini guest', () => {
+test('the reporter in the documentation equals the one in the mini guest', () => {
   expect(readFileSync(join(root, 'docs/operate/slipway-guest'), 'utf8')).toBe(guestReporter)
 })
 

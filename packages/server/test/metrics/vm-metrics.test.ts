@@ -3,7 +3,7 @@ import { resourcesOf } from '@slipway/testing/resources.ts'
 import { startService, type TestService } from '@slipway/testing/service.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** The linter rejects the label `modelName`, which has its name from NVIDIA’s exporter. */
+/** The linter rejects the label `modelName`, whose name comes from NVIDIA’s exporter. */
 const isLabelOfDcgm = (line: string) => /^DCGM_\w+ label names should be written in 'snake_case'/.test(line)
 
 const start = '2026-11-20T10:00:00Z'

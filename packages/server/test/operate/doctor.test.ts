@@ -22,7 +22,7 @@ function configFile(text: string): string {
   return path
 }
 
-/** Examines in this process: a process of its own takes longer than its checks. */
+/** Runs in this process, because starting a separate process takes longer than the checks. */
 async function examine(dataDir: string, config: string, env: NodeJS.ProcessEnv = {}) {
   const args = ['--no-demo', '--data-dir', dataDir, '--config', configFile(config)]
   const output = findingLines(

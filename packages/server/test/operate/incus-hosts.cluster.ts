@@ -24,8 +24,8 @@ afterAll(async () => {
 })
 
 /**
- * Runs on the member's machine, whose boot files are in a separate mount namespace, so that nothing of the real one is
- * written.
+ * Runs on the member's machine, whose boot files are in a separate mount namespace, so that no file of the
+ * real machine is written.
  */
 const ownBootFiles =
   'mount -t tmpfs tmpfs /etc/sysctl.d && mount -t tmpfs tmpfs /etc/modules-load.d && exec "$@"'

@@ -17,7 +17,7 @@ let service: TestService
 let networkId: string
 
 beforeAll(async () => {
-  // The service has no runner of its own: each test starts the workers that it needs.
+  // The service has no runner: each test starts the workers that it needs.
   service = await startService((config) => {
     config.server.role = 'api'
     config.operations.leaseMs = 10_000

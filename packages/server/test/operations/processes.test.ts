@@ -165,7 +165,7 @@ test('a worker that is asked to stop hands its work back and exits in time', asy
   await endWell(operation)
 })
 
-test('a worker whose connections are all cut at once keeps running and continues', async () => {
+test('a worker whose connections are all cut at the same time keeps running and continues', async () => {
   const wire = new Wire(service.databaseUrl)
   await wire.mend()
   onTestFinished(() => wire.cut())

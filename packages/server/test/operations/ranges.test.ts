@@ -120,7 +120,7 @@ test('a VM with location “any” goes where no other project uses its range', 
   expect((await locationsOf()).sort()).toEqual([location, 'us-west1-a'])
 })
 
-test('if two projects request a range at once, one gets it, even while its last VM is being removed', async () => {
+test('if two projects request a range at the same time, one gets it, even while its last VM is being removed', async () => {
   const post = async (index: number, project_id: string) => {
     const base = index % 2 === 0 ? service.url : other.url
     const response = await fetch(`${base}/v0.1/projects/${project_id}/vms`, {

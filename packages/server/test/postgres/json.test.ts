@@ -178,7 +178,7 @@ test('reads that follow a finished read join the batch that was waiting', async 
   )
   const begun: unknown[] = []
   let meanwhile: Promise<object | undefined> | undefined
-  // It responds at once, so that a slow machine does not cause timeouts.
+  // It responds immediately, so that a slow machine does not cause timeouts.
   const prompt: Queryable = {
     get sharedReads() {
       return prompt

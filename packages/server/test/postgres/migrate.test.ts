@@ -40,7 +40,7 @@ test('migrating a second time changes nothing', async () => {
   expect(await contentOf(query)).toEqual(content)
 })
 
-test('five processes that migrate at once apply each migration once', async () => {
+test('five processes that migrate at the same time apply each migration once', async () => {
   const { url, query } = await emptyDatabase()
   await Promise.all(Array.from({ length: 5 }, () => migrate(url)))
   expect((await versionsOf(query)).map(({ version }) => version)).toEqual(

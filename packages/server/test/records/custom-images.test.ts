@@ -112,7 +112,7 @@ test('a running VM without an agent is copied only if the request allows it', as
   await finished(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
-test('an image is made from a snapshot, and templates and groups use it', async () => {
+test('an image can be created from a snapshot, and templates and groups can use it', async () => {
   const disk = await service.ok('diskCreate', { body: { name: some('disk'), size: '20GiB', location } })
   const disk_id = await finished(disk)
   const snapshot_id = await finished(
@@ -144,7 +144,7 @@ test('an image is made from a snapshot, and templates and groups use it', async 
   for (const vm_id of [made, plain.id]) await finished(await service.ok('vmDelete', { params: { vm_id } }))
 })
 
-test('wrong requests are refused with what is wrong', async () => {
+test('invalid requests are refused with the reason', async () => {
   const vm_id = await newVm()
   await stop(vm_id)
   const custom_image_id = await newImage({ name: 'refused', vm_id })
@@ -181,7 +181,7 @@ test('an image from which a VM is being created is not deleted; VMs that exist d
   for (const id of [made, vm_id]) await finished(await service.ok('vmDelete', { params: { vm_id: id } }))
 })
 
-test('another project and a deleted VM: no image, no stock of it, no trace', async () => {
+test('an image whose VM is deleted during the copy fails and leaves nothing', async () => {
   const vm_id = await newVm()
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
   const begun = await service.ok('customImageCreate', {

@@ -35,7 +35,7 @@ const { ended, succeeded, removeVm } = (() => {
   }
 })()
 
-test('twenty new versions at once are numbered from 1 to 20 without a gap', async () => {
+test('twenty versions created at the same time are numbered from 1 to 20 without a gap', async () => {
   const name = freshName('trainer')
   const made = await Promise.all(Array.from({ length: 20 }, () => create({ name, new_version: true })))
   const numbers = made.map(({ version }) => version).toSorted((one, other) => one - other)
@@ -44,7 +44,7 @@ test('twenty new versions at once are numbered from 1 to 20 without a gap', asyn
   expect(items).toMatchObject([{ name, version: 20 }])
 })
 
-test('a name that exists needs new_version, also if two requests come at once', async () => {
+test('a name that exists needs new_version, even if two requests arrive at the same time', async () => {
   const name = freshName('trainer')
   const answers = await Promise.all(
     [1, 2].map(() => service.call('instanceTemplateCreate', { body: { name } })),
@@ -53,7 +53,7 @@ test('a name that exists needs new_version, also if two requests come at once', 
   expect(answers.find(({ status }) => status === 409)!.body).toMatchObject({ code: 'already_exists' })
 })
 
-test('a template that is read and written back makes a version without a difference', async () => {
+test('a template that is read and written back creates an identical version', async () => {
   const body = {
     name: freshName('trainer'),
     ...members,
@@ -73,7 +73,7 @@ test('a template that is read and written back makes a version without a differe
   expect(after).toEqual(before)
 })
 
-test('a VM has what its request says and otherwise what its template says', async () => {
+test('values in a request override those of its template', async () => {
   const { id } = await create({ name: freshName('trainer'), ...members, labels: { from: 'template' } })
   const name = freshName('vm')
   const body = { name, instance_template_id: id, type: 'a100.2x' }
@@ -93,7 +93,7 @@ test('a VM has what its request says and otherwise what its template says', asyn
   await removeVm(vm_id)
 })
 
-test('a template is checked like a creation when a VM is made from it', async () => {
+test('a template is checked like a creation when a VM is created from it', async () => {
   const { id } = await create({ name: freshName('trainer'), ...members, image: 'gone:latest' })
   const body = { name: freshName('vm'), instance_template_id: id }
   const own = await service.call('vmCreate', { body: vmBody({ image: 'gone:latest' }) })

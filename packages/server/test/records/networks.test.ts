@@ -149,7 +149,7 @@ test('an address moves from one VM to another, and the first gets a dynamic one'
   expect((await publicOf(from)).address).not.toBe(address)
 })
 
-test('of two assignments at the same time, one wins', async () => {
+test('one of two concurrent assignments succeeds', async () => {
   const vms = [await resources.newVm(), await resources.newVm(), await resources.newVm()]
   const { id } = await reserved()
   // The first assignment lasts until the others have been tried. An address may move as soon as it has ended.

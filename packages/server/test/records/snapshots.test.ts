@@ -86,7 +86,7 @@ test('a disk of a running VM is frozen if the guest has an agent, otherwise copi
   expect(await consistencyOf(await newSnapshot(disk_id, { require_frozen: true }))).toBe('off')
 })
 
-test('a disk that is being copied, and its VM, stay as they are', async () => {
+test('a disk that is being copied, and its VM, cannot be changed', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm({ disks: [{ disk_id }] })
   await engine().addFault({ method: 'capture', kind: 'fail', times: 1000 })
@@ -165,7 +165,7 @@ test('what cannot be copied or restored is refused', async () => {
     expect(await create(body)).toMatchObject({ status: 400, body: { details: [{ field }] } })
 })
 
-test('a change of a snapshot is done at once; a protected one is not deleted', async () => {
+test('a change of a snapshot completes immediately, and a protected snapshot cannot be deleted', async () => {
   const snapshot_id = await newSnapshot(await newDisk())
   const params = { snapshot_id }
   const name = some('renamed')
@@ -183,7 +183,7 @@ test('a change of a snapshot is done at once; a protected one is not deleted', a
   await finished(await service.ok('snapshotDelete', { params }))
 })
 
-test('a snapshot from which a disk is being created is not deleted, and one without space leaves nothing', async () => {
+test('a snapshot from which a disk is being created cannot be deleted, and a failed snapshot leaves nothing', async () => {
   const disk_id = await newDisk()
   const snapshot_id = await newSnapshot(disk_id)
   await engine().addFault({ method: 'ensureDisk', kind: 'fail', times: 1000 })

@@ -98,7 +98,7 @@ test('a task that fails is released, and the caller gets its error', async () =>
   expect(await gets(newProcess(), 'fails')).toBe(true)
 })
 
-test('the tasks of a stopping process are released at once, and setting the clock back blocks no process', async () => {
+test('the tasks of a stopping process are released immediately, and setting the clock back blocks no process', async () => {
   const leaving = newProcess()
   await gets(leaving, 'left', 600_000)
   expect(await gets(newProcess(), 'left')).toBe(false)

@@ -14,7 +14,10 @@ import { incusConfig } from './incus/config.ts'
 const exec = promisify(execFile)
 const daemon = '/usr/libexec/incus/incusd'
 
-/** Why no daemon can be started here, to be read beside what was skipped; '' where one can. */
+/**
+ * The reason why no daemon can be started here, shown in the names of skipped tests; '' if one can be
+ * started.
+ */
 export const whyNoIncus = findObstacle()
 
 function findObstacle(): string {
@@ -22,10 +25,10 @@ function findObstacle(): string {
   if (!existsSync(daemon))
     return '(needs Incus: apt-get install -t bookworm-backports incus-base incus-client)'
   const { status } = spawnSync('unshare', ['--net', '--mount', 'true'])
-  return status === 0 ? '' : '(needs to make network and mount namespaces)'
+  return status === 0 ? '' : '(needs to create network and mount namespaces)'
 }
 
-/** Makes /sys that of its network namespace and puts the cgroups back, which the daemon looks for there. */
+/** Mounts /sys of the network namespace, with the cgroups, which the daemon expects there. */
 const ownSys = `
 set -e
 mkdir -p "$1/cgroup"; mount --rbind /sys/fs/cgroup "$1/cgroup"
@@ -38,8 +41,8 @@ export class IncusMember {
   readonly address: string
   readonly dir: string
   /**
-   * What its shell does before the daemon is started, given the member's folder, name and address. The command
-   * `launcher`, where it is set, starts the daemon.
+   * Shell commands that run before the daemon starts, with the member's folder, name and address as
+   * arguments. If they set `launcher`, that command starts the daemon.
    */
   readonly prelude: string
   #child: ChildProcess | undefined
@@ -76,7 +79,7 @@ export class IncusMember {
     await this.waitUntilReady()
   }
 
-  /** The daemon itself says when it serves. */
+  /** Waits until the daemon reports that it is ready. */
   async waitUntilReady(): Promise<void> {
     const env = { ...process.env, INCUS_DIR: this.dir }
     await exec(daemon, ['waitready', '--timeout', '150'], { env }).catch(async (cause) => {
@@ -89,11 +92,11 @@ export class IncusMember {
     await end(this.#child)
   }
 
-  /** The daemon keeps its connections and answers nothing. */
+  /** The daemon keeps its connections open but does not respond. */
   freeze = () => this.#child?.kill('SIGSTOP')
   thaw = () => this.#child?.kill('SIGCONT')
 
-  /** Starts the agent, which the service waits for from its first report on. */
+  /** Starts the agent and waits for its first report. */
   async startAgent(): Promise<void> {
     const log = openSync(`${this.dir}.agent.log`, 'a')
     const flags = ['--socket', this.socket, '--state-dir', `${this.dir}.agent`]
@@ -118,12 +121,12 @@ export class IncusMember {
 
   async cli(...args: string[]): Promise<string> {
     const running = exec('incus', args, { env: { ...process.env, INCUS_DIR: this.dir }, timeout: 60_000 })
-    // It reads what it is given, to the end.
+    // The command reads its standard input to the end.
     running.child.stdin?.end()
     return (await running).stdout
   }
 
-  /** The first process of a guest, as this machine numbers it. */
+  /** The process id of a guest's first process, as seen by this machine. */
   async pidOf(instance: string): Promise<number> {
     const state = JSON.parse(await this.cli('query', `/1.0/instances/${instance}/state?project=slipway`))
     return (state as { pid: number }).pid
@@ -133,7 +136,7 @@ export class IncusMember {
     return JSON.parse(await this.cli('query', '/1.0/instances?project=slipway')) as string[]
   }
 
-  /** What the kernel filters by, as nft prints it. */
+  /** The kernel's packet filter, as nft prints it. */
   async packetFilter(): Promise<string> {
     const args = [`--net=/run/netns/${this.namespace}`, 'nft', 'list', 'ruleset', 'inet']
     return (await exec('nsenter', args)).stdout
@@ -153,7 +156,7 @@ export class IncusMember {
   }
 }
 
-/** Daemons, bridges and guests in network namespaces of their own, and a client beside them. */
+/** Daemons, bridges and guests in their own network namespaces, and a client in another one. */
 export class IncusBench {
   readonly dir: string
   readonly members: IncusMember[]
@@ -173,7 +176,7 @@ export class IncusBench {
   static async open(memberCount: number, prelude = ''): Promise<IncusBench> {
     if (whyNoIncus) throw new Error(`Incus cannot be started ${whyNoIncus}`)
     const dir = await mkdtemp(join(tmpdir(), 'swi-'))
-    // The users of the containers go through it.
+    // The users of the containers need to pass through this directory.
     await chmod(dir, 0o711)
     const bench = new IncusBench(dir, `swi${process.pid}`, memberCount, prelude)
     try {
@@ -186,7 +189,7 @@ export class IncusBench {
     }
   }
 
-  /** A server alone, with a pool and the test guest's image. */
+  /** A single server with storage pools and the test guest's image. */
   static async alone(prelude = ''): Promise<IncusBench> {
     const bench = await IncusBench.open(1, prelude)
     try {
@@ -200,7 +203,7 @@ export class IncusBench {
     }
   }
 
-  /** Members that found each other over their switch. */
+  /** Members of one cluster, connected by a switch. */
   static async cluster(memberCount: number, prelude = ''): Promise<IncusBench> {
     const bench = await IncusBench.open(memberCount, prelude)
     try {
@@ -250,7 +253,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     })
   }
 
-  /** Runs something where the client of a tenant would be. */
+  /** Runs a command where a tenant's client would run. */
   async fromClient(...command: string[]): Promise<string> {
     const args = [`--net=/run/netns/${this.client}`, ...command]
     return (await exec('nsenter', args, { timeout: 60_000 })).stdout
@@ -260,7 +263,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     return (await this.greeting(address, port, 3)).startsWith('SSH-')
   }
 
-  /** What a TCP server says first; '' when none answers in time. */
+  /** The first bytes that a TCP server sends; '' if none responds in time. */
   greeting(address: string, port: number, withinS = 1): Promise<string> {
     const script = `exec 3<>/dev/tcp/${address}/${port} && head -c 4 <&3`
     return this.fromClient('timeout', `${withinS}`, 'bash', '-c', script).catch(() => '')
@@ -271,7 +274,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
       await member.killAgent()
       await member.kill()
     }
-    // Guests outlive their daemon: whatever works in the bench's folder or namespaces was started for it.
+    // Guests outlive their daemon, so kill every process that uses the bench's folder or namespaces.
     for (let round = 0; round < 3; round++) for (const pid of await this.#processes()) kill(pid)
     for (const namespace of [...this.members.map((member) => member.namespace), this.client, this.#lan])
       await exec('ip', ['netns', 'delete', namespace]).catch(() => {})
@@ -296,7 +299,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     return [...found, ...[...monitors].map(Number)]
   }
 
-  /** A switch, members and client on it; what is meant for public addresses goes to the first member. */
+  /** Connects members and client to a switch. Packets to public addresses go to the first member. */
   async #makeNetwork(): Promise<void> {
     const ip = (...args: string[]) => exec('ip', args)
     await ip('netns', 'add', this.#lan)
@@ -333,9 +336,9 @@ cluster: {server_name: ${first!.name}, enabled: true}
     await this.routePublic('203.0.113.0/24', this.members[0]!)
   }
 
-  /** Who leads the database, as `asked` sees it. */
-  async leader(asked = this.members[0]!): Promise<IncusMember> {
-    const members = JSON.parse(await asked.cli('query', '/1.0/cluster/members?recursion=1')) as {
+  /** The leader of the database, according to `member`. */
+  async leader(member = this.members[0]!): Promise<IncusMember> {
+    const members = JSON.parse(await member.cli('query', '/1.0/cluster/members?recursion=1')) as {
       server_name: string
       roles: string[]
     }[]
@@ -343,7 +346,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     return this.members.find(({ name }) => name === leader?.server_name)!
   }
 
-  /** Nothing goes between the member and the others; its own socket stays. */
+  /** Disconnects the member from the others; its own socket still works. */
   cutOff = (member: IncusMember) => this.#plug(member, 'down')
   reconnect = (member: IncusMember) => this.#plug(member, 'up')
 
@@ -351,7 +354,7 @@ cluster: {server_name: ${first!.name}, enabled: true}
     await exec('ip', ['-n', this.#lan, 'link', 'set', `p${this.members.indexOf(member)}`, state])
   }
 
-  /** A second port of the member on the switch, without an address. */
+  /** Adds a second port for the member on the switch, without an address. */
   async addPort(member: IncusMember, name: string): Promise<void> {
     const end = `${name}-${member.name}`
     const peer = ['type', 'veth', 'peer', 'name', end, 'netns', this.#lan]

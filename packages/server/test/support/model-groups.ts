@@ -61,7 +61,10 @@ export class GroupModel {
     this.#groups.delete(id)
   }
 
-  /** Waits for a VM. It gets stock at once; without stock it is cancelled. */
+  /**
+   * Creates a capacity request for a VM. The request is granted immediately if GPUs are in stock, and
+   * otherwise cancelled.
+   */
   async wait(name: string): Promise<void> {
     if (!this.#vms.hasRoomFor(1)) return
     const vm = this.#vm(name)
@@ -83,7 +86,7 @@ export class GroupModel {
     this.#vms.add(await this.#vms.ends({ status: 200, body: { operation: { operation_id } } }), name, vm.type)
   }
 
-  /** A member was deleted by itself. */
+  /** Removes a member that was deleted without its group. */
   forgetMember(vmId: string): void {
     for (const { members } of this.#groups.values()) members.delete(vmId)
   }

@@ -53,7 +53,7 @@ async function reaches(from: VmSpec, to: VmSpec): Promise<boolean> {
 }
 
 test(
-  'rules decide about packets from outside, and within a subnet on one member and across members',
+  'rules filter packets from outside, and packets within a subnet on one member and across members',
   within,
   async () => {
     const { engine, at } = cluster
@@ -67,13 +67,13 @@ test(
     const routes = ['-n', cluster.members[0]!.namespace, 'route', 'show', 'table', String(publicRouteTable)]
     expect((await exec('ip', routes)).stdout).toContain(`${target.network.publicAddress} dev sl`)
 
-    // The receiver's rules count for every sender.
+    // The receiver's rules apply to every sender.
     const fromBeside = ssh({ peers: [`${beside.network.privateAddress}/32`] })
     await engine.applyFirewall(target, [fromBeside], at(2))
     expect([await greets(target), await reaches(beside, target), await reaches(across, target)]).toEqual([
       ...[false, true, false],
     ])
-    // The sender's rules count as well, on its own member.
+    // The sender's rules apply as well, on its own member.
     const elsewhere = rule('egress', { peers: ['198.51.100.0/24'] })
     await engine.applyFirewall(beside, [ssh(), elsewhere], at(2))
     await engine.applyFirewall(target, [ssh()], at(3))
@@ -95,7 +95,7 @@ test(
     const old = await publicSpecOn('m1')
     await inTheEnd(() => engine.ensureVm(old, on(1, ssh()), at(1)))
     await dead!.kill()
-    // Each call must succeed at once: nothing is repeated here.
+    // Each call must succeed the first time: nothing is retried here.
     const fresh = await publicSpecOn('m3')
     expect(await engine.ensureVm(fresh, on(1, ssh()), at(1))).toMatchObject({ firewallGeneration: 1 })
     // A subnet that no member has yet.
@@ -121,7 +121,7 @@ test(
   },
 )
 
-test('a VM waits for the agent of its member, whose packet filter outlives it', within, async () => {
+test('a VM waits for the agent of its member, and the filter stays without it', within, async () => {
   const { engine, at } = cluster
   const [member] = cluster.members
   const old = await publicSpecOn('m1')

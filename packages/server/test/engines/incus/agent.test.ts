@@ -41,7 +41,7 @@ afterEach(async () => {
 const instance = () => incus.instances.get(`vm-${bench.spec.id}`)!
 const guest = () => guestNetworkOf(instance().config)!
 
-test('a member with an agent gets a VM and its rules by writes to nothing but its instance', async () => {
+test('on a member with an agent, creating a VM and its rules writes only to its instance', async () => {
   const { spec, next, wanted } = bench
   expect(await engine.ensureVm(spec, wanted('on'), next())).toMatchObject({ power: 'running' })
   await engine.applyFirewall(spec, [rule], { ...next(), generation: 7 })
@@ -51,12 +51,13 @@ test('a member with an agent gets a VM and its rules by writes to nothing but it
   await expect(engine.applyFirewall(spec, [], { ...next(), generation: 6 })).rejects.toMatchObject({
     kind: 'stale',
   })
-  // Incus tells all members of a write to a network, an ACL or a forward, and fails if one of them is down.
+  // Incus notifies all members of a write to a network, an ACL or a forward, and fails if one of them is
+  // down.
   expect(incus.written.filter((line) => /networks|network-acls/.test(line))).toEqual([])
   expect(incus.written.filter((line) => !line.includes(`/instances`))).toEqual(['POST /1.0/profiles'])
 })
 
-test('a start keeps a newer firewall', async () => {
+test('starting a VM keeps a newer firewall', async () => {
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('off'), next())
   await engine.applyFirewall(spec, [rule], { ...next(), generation: 9 })
@@ -101,11 +102,11 @@ test('the VXLAN number of a subnet is released after its last VM, and not taken 
   expect(removed()).toEqual([`/1.0/profiles/${reservation}`])
 })
 
-test('a VM does not start with a VXLAN number that another subnet has got meanwhile', async () => {
+test('a VM does not start with a VXLAN number that another subnet has taken in the meantime', async () => {
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('off'), next())
   const { vni } = guest()
-  // This engine still knows the number.
+  // This engine still remembers the number.
   incus.recorded.set(`/1.0/profiles/vni-${vni}`, { config: { 'user.slipway.subnet': 'sl00000000000' } })
   const start = () => engine.ensureVm({ ...spec, isNew: false }, wanted('on'), next())
   await expect(start()).rejects.toMatchObject({
@@ -117,7 +118,7 @@ test('a VM does not start with a VXLAN number that another subnet has got meanwh
   expect([guest().vni, instance().profiles]).toEqual([vni + 1, [`vni-${vni + 1}`]])
 })
 
-test('a member without an agent takes no VMs as soon as another one has an agent', async () => {
+test('a member without an agent gets no VMs as soon as another member has one', async () => {
   const bare = { server_name: 'm3', status: 'Online', message: '', config: {}, roles: [] }
   const members = incus.recorded.get('/1.0/cluster/members') as () => unknown[]
   incus.recorded.set('/1.0/cluster/members', () => [...members(), bare])
@@ -142,7 +143,7 @@ test('a guest whose shutdown request failed is asked again, and counts as runnin
   const call = next()
   await expect(engine.powerVm(spec, 'shutdown', call)).rejects.toThrow()
   expect(await engine.inspectVm(spec, call.signal)).toMatchObject({ power: 'running' })
-  // The guest takes its time from here on.
+  // From now on, the guest does not shut down immediately.
   incus.recorded.set(path, {})
   await engine.powerVm(spec, 'shutdown', call)
   expect(await engine.inspectVm(spec, call.signal)).toMatchObject({ power: 'stopping' })
@@ -153,7 +154,7 @@ test('a guest whose shutdown request failed is asked again, and counts as runnin
   expect(await engine.inspectVm(spec, call.signal)).toMatchObject({ power: 'off' })
 })
 
-test('a guest is asked to shut down although Incus takes seconds for the write before it', async () => {
+test('a guest is asked to shut down even if the preceding write takes Incus seconds', async () => {
   const { spec, next, wanted } = bench
   await engine.ensureVm(spec, wanted('on'), next())
   const path = `PUT /1.0/instances/vm-${spec.id}`
@@ -167,7 +168,7 @@ test('a guest is asked to shut down although Incus takes seconds for the write b
   expect(instance().status).toBe('Stopped')
 })
 
-test('blocks and ports of a rule that overlap become a packet filter that nft accepts', () => {
+test('overlapping blocks and ports of a rule become a packet filter that nft accepts', () => {
   const of = (rules: CompiledRule[]): GuestNetwork => ({
     ...{ vmId: 'v', bridge: 'sl00000000001', vni: 1, subnetCidr: '10.0.0.0/24', gateway: '10.0.0.1' },
     ...{ macAddress: '52:54:00:00:00:01', privateAddress: '10.0.0.5', publicAddress: '203.0.113.5' },

@@ -62,7 +62,7 @@ test.each(cases)(
     const leader = await stand.bench.leader()
     const broken = role === 'leader' ? leader : stand.bench.members.find((member) => member !== leader)!
     const others = stand.bench.members.filter((member) => member !== broken).map(({ name }) => name)
-    // Placement cannot know of the fault before the service does.
+    // Cordon the member, because placement would use it until the service detects the fault.
     await setSchedulable(broken.name, false)
     const [before] = await all('one VM before', () => [resources.createVm(wanted())])
     await faults[fault]!.break(broken)
@@ -73,10 +73,10 @@ test.each(cases)(
       )
       await all('a rule', () => [resources.createRule()])
       await all('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
-      // A guest that was asked to stop had time to run its script; one whose power was cut had not.
+      // The file shows that the guest ran its shutdown script and was not just powered off.
       for (const id of ids) expect(stand.bench.hasFile(id, stoppedFile)).toBe(true)
       await all('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
-      // The guests of healthy members were never in doubt.
+      // The guests of healthy members kept their state.
       expect(await resources.stateOf(before!)).toBe('STATE_RUNNING')
       for (const { name, state } of await stand.hosts())
         if (others.includes(name)) expect([name, state]).toEqual([name, 'up'])

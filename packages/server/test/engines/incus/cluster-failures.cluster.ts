@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.close(), 60_000)
 
 test(
-  'creations that are under way when the database leader is killed end in one VM each',
+  'creations that are in progress when the database leader is killed create one VM each',
   within,
   async () => {
     const leader = await cluster.bench.leader()
@@ -68,7 +68,7 @@ test(
 )
 
 test(
-  'a cordoned member leaves the scheduler of Incus, and an evacuated one is left alone',
+  'a cordoned member is removed from the Incus scheduler, and an evacuated one is not changed',
   within,
   async () => {
     const [asked] = cluster.members

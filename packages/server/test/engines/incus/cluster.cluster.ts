@@ -13,7 +13,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
   }, 300_000)
   afterAll(() => cluster?.close(), 60_000)
 
-  test('a cluster places each VM on its member, and lives on when a member is killed', within, async () => {
+  test('a cluster creates each VM on its member, and still works when one is killed', within, async () => {
     const specs = ['m1', 'm2', 'm3'].map((host) => cluster.specOn(host))
     for (const spec of specs)
       expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
@@ -27,7 +27,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
     const [first, lost, third] = specs as [VmSpec, VmSpec, VmSpec]
     const guestPid = await second!.pidOf(`vm-${lost.id}`)
     await second!.kill()
-    // The member does not respond for the guest, which still runs and must not count as stopped.
+    // The member does not respond, but its guest still runs and must not count as stopped.
     process.kill(guestPid, 0)
     await expect(cluster.engine.inspectVm(lost, cluster.signal)).rejects.toMatchObject({
       kind: 'unavailable',
@@ -37,7 +37,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
     })
     expect((await inTheEnd(() => cluster.reports())).has('m2')).toBe(false)
 
-    // The VMs of others can be stopped, started and removed.
+    // VMs of the other members can be stopped, started and removed.
     await inTheEnd(() => cluster.engine.powerVm(first, 'off', cluster.at(2)))
     const again = { ...first, isNew: false }
     expect(await inTheEnd(() => cluster.engine.ensureVm(again, wanted, cluster.at(3)))).toMatchObject({
@@ -63,7 +63,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
   })
 
   test(
-    'a disk of local storage is made on the member of its first VM, and is for VMs there',
+    'a disk on local storage is created on the member of its first VM, and can be used only there',
     within,
     async () => {
       const { engine, at, signal } = cluster
@@ -102,7 +102,7 @@ describe.skipIf(whyNoIncus)(`three members ${whyNoIncus}`, () => {
   )
 
   test(
-    'two workers that speak to different members make one VM, and the late one nothing',
+    'two workers that use different members create one VM, and the late one changes nothing',
     within,
     async () => {
       const other = await cluster.workerAt(1)

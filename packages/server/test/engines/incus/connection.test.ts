@@ -53,7 +53,7 @@ test('calls continue with another member when one does not respond, and changes 
   await first.close()
   await client.get('/1.0', { signal })
   expect(second.asked).toHaveLength(1)
-  // A change that a member heard is not sent to another: it may have been done.
+  // A change that a member received is not sent to another member, because it may have been made.
   second.recorded.set('POST /1.0/profiles', () => second.close())
   const third = await standIn(clusterTls)
   const other = await connect(second, third)
@@ -68,14 +68,14 @@ test('calls continue with another member when one does not respond, and changes 
   expect(third.asked).toMatchObject([{ method: 'POST', path: '/1.0/profiles' }])
 })
 
-test('a member that accepts connections and answers nothing is left, also by requests that wait for it', async () => {
+test('requests stop using a member that accepts connections but does not respond, even if they already wait for it', async () => {
   const [hanging, other] = [await standIn(clusterTls), await standIn(clusterTls)]
   const client = await connect(hanging, other)
   for (const path of ['/', '/1.0', 'PUT /1.0/profiles/p'])
     hanging.recorded.set(path, () => new Promise(() => {}))
   const change = client.change('PUT', '/1.0/profiles/p', {}, { signal })
   const read = client.get('/1.0', { signal })
-  // It may have been done.
+  // The change may have been made.
   await expect(change).rejects.toMatchObject({ kind: 'unavailable' })
   await read
   expect(other.asked.map(({ path }) => path)).toEqual(['/1.0'])
@@ -91,7 +91,7 @@ test('a member that is only slow keeps its requests', async () => {
   expect(other.asked).toEqual([])
 })
 
-test('new requests avoid a member that answers slowly, also after it has answered', async () => {
+test('new requests avoid a member that responds slowly, even after it has responded', async () => {
   const [slow, other] = [await standIn(clusterTls), await standIn(clusterTls)]
   const client = await connect(slow, other)
   let release = () => {}
@@ -112,7 +112,7 @@ test('new requests avoid a member that answers slowly, also after it has answere
   expect(slow.asked).toEqual([])
 })
 
-test('what Incus never ends is given up', async () => {
+test('an operation that Incus never finishes is given up', async () => {
   const incus = await standIn(clusterTls)
   incus.recorded.set('POST /1.0/instances', { operation: '/1.0/operations/1?project=slipway' })
   incus.recorded.set('/1.0/operations/1/wait', { status_code: 103, err: '' })
@@ -123,7 +123,7 @@ test('what Incus never ends is given up', async () => {
   })
 })
 
-test('a server with another certificate than the pinned one receives no request', async () => {
+test('a server whose certificate is not the pinned one receives no request', async () => {
   const [stranger, member] = [await standIn(strangerTls), await standIn(clusterTls)]
   await expect((await connect(stranger)).get('/1.0', { signal })).rejects.toMatchObject({
     kind: 'unavailable',
@@ -132,7 +132,7 @@ test('a server with another certificate than the pinned one receives no request'
   expect([stranger.asked.length, member.asked.length]).toEqual([0, 1])
 })
 
-test('doctor reports which URL is dead, which server is another one, and that trust was revoked', async () => {
+test('doctor reports which URL is dead, which server has a different certificate, and that trust was revoked', async () => {
   const [dead, stranger, member] = [
     await standIn(clusterTls),
     await standIn(strangerTls),
@@ -161,7 +161,7 @@ test('doctor reports which URL is dead, which server is another one, and that tr
   })
 })
 
-test('events are heard, and after a gap everything may have changed', async () => {
+test('events are received, and after a gap every VM is reported as changed', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'swi-'))
   closings.push(() => rm(dir, { recursive: true }))
   const incus = await new IncusStandIn().open(join(dir, 'socket'))

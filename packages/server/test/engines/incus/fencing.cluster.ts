@@ -104,7 +104,7 @@ test('a creation that is paused during the removal of its VM creates nothing', w
 })
 
 test(
-  'a guest that dies by itself counts as crashed, and can be reset with a newer generation',
+  'a guest that dies on its own counts as crashed, and can be reset with a newer generation',
   within,
   async () => {
     const spec = newSpec()

@@ -51,7 +51,7 @@ test('new disks are in the pool of their type, and a disk is found in whichever 
   ])
 })
 
-test('a VPC whose range another network of the location has is refused, with what to do', async () => {
+test('a VPC network whose range another network of the location uses is refused, with advice', async () => {
   incus.recorded.set('/1.0/networks', [
     { name: 'incusbr0', config: { 'ipv4.address': '10.0.0.1/24' } },
     { name: 'sw0123456789a', config: { 'ipv4.address': '172.27.0.1/20', 'user.slipway.network': 'other' } },
@@ -95,7 +95,7 @@ test('the range of an unused network is free once the network is removed', async
   expect(made.at(-1)!.body).toMatchObject({ name: bridgeOf(spec.network) })
 })
 
-test('a creation that Incus took on and could not end is tried again', async () => {
+test('a creation that Incus accepted but could not finish is retried', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
   const subject = {
@@ -117,7 +117,7 @@ test('a creation that Incus took on and could not end is tried again', async () 
   expect(asked!.body).toMatchObject({ source: { type: 'image', fingerprint }, profiles: ['large-pages'] })
 })
 
-/** A VM that Incus has created and not started. */
+/** A VM that Incus has created but not started. */
 async function stoppedVm() {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const image = { name: 'guest:latest', source: { fingerprint } }
@@ -139,7 +139,7 @@ async function stoppedVm() {
   return { bench, path }
 }
 
-test('a VM that Incus removes before its start, after a creation that did not finish, is tried again', async () => {
+test('a VM that Incus removes before its start, after a creation that did not finish, is created again', async () => {
   const { bench, path } = await stoppedVm()
   const { engine: opened, spec, next, wanted } = bench
   incus.recorded.set(`PUT ${path}/state`, () => {
@@ -154,7 +154,7 @@ test('a VM that Incus removes before its start, after a creation that did not fi
   await expect(opened.powerVm(spec, 'reset', call)).rejects.toMatchObject({ kind: 'missing' })
 })
 
-test('a start on a kernel that cannot limit the network is refused at once, with what to do', async () => {
+test('a start on a kernel that cannot limit the network is refused immediately, with advice', async () => {
   const { bench, path } = await stoppedVm()
   const { engine: opened, spec, next, wanted } = bench
   incus.recorded.set(`PUT ${path}/state`, { operation: '/1.0/operations/1?project=slipway' })
@@ -167,7 +167,7 @@ test('a start on a kernel that cannot limit the network is refused at once, with
 })
 
 test.each([{}, { alias: 'guest:latest' }, { fingerprint: 'ab' }, { fingerprint: ['a'] }])(
-  'a VM is made from no image that is not known by its whole fingerprint: %j',
+  'a VM is not created from an image without its complete fingerprint: %j',
   async (source) => {
     incus.recorded.set('/1.0/cluster/members', [member('m1')])
     const image = { name: 'guest:latest', source }

@@ -13,7 +13,7 @@ async function inventory(from: IncusEngine): Promise<HostReport[]> {
   return found
 }
 
-test('the GPUs of a member are known by their PCI ids, with NUMA node and IOMMU group', async () => {
+test('the GPUs of a member are identified by their PCI ids, with NUMA node and IOMMU group', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('a100'), member('h200')])
   incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
     resourcesOf(query.get('target') === 'a100' ? 'a100-80gb-8x-two-nodes' : 'h200-in-a-guest'),
@@ -26,7 +26,7 @@ test('the GPUs of a member are known by their PCI ids, with NUMA node and IOMMU 
   expect(reports.get('h200')!.gpus).toMatchObject([{ model: 'PCI 10de:2335', pciAddress: '0000:00:06.0' }])
 })
 
-test('a member is away when Incus has given it up, and closed when it is evacuated or filters nothing', async () => {
+test('a member is unreachable when Incus reports it as offline, and closed when it is evacuated or does not filter traffic', async () => {
   const filters = { 'user.slipway.filters-internal': 'true' }
   incus.recorded.set('/1.0/cluster/members', [
     ...[member('open', 'Online', filters), member('offline', 'Offline', filters)],
@@ -39,12 +39,13 @@ test('a member is away when Incus has given it up, and closed when it is evacuat
     Object.fromEntries(
       (await inventory(from)).map(({ name, isUnreachable, isClosed, gpus }) => [
         name,
-        isUnreachable ? 'away' : `${isClosed ? 'closed' : 'open'} with ${gpus.length}`,
+        isUnreachable ? 'unreachable' : `${isClosed ? 'closed' : 'open'} with ${gpus.length}`,
       ]),
     )
   const strict = await open({ allow_unfiltered_internal: false })
   expect(await seen(strict)).toEqual({
-    ...{ open: 'open with 8', offline: 'away', evacuated: 'closed with 8', unfiltered: 'closed with 8' },
+    ...{ open: 'open with 8', offline: 'unreachable' },
+    ...{ evacuated: 'closed with 8', unfiltered: 'closed with 8' },
   })
   await strict.close()
   expect(await seen(await open())).toMatchObject({ unfiltered: 'open with 8', evacuated: 'closed with 8' })
@@ -110,7 +111,8 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   for await (const report of (await open()).inventory(signal)) {
     found.set(report.name, report)
     if (found.size !== 50) continue
-    // More than are asked at once, three times over, have reported while it still hangs; soon it would be given up.
+    // Three times as many members as are read concurrently have reported while m7 hangs. Release it before it
+    // times out.
     expect(found.has('m7')).toBe(false)
     release()
   }
@@ -121,7 +123,7 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   expect(incus.asked.filter(({ path }) => path === '/1.0/instances')).toHaveLength(1)
 })
 
-test('a member that Incus calls offline for want of a leader, but that answers itself, is not away', async () => {
+test('a member that responds itself is reachable, even if Incus shows it as offline because there is no leader', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Offline')])
   const reports = await inventory(await open())
   expect(reports.map(({ name, isUnreachable }) => [name, isUnreachable])).toEqual([
@@ -135,19 +137,19 @@ test('a member that Incus calls offline for want of a leader, but that answers i
 /** The hosts of a location whose cluster is unreadable keep their states. */
 const unreadable = { name: 'EngineError', toleranceMs: expect.any(Number) }
 
-test('an offline member whose probe takes too long is away only after a second probe', async () => {
+test('an offline member whose probe takes too long is unreachable only after a second probe', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2', 'Offline')])
   incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
     query.get('target') === 'm2' ? new Promise(() => {}) : resourcesOf('a100-80gb-8x-two-nodes'),
   )
   const opened = await open()
-  const away = async () =>
-    (await inventory(opened)).map(({ name, isUnreachable }) => (isUnreachable ? `${name} away` : name))
-  await expect(away()).rejects.toMatchObject(unreadable)
-  expect(await away()).toEqual(['m2 away', 'm1'])
+  const seen = async () =>
+    (await inventory(opened)).map(({ name, isUnreachable }) => (isUnreachable ? `${name} unreachable` : name))
+  await expect(seen()).rejects.toMatchObject(unreadable)
+  expect(await seen()).toEqual(['m2 unreachable', 'm1'])
 })
 
-test('a cluster in which most members seem offline at once is unreadable, and no member is away', async () => {
+test('a cluster in which most members seem offline at the same time is unreadable, and no member counts as unreachable', async () => {
   const offline = [member('m2', 'Offline'), member('m3', 'Offline')]
   incus.recorded.set('/1.0/cluster/members', [member('m1'), ...offline])
   incus.recorded.set('/1.0/resources', ({ query }: ReceivedRequest) =>
@@ -158,13 +160,13 @@ test('a cluster in which most members seem offline at once is unreadable, and no
   })
 })
 
-test('a cluster that lists its members but does not answer about networks is unreadable', async () => {
+test('a cluster that lists its members but not its networks is unreadable', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
   incus.recorded.set('/1.0/networks', new Error('database is locked'))
   await expect(inventory(await open())).rejects.toMatchObject(unreadable)
 })
 
-test('while nothing changes, an inventory reads the members alone, and an event causes a full one', async () => {
+test('while nothing changes, an inventory reads only the members, and an event causes a full inventory', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
   const opened = await open()
   await eventually(() => incus.listenerCount === 1)
@@ -183,7 +185,7 @@ test('while nothing changes, an inventory reads the members alone, and an event 
   expect(await brief()).toMatchObject({ isBrief: false })
 })
 
-test('members report while Incus cannot list instances, as when one of them hangs', async () => {
+test('members report while Incus cannot list instances, for example because one member hangs', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
   incus.recorded.set('/1.0/instances', () => undefined)
   const reports = await inventory(await open())
@@ -195,7 +197,7 @@ test('members report while Incus cannot list instances, as when one of them hang
   ])
 })
 
-test('a GPU is not free while its VM is in Error: its QEMU may still have it', async () => {
+test('a GPU is not free while its VM has the status Error, because its QEMU may still use it', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const [pciAddress] = resourcesOf('a100-80gb-8x-two-nodes').gpu.cards.map((card) => card.pci_address)
   const config = { 'user.slipway.id': 'a', 'user.slipway.goal': 'on', 'user.slipway.gpus': pciAddress }
@@ -206,13 +208,13 @@ test('a GPU is not free while its VM is in Error: its QEMU may still have it', a
   expect(vms).toEqual([])
 })
 
-test('what Incus says instead of a console log is not taken for one', async () => {
+test('an error of Incus is not returned as a console log', async () => {
   incus.recorded.set('/1.0/instances/vm-a', { name: 'vm-a', status: 'Running', config: {}, devices: {} })
   const read = (await open()).serialLog({ id: 'a', host: 'm1' }, undefined, signal)
   await expect(read).rejects.toMatchObject({ kind: 'unavailable', message: 'Incus: not found' })
 })
 
-test('each start of a VM has offsets of its own in its serial log, and nothing is missed', async () => {
+test('each start of a VM has its own offsets in the serial log, and no output is missed', async () => {
   const vm = { id: 'a', host: 'm1' }
   const said = (text: string, restarts: string) => {
     const config = { 'user.slipway.id': 'a', 'user.slipway.restarts': restarts }
@@ -228,12 +230,12 @@ test('each start of a VM has offsets of its own in its serial log, and nothing i
   expect(second.content).toContain('the second')
   expect(second.nextOffset).toBeGreaterThan(first.nextOffset)
   expect(await opened.serialLog(vm, second.nextOffset, signal)).toEqual({ ...second, content: '' })
-  // A guest that starts anew by itself has a new log, too.
+  // A guest that restarts on its own has a new log, too.
   said('again', '1')
   expect((await opened.serialLog(vm, second.nextOffset, signal)).content).toContain('again')
 })
 
-test('marks of what was removed days ago go, and so do networks that nobody uses', async () => {
+test('old removal marks and unused networks are deleted', async () => {
   const at = (daysAgo: number) => new Date(Date.now() - daysAgo * 24 * 3600_000).toISOString()
   const gone = (id: string, daysAgo: number) => ({
     ...{ name: `gone-${id}`, config: { 'user.slipway.id': id, 'user.slipway.gone-at': at(daysAgo) } },
@@ -252,7 +254,7 @@ test('marks of what was removed days ago go, and so do networks that nobody uses
   expect(removed).toEqual(['/1.0/profiles/gone-old', '/1.0/networks/sw2', '/1.0/network-acls/sw2'])
 })
 
-test('instances that were renamed, copied or stripped by hand are reported, with what to do', async () => {
+test('instances that were renamed or copied, or lost devices by hand, are reported with advice', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1')])
   const config = { 'user.slipway.id': 'a', 'user.slipway.disks': 'd1 d2' }
   const devices = { root: {}, d: { type: 'disk', source: 'disk-d1' } }

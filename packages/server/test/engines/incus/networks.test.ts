@@ -6,7 +6,7 @@ import { incus, member, open, signal, useStandIn } from '../../support/incus/sta
 
 useStandIn()
 
-/** Responds to requests, and keeps the largest number of them at the same time. */
+/** Responds to requests, and records the largest number of concurrent ones. */
 function countedAt(path: string): { most: number } {
   const counted = { most: 0 }
   let underWay = 0
@@ -40,7 +40,7 @@ test('a bridge is defined on several members at a time, with a VXLAN number that
   expect(posts.at(-1)!.body).toMatchObject({ config: { 'tunnel.v.id': String(taken + 1) } })
 })
 
-test('forwards of one bridge on one member are written in turn, because Incus loses some of concurrent ones', async () => {
+test('forwards of one bridge on one member are written one at a time, because Incus loses some concurrent writes', async () => {
   const devices = { eth0: { 'ipv4.address': '172.27.0.10' } }
   const vms = ['a', 'b', 'c', 'd']
   for (const id of vms) {

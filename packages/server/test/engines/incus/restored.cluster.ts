@@ -29,7 +29,7 @@ const rulesOf = async (id: string) => {
   return chains.find((chain) => chain.startsWith('ingress-') && chain.includes(id))
 }
 
-test('after the restore of a backup, VMs on a cluster that changed afterwards are handled as documented', async () => {
+test('after a backup is restored, VMs on a cluster that changed after the backup are handled as documented', async () => {
   const [kept, stopped, started, deleted] = [
     await newVm('kept'),
     await newVm('stopped'),
@@ -57,7 +57,7 @@ test('after the restore of a backup, VMs on a cluster that changed afterwards ar
   await restored.until(new RegExp(`${created}.*unknown object`))
   const { items } = await stand.ok('vmList')
   expect(items.map(({ id }) => id).toSorted()).toEqual([kept, stopped, started, deleted].toSorted())
-  // The rules are those of the database again, and a rule of today is applied.
+  // The rules are those of the database again, and a new rule is applied.
   await eventually(async () => !(await rulesOf(kept))!.includes('8888'), patienceMs)
   await stand.resources.newRule({ name: 'today', destination_ports: ['9999'] })
   expect(await rulesOf(kept)).toContain('9999')

@@ -36,14 +36,14 @@ async function identityOf(vmId: string, privateKeyFile: string) {
   return { precious, machineId, hostKey }
 }
 
-test('a VM from an own image has its files, and a host key, machine id and SSH keys of its own', async () => {
+test('a VM from a custom image has the files of the image, but its own host key, machine id and SSH keys', async () => {
   const { resources } = stand
   await stand.placeOn('m1')
   const source = await newVm({ name: 'source' })
   await ssh(source, 'echo of the source >/root/precious')
   const before = await identityOf(source, keyFile)
 
-  // Incus cannot freeze a guest, so an image of a running VM must be wanted as it is.
+  // Incus cannot freeze a guest, so the request must allow a crash-consistent image of a running VM.
   const body = { name: 'own:1', vm_id: source }
   expect(await resources.ended(await stand.ok('customImageCreate', { body }))).toMatchObject({
     ...{ state: 'FAILED', result: { code: 'conflict' } },
@@ -68,7 +68,7 @@ test('a VM from an own image has its files, and a host key, machine id and SSH k
   expect(after.hostKey).not.toBe(before.hostKey)
   await expect(ssh(copy, 'true')).rejects.toThrow(/denied|publickey/i)
 
-  // The VM needs neither the images nor the VM that they were made from.
+  // The VM needs neither the images nor the VM that they were created from.
   for (const custom_image_id of [imageId, liveId])
     await resources.succeeded(await stand.ok('customImageDelete', { params: { custom_image_id } }))
   await resources.succeeded(await resources.removeVm(source))
@@ -77,7 +77,7 @@ test('a VM from an own image has its files, and a host key, machine id and SSH k
   await resources.succeeded(await resources.removeVm(copy))
 })
 
-test('a snapshot of an attached disk has nothing of later writes, and becomes a larger disk without its source', async () => {
+test('a snapshot of an attached disk contains no later writes, and can be restored to a larger disk without its source', async () => {
   const { resources } = stand
   await stand.placeOn('m1')
   const vm = await newVm()
@@ -138,7 +138,7 @@ test('a reserved address moves to a VM on another member, survives its VMs, and 
   await stand.ok('addressDelete', { params: { address_id: id } })
 })
 
-test('a user logs in on the serial console of a VM without a public address, also a second time', async () => {
+test('a user can log in on the serial console of a VM without a public address, more than once', async () => {
   await stand.placeOn('m2')
   const vm_id = await newVm({ name: 'mute', public_ip: 'none' })
   for (const session of [1, 2]) {
@@ -149,7 +149,8 @@ test('a user logs in on the serial console of a VM without a public address, als
       if (isBinary) output += String(data)
     })
     await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
-    // Incus can lose what is typed before it is connected to the console, so a line is typed until it is answered.
+    // Incus can lose what is typed before it is connected to the console, so the test types a line until it
+    // gets a response.
     const type = (line: string, answer: RegExp) => {
       const from = output.length
       let typedAtMs = Number.NEGATIVE_INFINITY

@@ -127,7 +127,7 @@ async function stuckCreation(recorder: Recorder, name: string) {
       'SELECT is_stuck FROM operations WHERE id = $1',
       values,
     )
-    // Makes the next attempt due at once: pauses between attempts grow to half a minute.
+    // Makes the next attempt due now, because pauses between attempts grow to half a minute.
     await service.sql(
       `UPDATE operation_queue SET run_at = slipway_now() FROM operations
        WHERE operation_id = $1 AND id = $1 AND lease_token IS NULL AND NOT is_stuck AND run_at > slipway_now()`,

@@ -40,7 +40,9 @@ export async function recordCatalogue({ ok }: Recorder) {
   await ok('estimateCreate', { body: { vm: newVm } })
 }
 
-/** A request that is held and claimed, and one that is cancelled. What is in stock is held for them at once. */
+/**
+ * A request that is held and claimed, and one that is cancelled. GPUs in stock are held for them immediately.
+ */
 export async function recordWaiting(recorder: Recorder) {
   const { service, ok, defaults } = recorder
   const wait = { vm: { ...newVm, name: 'train-8' }, on_available: 'hold', labels }

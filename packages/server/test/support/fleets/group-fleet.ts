@@ -57,7 +57,7 @@ export async function startGroupFleet() {
       )
     )[0]
 
-  /** Runs the operations that pause. */
+  /** Makes paused operations due now. */
   async function hasten() {
     await service.sql('UPDATE operation_queue SET run_at = slipway_now() WHERE lease_token IS NULL')
     service.server.services.signals.send('operations')
@@ -74,7 +74,10 @@ export async function startGroupFleet() {
     await hasten()
   }
 
-  /** Waits for the end of an operation while the clock is frozen: no pause of an operation ends by itself then. */
+  /**
+   * Waits for the end of an operation while the clock is frozen, which would otherwise keep paused operations
+   * waiting.
+   */
   const endedNow = (operation_id: string) =>
     eventually(async () => {
       await hasten()

@@ -45,7 +45,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
   const asTenant = (tenant?: Tenant) =>
     tenant ? { token: tenant.token, params: { project_id: tenant.project_id } } : {}
 
-  /** Waits until everything has happened that is due at this moment. */
+  /** Waits until everything that is due now has happened. */
   const settled = () =>
     eventually(async () => {
       await service.server.reconciler.capacity()
@@ -91,7 +91,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
     clear,
     addTenant,
     member,
-    /** Waits for a VM like this; without a body of its own, for one with a single GPU. */
+    /** Creates a capacity request, by default for a VM with a single GPU. */
     wait: (more: Partial<Body> = {}, tenant?: Tenant) =>
       service.ok('capacityRequestCreate', {
         ...asTenant(tenant),

@@ -16,7 +16,9 @@ interface StoredInstance {
   devices: Record<string, Record<string, string>>
 }
 
-/** A cluster whose instances are kept, and whose members have agents that apply every network at once. */
+/**
+ * A cluster that stores its instances, and whose members have agents that apply every network immediately.
+ */
 export class ClusterWithAgents extends IncusStandIn {
   readonly instances = new Map<string, StoredInstance>()
   /** Members whose agents apply nothing. */
@@ -76,7 +78,7 @@ export class ClusterWithAgents extends IncusStandIn {
     })
   }
 
-  /** What was written, without the states of instances. */
+  /** The writes that were received, as method and path. */
   get written(): string[] {
     return this.asked.filter(({ method }) => method !== 'GET').map(({ method, path }) => `${method} ${path}`)
   }

@@ -9,7 +9,7 @@ export interface FakeClusterOptions {
   instancesPerMember: number
   /** Members that Incus shows as offline. */
   dead: number
-  /** Members that are online and answer nothing. */
+  /** Members that are online but do not respond. */
   hanging: number
   /** The longest delay of a member. */
   delayMs: number
@@ -59,7 +59,7 @@ export class FakeCluster extends ClusterWithAgents {
       for (let index = 0; index < options.instancesPerMember; index++) this.#addOld(location, index)
   }
 
-  /** An instance of another Slipway project of the same shape, which only makes lists long. */
+  /** Adds an instance that does not belong to Slipway and only makes lists longer. */
   #addOld(location: string, index: number): void {
     const name = `old-${location}-${index}`
     const config = { 'limits.cpu': '8', 'user.owner': 'another', 'volatile.last_state.power': 'RUNNING' }

@@ -17,7 +17,7 @@ const packages = [
   ...['libunbound8', 'libxdp1', 'libbpf1'],
 ]
 
-/** Unpacked once and not installed, so that nothing of it runs outside the bench. */
+/** Unpacked once and not installed, so that none of it runs outside the bench. */
 async function ovnPrograms(): Promise<string> {
   const arch = hostArchitecture()
   const target = join(cache, arch.debianName)
@@ -40,10 +40,11 @@ async function ovnPrograms(): Promise<string> {
 const central = { address: '198.51.100.1', northPort: 6641, southPort: 6642 }
 
 /**
- * Runs Open vSwitch and OVN beside each daemon, in its namespaces. Packets are switched in user space (`netdev`),
- * because few test machines have the kernel module. The bridge of the uplink, which Incus would create for the module,
- * is therefore created before Incus asks for it, and has the name of the first network. In user space, tunnels work
- * only through a bridge of the same kind, so the members' tunnels end at that bridge, too.
+ * Runs Open vSwitch and OVN next to each daemon, in its namespaces. Packets are switched in user space
+ * (`netdev`), because few test machines have the kernel module. The bridge of the uplink, which Incus would
+ * create for the module, is therefore created before Incus asks for it, and has the name of the first
+ * network. In user space, tunnels work only through a bridge of the same kind, so the members' tunnels end at
+ * that bridge, too.
  */
 const prelude = (programs: string) => `
 export PATH=${programs}/usr/bin:${programs}/usr/sbin:${programs}/usr/lib/openvswitch-switch:$PATH
