@@ -315,10 +315,10 @@ test.each([
   ['[[price]]\nmodel = "A40 48GB PCIe"\nusd_per_gpu_hour = -1', /price\[0\]\.usd_per_gpu_hour = -1/],
   ['[server]\nport = ', /^slipway\.toml:2:\d+: /],
 ])('a configuration error is reported in one line: %j', (toml, message) => {
-  const told = problem(toml)
-  expect(told).not.toContain('\n')
-  if (typeof message === 'string') expect(told).toBe(message)
-  else expect(told).toMatch(message)
+  const error = problem(toml)
+  expect(error).not.toContain('\n')
+  if (typeof message === 'string') expect(error).toBe(message)
+  else expect(error).toMatch(message)
 })
 
 test.each([

@@ -16,11 +16,11 @@ const flags = flagsIn(shebang)
  */
 const program = `
   const page = Buffer.alloc(256 * 1024, 'x')
-  const underWay = []
+  const livePages = []
   let most = 0
   for (let made = 0; made < 2000; made++) {
-    underWay.push(page.toString('latin1'))
-    if (underWay.length > 64) underWay.shift()
+    livePages.push(page.toString('latin1'))
+    if (livePages.length > 64) livePages.shift()
     if (made % 16 === 0) most = Math.max(most, process.memoryUsage().heapTotal)
   }
   console.log(most / 1024 / 1024)

@@ -105,7 +105,7 @@ test('webhook secrets and signing keys are encrypted, and rotating the key inter
   const stored = await query(database.url, "SELECT encode(sealed, 'escape') FROM webhook_secrets")
   expect(stored).toHaveLength(1)
   expect(JSON.stringify(stored)).not.toContain(secret.slice(6))
-  const heardSigned = async () => {
+  const receivedSigned = async () => {
     const before = receiver.received.length
     await post(`${webhooks}/${id}/test`, {})
     const received = await eventually(() =>
@@ -114,7 +114,7 @@ test('webhook secrets and signing keys are encrypted, and rotating the key inter
     verify(secret, received)
     expect((await send('GET', '/v1/locations')).status).toBe(200)
   }
-  await heardSigned()
+  await receivedSigned()
 
   const [old] = idsInFile()
   expect(await idsInStore()).toEqual([old])
@@ -129,7 +129,7 @@ test('webhook secrets and signing keys are encrypted, and rotating the key inter
   expect(statSync(keyFile).mode & 0o777).toBe(0o600)
   expect(await idsInStore()).toEqual([fresh])
   // Running processes decrypt and encrypt with the new key.
-  await heardSigned()
+  await receivedSigned()
   await post(`${webhooks}/${id}/rotate-secret`, {})
   expect(await idsInStore()).toEqual([fresh])
 

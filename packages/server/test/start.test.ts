@@ -102,8 +102,8 @@ test('a second server on the data of a running one prints the URL of the first, 
   const kept = file()
   const url = credentialsOf(dataDir).api_url
 
-  const beside = launcher.start(['--port', '0', '--data-dir', dataDir])
-  expect(await beside.until(readyLine)).toContain(`Slipway is already running at ${url}. `)
+  const second = launcher.start(['--port', '0', '--data-dir', dataDir])
+  expect(await second.until(readyLine)).toContain(`Slipway is already running at ${url}. `)
   expect(file()).toBe(kept)
 
   const samePort = await launcher.start(['--port', new URL(url).port, '--data-dir', dataDir]).ended()
@@ -119,7 +119,7 @@ test('a second server on the data of a running one prints the URL of the first, 
   const shown = /Console +(\S+)/.exec(await next.until(readyLine))![1]!
   expect(credentialsOf(dataDir)).toMatchObject({ api_url: shown, access_key: first.access_key })
   expect(shown).not.toBe(url)
-  for (const server of [beside, next]) expect(await server.end('SIGTERM')).toBe(0)
+  for (const server of [second, next]) expect(await server.end('SIGTERM')).toBe(0)
 })
 
 test('the demo loses no acknowledged row when it is killed during writes', async () => {

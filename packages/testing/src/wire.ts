@@ -28,7 +28,7 @@ export class Wire {
     return `postgresql://${username}:${password}@127.0.0.1:${this.#port}${pathname}`
   }
 
-  async mend(): Promise<void> {
+  async repair(): Promise<void> {
     if (this.#server.listening) return
     this.#port ||= await freePort()
     this.#server.listen(this.#port, '127.0.0.1')

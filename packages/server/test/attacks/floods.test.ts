@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** Counts the credentials that are looked up in the database until counting is stopped. */
-function noteLookUps({ database: { pool } }: TestService) {
+function countLookups({ database: { pool } }: TestService) {
   const { query } = pool
   let count = 0
   pool.query = ((config: { name?: string }) => {
@@ -54,21 +54,21 @@ test('an object with too many fields is rejected before its fields are compared'
 })
 
 test('guessed credentials are rate-limited per client before they reach the database', async () => {
-  const wary = await useService((config) => {
+  const guarded = await useService((config) => {
     config.limits.unknownBearersPerSecond = 1
   })
   const path = '/v0.1'
-  expect((await wary.request('GET', path)).status).toBe(200)
-  const stop = noteLookUps(wary)
+  expect((await guarded.request('GET', path)).status).toBe(200)
+  const stop = countLookups(guarded)
   const statuses: number[] = []
   for (let index = 0; index < 50; index++)
-    statuses.push((await wary.request('GET', path, { token: `guess-${index}` })).status)
+    statuses.push((await guarded.request('GET', path, { token: `guess-${index}` })).status)
   const lookUps = stop()
   const refused = statuses.filter((status) => status === 429).length
   expect(refused).toBeGreaterThan(0)
   expect(lookUps).toBe(statuses.filter((status) => status === 401).length)
   // A credential that was valid a moment ago does not count as a guess, whatever its address.
-  expect((await wary.request('GET', path)).status).toBe(200)
+  expect((await guarded.request('GET', path)).status).toBe(200)
 })
 
 test.each(['/readyz', '/metrics', '/docs', '/openapi.json'])(

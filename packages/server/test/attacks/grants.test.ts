@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => service?.close())
 
 /** An owner who is also an operator creates every kind of grant: in a session, with keys, and with child keys. */
-async function giveAll() {
+async function grantAll() {
   const { database } = service
   const organization_id = await addOrganization(database)
   const person = await addUser(database, { isOperator: true, memberOf: { [organization_id]: 'owner' } })
@@ -56,7 +56,7 @@ async function giveAll() {
   const other = await addUser(database, { memberOf: { [organization_id]: 'owner' } })
   return { person, session, params, keys, invitations, owner: await tokenOf(database, other) }
 }
-type Given = Awaited<ReturnType<typeof giveAll>>
+type Given = Awaited<ReturnType<typeof grantAll>>
 
 /** Uses a grant for its purpose. Each use returns whether it is allowed, and changes nothing. */
 function uses({ session, params, keys, invitations }: Given) {
@@ -217,7 +217,7 @@ for (const [name, { end, ends }] of Object.entries(endings))
     await service.clock.reset()
     // Codes that no longer work count as failed sign-ins.
     await service.sql('DELETE FROM password_failures')
-    const given = await giveAll()
+    const given = await grantAll()
     await end(given)
     const found: Grant[] = []
     for (const [grant, isAllowed] of Object.entries(uses(given)))
@@ -227,5 +227,5 @@ for (const [name, { end, ends }] of Object.entries(endings))
   })
 
 test('every kind of grant is in the matrix', async () => {
-  expect(everything.toSorted()).toEqual(Object.keys(uses(await giveAll())).toSorted())
+  expect(everything.toSorted()).toEqual(Object.keys(uses(await grantAll())).toSorted())
 })

@@ -49,11 +49,11 @@ test('a guest cannot reach private, link-local or loopback addresses of the host
   egress.update([], [everywhere])
   const { port } = secretService.address() as AddressInfo
   for (const address of ['169.254.169.254', '10.0.0.1', '172.16.0.1', '192.168.1.1', '100.64.0.1', gateway])
-    expect([address, await knock(address, port)]).toEqual([address, 'refused'])
-  expect(await knock('127.0.0.1', port)).toBe('refused')
+    expect([address, await connect(address, port)]).toEqual([address, 'refused'])
+  expect(await connect('127.0.0.1', port)).toBe('refused')
   expect(accepted).toBe(0)
   egress.update(['127.0.0.1/32'], [everywhere])
-  expect(await knock(gateway, port)).toBe('open')
+  expect(await connect(gateway, port)).toBe('open')
   await expect.poll(() => accepted).toBe(1)
 })
 
@@ -62,10 +62,10 @@ test('a guest whose rules allow no egress reaches nothing, and neither does a gu
   const deny = { ...everywhere, ruleId: 'no', action: 'deny' as const }
   for (const rules of [[], [{ ...everywhere, peers: ['198.51.100.0/24'] }], [deny, everywhere]]) {
     egress.update(['127.0.0.0/8'], rules)
-    expect(await knock(gateway, port)).toBe('refused')
+    expect(await connect(gateway, port)).toBe('refused')
   }
   egress.update(null, [everywhere])
-  expect(await knock(gateway, port)).toBe('refused')
+  expect(await connect(gateway, port)).toBe('refused')
 })
 
 test('a guest reaches only public addresses, except those of the host itself', () => {
@@ -84,14 +84,14 @@ test('a guest cannot send packets with a source address other than its own', asy
   const before = accepted
   sendSyn(gateway, port, 41_000, { source: '100.127.255.99' })
   sendSyn(gateway, port, 41_001, { mac: '0a:00:00:00:00:02' })
-  expect(await knock(gateway, port)).toBe('open')
+  expect(await connect(gateway, port)).toBe('open')
   await expect.poll(() => accepted).toBe(before + 1)
 })
 
 let nextPort = 42_000
 
 /** Returns the outcome of a connection that the guest opens. */
-async function knock(address: string, port: number): Promise<'open' | 'refused'> {
+async function connect(address: string, port: number): Promise<'open' | 'refused'> {
   const guestPort = nextPort++
   const answered = new Promise<'open' | 'refused'>((resolve) => {
     let pending = Buffer.alloc(0)

@@ -65,12 +65,12 @@ test('the API rejects images with a path, an unregistered file or an invalid sou
 
 test('an unregistered image cannot be added through another location', async () => {
   for (const source of [{ kind: 'disk', file: 'shadow.img' }, {}]) {
-    const name = `detour-${Object.keys(source).length}:latest`
-    const detour = await create({ name, locations: ['us-east1-a'], source })
-    expect(detour.status).toBe(200)
+    const name = `alias-${Object.keys(source).length}:latest`
+    const response = await create({ name, locations: ['us-east1-a'], source })
+    expect(response.status).toBe(200)
     const moved = await service.call('adminImageUpdate', {
       token: service.credentials.operator_key,
-      params: { image_id: detour.body.id },
+      params: { image_id: response.body.id },
       body: { locations: ['us-west1-a'] },
     })
     expect(moved.status).toBe(400)

@@ -148,8 +148,8 @@ test('a server without root reports which isolation measures are missing', async
     await chmod(folder, 0o755)
     const nobody = isRoot ? { uid: 65_534, gid: 65_534 } : {}
     const said = execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: '/', ...nobody })
-    const walls = (JSON.parse(said) as string[]).map((line) => line.split(':')[0])
-    expect(walls).toEqual(['user', 'cgroup', 'mounts', 'volumes', 'network'])
+    const missing = (JSON.parse(said) as string[]).map((line) => line.split(':')[0])
+    expect(missing).toEqual(['user', 'cgroup', 'mounts', 'volumes', 'network'])
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

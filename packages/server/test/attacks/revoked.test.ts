@@ -29,7 +29,7 @@ test('a key that is revoked while its request body is being sent changes nothing
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
   let received = ''
-  const heard = (text: string) =>
+  const receive = (text: string) =>
     new Promise<void>((resolve) => {
       const look = () => received.includes(text) && resolve()
       socket.on('data', look)
@@ -51,11 +51,11 @@ test('a key that is revoked while its request body is being sent changes nothing
     ].join('\r\n'),
   )
   // The server has the headers and waits for the rest.
-  await heard('HTTP/1.1 100')
+  await receive('HTTP/1.1 100')
   await service.request('GET', '/v0.1')
   await revoke()
   socket.write(body)
-  await heard('request_id')
+  await receive('request_id')
   socket.destroy()
   expect(received).toContain('HTTP/1.1 401')
   expect(await service.sql('SELECT FROM disks WHERE name = $1', [name])).toEqual([])

@@ -85,8 +85,8 @@ test('each recovery code replaces a second-factor code once, in any spelling', a
   expect(recoveryCodes).toHaveLength(10)
   expect(new Set(recoveryCodes).size).toBe(10)
   const [first, second] = recoveryCodes as [string, string]
-  const sloppy = first.toUpperCase().replaceAll('-', ' ')
-  expect((await signIn(person.email, { totp_code: sloppy })).status).toBe(200)
+  const retyped = first.toUpperCase().replaceAll('-', ' ')
+  expect((await signIn(person.email, { totp_code: retyped })).status).toBe(200)
   expect((await signIn(person.email, { totp_code: first })).status).toBe(400)
   expect((await signIn(person.email, { totp_code: second })).status).toBe(200)
   const stranger = await newPerson()

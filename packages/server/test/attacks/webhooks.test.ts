@@ -37,7 +37,7 @@ const happen = (project: string, resource: string, count = 1) =>
      SELECT gen_random_uuid(), $1, 'gpu.happened', 'test', $2 || n, 'system', '', '{}' FROM generate_series(1, $3) n`,
     [project, resource, count],
   )
-const heard = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)
+const resourcesOf = ({ received }: Receiver) => received.map(({ body }) => body.data.resource_id)
 
 /** A receiver that accepts every connection but does not respond until the test is over. */
 async function startSilent(): Promise<Receiver> {
@@ -73,7 +73,7 @@ test('receivers that never respond, in many projects, do not block deliveries of
   await eventually(() => silent.received.length >= 32)
   await happen(honest, 'third')
   await eventually(() => quick.received.length === 5)
-  expect(heard(quick).sort()).toEqual(['first1', 'second1', 'second2', 'second3', 'third1'])
+  expect(resourcesOf(quick).sort()).toEqual(['first1', 'second1', 'second2', 'second3', 'third1'])
 })
 
 test('a project with thousands of due deliveries does not delay another project', async () => {

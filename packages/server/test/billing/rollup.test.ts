@@ -43,7 +43,7 @@ const breakAt = async (table: string, condition: string) => {
     `CREATE TRIGGER broken BEFORE INSERT ON ${table} FOR EACH ROW WHEN (${condition}) EXECUTE FUNCTION break_down()`,
   )
 }
-const mend = (table: string) => service.sql(`DROP TRIGGER broken ON ${table}`)
+const repair = (table: string) => service.sql(`DROP TRIGGER broken ON ${table}`)
 
 test('a roll-up that is interrupted anywhere resumes there, and writes the same rows as an uninterrupted one', async () => {
   await service.server.billing.once()
@@ -63,7 +63,7 @@ test('a roll-up that is interrupted anywhere resumes there, and writes the same 
   const usage = await count('usage_days')
   expect(usage).toBeGreaterThan(2200)
   expect(usage).toBeLessThan(4400)
-  await mend('usage_days')
+  await repair('usage_days')
 
   const broken = whole.invoices[9] as { organization_id: string }
   const before = whole.invoices.filter(
@@ -74,7 +74,7 @@ test('a roll-up that is interrupted anywhere resumes there, and writes the same 
   await service.server.billing.once()
   expect(await count('usage_days')).toBe(4400)
   expect(await count('invoices')).toBe(before.length)
-  await mend('invoices')
+  await repair('invoices')
 
   const other = await service.another()
   await Promise.all([service.server, other, service.server].map(({ billing }) => billing.once()))

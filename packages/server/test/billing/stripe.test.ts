@@ -104,8 +104,8 @@ test('a write key is sent to a set-up session while no method is active, and nev
   const keyLink = async () => new URL((await service.ok('organizationBilling')).url).pathname
   const begun = provider.sessions.length
   const path = await keyLink()
-  const board = await (await fetch(`${service.url}${path}/data`)).json()
-  expect(board).toMatchObject({ provider: 'stripe', test_cards: [] })
+  const dashboard = await (await fetch(`${service.url}${path}/data`)).json()
+  expect(dashboard).toMatchObject({ provider: 'stripe', test_cards: [] })
   expect(await urlOf(await post(`${path}/provider`))).toMatch(/^https:\/\/checkout\.stripe\.com\//)
   // A declined method is still on record, so an owner would be sent to the portal.
   await service.sql(`UPDATE organizations SET payment_state = 'declined'`)
@@ -154,8 +154,8 @@ test('a Stripe event about a new payment method enables the API and makes the me
   expect((await organization()).payment_state).toBe('active')
   expect(provider.customers.get('cus_1')!.default).toBe('pm_1')
   await expect.poll(async () => (await service.call('vmList')).status).toBe(200)
-  const board = await (await fetch(`${service.url}${await link()}/data`)).json()
-  expect(board).toMatchObject({ payment_method: { brand: 'visa', last4: '4242' } })
+  const dashboard = await (await fetch(`${service.url}${await link()}/data`)).json()
+  expect(dashboard).toMatchObject({ payment_method: { brand: 'visa', last4: '4242' } })
   expect(await urlOf(await post(`${await link()}/provider`))).toContain('https://portal.stripe.com/')
 })
 

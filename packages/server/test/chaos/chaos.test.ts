@@ -70,10 +70,10 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   watch.start(cluster, history)
 
   let isOver = false
-  const atWork = Promise.all(tenants.map((tenant) => tenant.run(() => isOver)))
+  const tenantsDone = Promise.all(tenants.map((tenant) => tenant.run(() => isOver)))
   await new Faults(cluster, history).run(planOf(seed, faultCount))
   isOver = true
-  await atWork
+  await tenantsDone
   history.note('the faults are over')
   await cluster.untilReady()
   for (const left of await untilQuiet(cluster)) history.violation(`it does not come to rest: ${left}`)

@@ -84,9 +84,9 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
 
   const endings = ['operation.succeeded', 'operation.failed']
   const operations = await cluster.sql<{ id: string; state: string }>('SELECT id, state FROM operations')
-  const told = groupBy(events, ({ operation_id }) => operation_id)
+  const eventsById = groupBy(events, ({ operation_id }) => operation_id)
   for (const { id, state } of operations) {
-    const about = told.get(id) ?? []
+    const about = eventsById.get(id) ?? []
     const ends = about.filter(({ type }) => endings.includes(type))
     if (ends.length !== 1 || ends[0]!.type !== `operation.${state.toLowerCase()}`)
       history.violation(

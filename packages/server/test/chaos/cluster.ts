@@ -20,8 +20,8 @@ const hostsPerLocation = 2
 export const hosts = locations.flatMap((location) =>
   Array.from({ length: hostsPerLocation }, (_, i) => ({ location, name: `a100-${i + 1}` })),
 )
-const readyPatienceMs = 120_000
-const awayPatienceMs = 60_000
+const readyTimeoutMs = 120_000
+const outageTimeoutMs = 60_000
 
 /** Two API and two worker processes on one PostgreSQL, each through its own proxy. One worker lacks a location. */
 export class Cluster {
@@ -52,7 +52,7 @@ export class Cluster {
     const members: Member[] = []
     for (const name of ['api-1', 'api-2', 'worker-1', 'worker-2']) {
       const wire = new Wire(embedded.url)
-      await wire.mend()
+      await wire.repair()
       const isBehind = name === 'worker-2'
       const configFile = join(launcher.dir, `${name}.toml`)
       writeFileSync(configFile, configOf(isBehind ? locations.slice(0, 1) : locations))
@@ -93,7 +93,7 @@ export class Cluster {
   async untilReady(): Promise<void> {
     await eventually(
       () => this.members.every((member) => member.isReady || !member.isStarted),
-      readyPatienceMs,
+      readyTimeoutMs,
     )
   }
 
@@ -103,7 +103,7 @@ export class Cluster {
   }
 
   async #untilAvailable<T>(work: () => Promise<T>): Promise<T> {
-    const until = performance.now() + awayPatienceMs
+    const until = performance.now() + outageTimeoutMs
     for (;;)
       try {
         return await work()

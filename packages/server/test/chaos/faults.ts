@@ -97,7 +97,7 @@ export class Faults {
         return wire.drop()
       case 'cutWire':
         await wire.cut()
-        return this.#later(ms, () => wire.mend())
+        return this.#later(ms, () => wire.repair())
       case 'stallWire':
         wire.stall()
         return this.#later(ms, async () => wire.flow())
@@ -163,8 +163,8 @@ export class Faults {
     return fitting[target % fitting.length]!
   }
 
-  #later(ms: number, mend: () => Promise<void>): void {
-    const lasting = delay(ms).then(mend)
+  #later(ms: number, repair: () => Promise<void>): void {
+    const lasting = delay(ms).then(repair)
     this.#lasting.add(lasting)
     lasting.finally(() => this.#lasting.delete(lasting))
   }

@@ -6,9 +6,9 @@ const checkIntervalMs = 200
 const patienceMs = 120_000
 
 /** What is still pending; empty when the service has settled. */
-const unrest = `
+const pendingWork = `
   SELECT * FROM (VALUES
-    ('operations under way', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')
+    ('operations in progress', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')
        FROM operations WHERE state = 'IN_PROGRESS')),
     ('hosts that are down', (SELECT string_agg(location || '/' || name, ', ') FROM hosts WHERE state <> 'up')),
     ('VMs without their host', (SELECT string_agg(id::text, ', ') FROM vms
@@ -34,7 +34,7 @@ export async function untilQuiet(cluster: Cluster): Promise<string[]> {
   const until = performance.now() + patienceMs
   const clock = clockOf((text, values) => cluster.sql(text, values))
   for (;;) {
-    const left = await cluster.sql<{ what: string; which: string }>(unrest)
+    const left = await cluster.sql<{ what: string; which: string }>(pendingWork)
     if (left.length === 0) return []
     if (performance.now() > until) return left.map(({ what, which }) => `${what}: ${which}`)
     await clock.advanceUnlessLeased('500 milliseconds')

@@ -32,17 +32,17 @@ export async function checkMeters({ cluster, history }: Evidence, events: EventR
       return state ? [{ isBilled: vmStateTable[state].isBilled, created_ms }] : []
     })
     if (states.length === 0) continue
-    const told = states
+    const seen = states
       .filter(({ isBilled }, i) => isBilled !== (states[i - 1]?.isBilled ?? false))
       .map(({ created_ms }) => created_ms)
     const meters = (metered.get(vmId) ?? []).flatMap(({ from_ms, to_ms }) =>
       to_ms === null ? [from_ms] : [from_ms, to_ms],
     )
     const isSame =
-      told.length === meters.length && told.every((ms, i) => Math.abs(ms - meters[i]!) < sameTransactionMs)
+      seen.length === meters.length && seen.every((ms, i) => Math.abs(ms - meters[i]!) < sameTransactionMs)
     if (!isSame)
       history.violation(
-        `${vmId} is metered at ${meters.map(clock).join(', ')}; its events say ${told.map(clock).join(', ')}`,
+        `${vmId} is metered at ${meters.map(clock).join(', ')}; its events say ${seen.map(clock).join(', ')}`,
       )
   }
 }

@@ -15,7 +15,7 @@ const steps = fc.array(fc.record({ holder: fc.constantFrom(...holders), isTaking
 const newcomer: SlotHolder = { projectId: 'c1', organizationId: 'c' }
 
 /** Performs the allowed steps, and returns the slots that are held at the end. */
-function play(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean }[]): SlotHolder[] {
+function perform(shares: SlotShares, asked: { holder: SlotHolder; isTaking: boolean }[]): SlotHolder[] {
   const held: SlotHolder[] = []
   for (const { holder, isTaking } of asked)
     if (isTaking && shares.canTake(holder)) {
@@ -32,7 +32,7 @@ test('the number of held slots never exceeds the total and matches the counts', 
   fc.assert(
     fc.property(slots, steps, (count, asked) => {
       const shares = new SlotShares(count)
-      const held = play(shares, asked)
+      const held = perform(shares, asked)
       expect(shares.free).toBe(count - held.length)
       expect(shares.free).toBeGreaterThanOrEqual(0)
       const { ids, held: counts } = shares.projects
@@ -46,7 +46,7 @@ test('a project without slots gets one if one is free', () => {
   fc.assert(
     fc.property(slots, steps, (count, asked) => {
       const shares = new SlotShares(count)
-      play(shares, asked)
+      perform(shares, asked)
       expect(shares.canTake(newcomer)).toBe(shares.free > 0)
     }),
   )
@@ -56,7 +56,7 @@ test('any project may take a slot that is offered to all', () => {
   fc.assert(
     fc.property(slots, steps, fc.constantFrom(...holders, newcomer), (count, asked, taker) => {
       const shares = new SlotShares(count)
-      play(shares, asked)
+      perform(shares, asked)
       for (let left = shares.mostForAny; left > 0; left--) {
         expect(shares.canTake(taker)).toBe(true)
         shares.take(taker)

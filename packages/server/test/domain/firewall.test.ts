@@ -192,7 +192,7 @@ const anyPacket = fc.record({
 })
 
 /** Set semantics over bits, independent of the compiler: does this rule match this packet of `vm`? */
-function speaksOf(r: FirewallRule, packet: Packet): boolean {
+function ruleMatches(r: FirewallRule, packet: Packet): boolean {
   const bits = (address: string) =>
     address
       .split('.')
@@ -227,12 +227,12 @@ function speaksOf(r: FirewallRule, packet: Packet): boolean {
 test('the verdict on any packet equals a naive evaluation: some allow rule and no deny rule matches', () => {
   fc.assert(
     fc.property(anyRules, anyPacket, (rules, packet) => {
-      const speaking = rules.filter((r) => speaksOf(r, packet))
-      const isAllowed = speaking.length > 0 && speaking.every((r) => r.action === 'allow')
+      const matching = rules.filter((r) => ruleMatches(r, packet))
+      const isAllowed = matching.length > 0 && matching.every((r) => r.action === 'allow')
       const verdict = decidePacket(compileFirewall(vm, rules, resolve), packet)
       expect(verdict.allowed).toBe(isAllowed)
-      if (speaking.length === 0) expect(verdict.ruleId).toBe('')
-      else expect(speaking.map((r) => r.id)).toContain(verdict.ruleId)
+      if (matching.length === 0) expect(verdict.ruleId).toBe('')
+      else expect(matching.map((r) => r.id)).toContain(verdict.ruleId)
     }),
     { numRuns: 1000 },
   )

@@ -6,7 +6,7 @@ import { chooseHost, type HostCandidate } from '../support/placement-rules.ts'
 /**
  * VMs are created and deleted on a few hosts with 8 GPUs on two NUMA nodes. A placed VM never moves, and a VM that fits
  * somewhere is always accepted, as the service promises. The tests compare our placement with the best possible choice
- * of hosts, which knows the whole future.
+ * of hosts, which is made with knowledge of all future requests.
  */
 const GPUS_PER_HOST = 8
 const SIZES = [1, 2, 4, 8]

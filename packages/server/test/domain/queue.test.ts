@@ -11,8 +11,8 @@ test('a queue runs a few tasks concurrently and the rest in order, and refuses t
     await new Promise(setImmediate)
     working--
   }
-  const crowd = Array.from({ length: 80 }, (_, number) => queue.inTurn(work(number)))
-  const refused = (await Promise.allSettled(crowd)).filter(({ status }) => status === 'rejected')
+  const pending = Array.from({ length: 80 }, (_, number) => queue.inTurn(work(number)))
+  const refused = (await Promise.allSettled(pending)).filter(({ status }) => status === 'rejected')
   expect(refused).toHaveLength(80 - 52)
   for (const outcome of refused)
     expect(outcome).toMatchObject({ reason: { code: 'rate_limited', retryAfterSeconds: 1 } })

@@ -3,7 +3,7 @@ import { newHostKey } from '../../src/domain/guest/host-key.ts'
 import { userData } from '../../src/engines/cloud-init.ts'
 import type { VmSpec } from '../../src/engines/engine.ts'
 
-const told = (sshHostKey: VmSpec['sshHostKey'], image: Partial<VmSpec['image']> = {}, isNew = true) =>
+const seedOf = (sshHostKey: VmSpec['sshHostKey'], image: Partial<VmSpec['image']> = {}, isNew = true) =>
   JSON.parse(
     userData({
       ...{ sshPublicKeys: [], sshHostKey, image, isNew, startupScript: '', shutdownScript: '' },
@@ -15,22 +15,22 @@ const told = (sshHostKey: VmSpec['sshHostKey'], image: Partial<VmSpec['image']> 
 
 test('a guest gets its host key once, and keeps it when its user data changes', () => {
   const key = newHostKey()
-  expect(told(key)).toMatchObject({ ssh_deletekeys: true, ssh_keys: { ed25519_public: key.publicKey } })
+  expect(seedOf(key)).toMatchObject({ ssh_deletekeys: true, ssh_keys: { ed25519_public: key.publicKey } })
   // cloud-init treats changed user data as a new machine, and generates new host keys unless configured otherwise.
-  const later = told({ ...key, privateKey: '' })
+  const later = seedOf({ ...key, privateKey: '' })
   expect(later).toMatchObject({ ssh_deletekeys: false })
   expect(later).not.toHaveProperty('ssh_keys')
-  expect(told(null)).not.toHaveProperty('ssh_deletekeys')
+  expect(seedOf(null)).not.toHaveProperty('ssh_deletekeys')
 })
 
 test('a guest from a custom image gets its own machine id and loses the keys of the source VM, once', () => {
   const key = newHostKey()
   const isCustom = { isCustom: true as const }
-  const [command] = told(key, isCustom).bootcmd as string[][]
+  const [command] = seedOf(key, isCustom).bootcmd as string[][]
   expect(command!.slice(0, 3)).toEqual(['cloud-init-per', 'instance', 'slipway-new-machine'])
   expect(command!.at(-1)).toMatch(/authorized_keys.*machine-id/)
-  expect(told(null, isCustom)).toHaveProperty('bootcmd')
-  expect(told({ ...key, privateKey: '' }, isCustom)).not.toHaveProperty('bootcmd')
-  expect(told(null, isCustom, false)).not.toHaveProperty('bootcmd')
-  expect(told(key)).not.toHaveProperty('bootcmd')
+  expect(seedOf(null, isCustom)).toHaveProperty('bootcmd')
+  expect(seedOf({ ...key, privateKey: '' }, isCustom)).not.toHaveProperty('bootcmd')
+  expect(seedOf(null, isCustom, false)).not.toHaveProperty('bootcmd')
+  expect(seedOf(key)).not.toHaveProperty('bootcmd')
 })

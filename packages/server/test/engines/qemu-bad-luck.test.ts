@@ -76,12 +76,12 @@ test(
     expect(source).toMatchObject({ kind: 'disk', format: 'qcow2', virtualSizeGib: 2 })
     await rm(join(bench.dataDir, 'qemu/images', source.file))
 
-    const shop = createHttpServer((request, response) => {
+    const imageServer = createHttpServer((request, response) => {
       if (request.url === '/cloud.qcow2') createReadStream(file).pipe(response)
       else response.writeHead(404).end()
     }).listen(0, '127.0.0.1')
-    await once(shop, 'listening')
-    const url = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
+    await once(imageServer, 'listening')
+    const url = `http://127.0.0.1:${(imageServer.address() as AddressInfo).port}`
     const wrongFile = importImage(bench.dataDir, `${url}/else`, sha256(file), 'cloud', 'qcow2', () => {})
     await expect(wrongFile).rejects.toThrow(/returned status 404/)
     const wrongSum = importImage(
@@ -97,7 +97,7 @@ test(
       await importImage(bench.dataDir, `${url}/cloud.qcow2`, sha256(file), 'cloud', 'qcow2', () => {}),
     ).toEqual(source)
     await rm(join(bench.dataDir, 'qemu/images', source.file))
-    shop.close()
+    imageServer.close()
 
     const pointing = join(bench.dataDir, 'pointing.qcow2')
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', pointing])

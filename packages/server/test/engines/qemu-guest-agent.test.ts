@@ -32,10 +32,10 @@ const say = (socket: Socket, message: object) => socket.write(`${JSON.stringify(
 const idOf = (line: string) => JSON.parse(line).arguments?.id as number
 
 test('a guest agent freezes and thaws, even if an old response comes first', async () => {
-  const heard: string[] = []
+  const commands: string[] = []
   const path = await guest((line, socket) => {
     const { execute } = JSON.parse(line)
-    heard.push(execute)
+    commands.push(execute)
     if (execute === 'guest-sync') {
       say(socket, { return: 7 })
       socket.write('not JSON\n')
@@ -43,7 +43,7 @@ test('a guest agent freezes and thaws, even if an old response comes first', asy
     say(socket, { return: idOf(line) ?? 1 })
   })
   expect([await freeze(path), await thaw(path)]).toEqual([true, true])
-  expect(heard).toEqual(['guest-sync', 'guest-fsfreeze-freeze', 'guest-sync', 'guest-fsfreeze-thaw'])
+  expect(commands).toEqual(['guest-sync', 'guest-fsfreeze-freeze', 'guest-sync', 'guest-fsfreeze-thaw'])
 })
 
 test('a guest agent that refuses, hangs up or floods the connection does not count as frozen', async () => {
@@ -54,11 +54,11 @@ test('a guest agent that refuses, hangs up or floods the connection does not cou
   )
   expect(await freeze(path)).toBe(false)
   await new Promise((resolve) => server.close(resolve))
-  const rude = await guest((_, socket) => socket.destroy())
-  expect(await freeze(rude)).toBe(false)
+  const closing = await guest((_, socket) => socket.destroy())
+  expect(await freeze(closing)).toBe(false)
   await new Promise((resolve) => server.close(resolve))
-  const loud = await guest((_, socket) => socket.write('x'.repeat(1024 ** 2)))
-  expect(await freeze(loud)).toBe(false)
+  const flooding = await guest((_, socket) => socket.write('x'.repeat(1024 ** 2)))
+  expect(await freeze(flooding)).toBe(false)
 })
 
 test('a VM without a port for the agent cannot be frozen', async () => {

@@ -49,7 +49,7 @@ test('generations on disk reject an id that would leave its folder', () => {
 })
 
 test('file locks have one holder at a time, even across two instances', async () => {
-  const doors = [new Locks(folder), new Locks(folder)]
+  const lockers = [new Locks(folder), new Locks(folder)]
   let inside = 0
   let most = 0
   const visit = (door: Locks) =>
@@ -58,7 +58,7 @@ test('file locks have one holder at a time, even across two instances', async ()
       await new Promise((resolve) => setTimeout(resolve, 5))
       inside -= 1
     })
-  await Promise.all([...doors, ...doors, ...doors].map(visit))
+  await Promise.all([...lockers, ...lockers, ...lockers].map(visit))
   expect(most).toBe(1)
 })
 
@@ -117,8 +117,8 @@ describe('a QMP connection', () => {
 
   test('does not wait for a silent QEMU', async () => {
     await serve(join(folder, 'qmp.sock'), () => '')
-    const talk = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
-    await expect(talk).rejects.toMatchObject({
+    const exchange = withQmp(join(folder, 'qmp.sock'), 100, (qmp) => qmp.execute('stop'))
+    await expect(exchange).rejects.toMatchObject({
       kind: 'unavailable',
       message: expect.stringContaining('100 ms'),
     })
@@ -131,8 +131,8 @@ describe('a QMP connection', () => {
       socket.on('error', () => {})
     }).listen(join(folder, 'qmp.sock'))
     await once(server, 'listening')
-    const talk = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('stop'))
-    await expect(talk).rejects.toMatchObject({ kind: 'unavailable' })
+    const exchange = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) => qmp.execute('stop'))
+    await expect(exchange).rejects.toMatchObject({ kind: 'unavailable' })
   })
 
   test('reads a response that arrived while this process was blocked', async () => {
@@ -143,7 +143,7 @@ describe('a QMP connection', () => {
     const realTimeout = setTimeout
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
     try {
-      const talk = withQmp(path, 1_000, async (qmp) => {
+      const exchange = withQmp(path, 1_000, async (qmp) => {
         // This simulates a process that resumes after a pause: timers run first, then input.
         await new Promise((resolve) => realTimeout(resolve))
         const stopped = qmp.execute('stop')
@@ -152,7 +152,7 @@ describe('a QMP connection', () => {
         vi.advanceTimersByTime(1_001)
         return stopped
       })
-      expect(await talk).toEqual({ isStopped: true })
+      expect(await exchange).toEqual({ isStopped: true })
     } finally {
       vi.useRealTimers()
       await qemu.terminate()
@@ -165,10 +165,10 @@ describe('a QMP connection', () => {
         ? '{"error":{"class":"DeviceNotFound","desc":"no such device"}}'
         : '{"return":{}}',
     )
-    const talk = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) =>
+    const exchange = withQmp(join(folder, 'qmp.sock'), patienceMs, (qmp) =>
       qmp.execute('device_del', { id: 'x' }),
     )
-    await expect(talk).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
+    await expect(exchange).rejects.toMatchObject({ name: 'QmpError', message: 'device_del: no such device' })
   })
 
   /** A QEMU replacement in its own thread, which responds while this thread is blocked. */

@@ -25,7 +25,7 @@ const pass = (seconds: number) => service.levers.clock.advance({ seconds })
 const eventTypes = async (resource_id: string, type?: string) =>
   (await service.ok('eventList', { query: { resource_id, ...(type && { type }) } })).items
 /** Moves the clock to this number of minutes before or after a time. */
-const turnTo = (at: string, minutes: number) =>
+const moveTo = (at: string, minutes: number) =>
   service.levers.clock.advance({ to: new Date(Date.parse(at) + minutes * 60_000).toISOString() })
 const minutesLeft = async ({ expires_at }: { expires_at: string }) =>
   Math.round((Date.parse(expires_at) - Date.parse((await service.levers.clock.get()).now)) / 60_000)
@@ -34,16 +34,16 @@ test('a VM is stopped when its TTL expires, not before, and its owner is notifie
   const vm = await create({ ttl_seconds: 3600 })
   expect(vm.on_expiry).toBe('stop')
   expect(await minutesLeft(vm)).toBe(60)
-  await turnTo(vm.expires_at, -11)
+  await moveTo(vm.expires_at, -11)
   expect(await eventTypes(vm.id, 'vm.expiring')).toEqual([])
-  await turnTo(vm.expires_at, -10)
+  await moveTo(vm.expires_at, -10)
   await pass(1)
   expect(await eventTypes(vm.id, 'vm.expiring')).toMatchObject([
     { actor: 'system', data: { name: vm.name, expires_at: vm.expires_at, on_expiry: 'stop' } },
   ])
-  await turnTo(vm.expires_at, -1)
+  await moveTo(vm.expires_at, -1)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-  await turnTo(vm.expires_at, 0)
+  await moveTo(vm.expires_at, 0)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_SHUTOFF', expires_at: '' })
   const stopping = await eventTypes(vm.id, 'vm.stopping')
   expect(stopping).toMatchObject([{ actor: 'system' }])
@@ -81,9 +81,9 @@ test('a VM with on_expiry delete is deleted when its TTL expires, even if it is 
     await create({ ttl_seconds: 3600, on_expiry: 'delete' }),
   ]
   await act(stopped.id, { action: 'STOP' })
-  await turnTo(running.expires_at, -5)
+  await moveTo(running.expires_at, -5)
   for (const { id } of [running, stopped]) expect(await eventTypes(id, 'vm.expiring')).toHaveLength(1)
-  await turnTo(stopped.expires_at, 0)
+  await moveTo(stopped.expires_at, 0)
   for (const { id: vm_id } of [running, stopped]) {
     expect((await service.call('vmGet', { params: { vm_id } })).status).toBe(404)
     expect(await eventTypes(vm_id, 'vm.deleting')).toMatchObject([{ actor: 'system' }])
@@ -96,11 +96,11 @@ test('a PATCH extends the TTL of a VM, counted from the request, with a new warn
   const extended = await act(vm.id, { ttl_seconds: 7200, on_expiry: 'delete' })
   expect(extended.on_expiry).toBe('delete')
   expect(await minutesLeft(extended)).toBe(120)
-  await turnTo(vm.expires_at, 5)
+  await moveTo(vm.expires_at, 5)
   expect(await read(vm.id)).toMatchObject({ state: 'STATE_RUNNING' })
-  await turnTo(extended.expires_at, -5)
+  await moveTo(extended.expires_at, -5)
   expect(await eventTypes(vm.id, 'vm.expiring')).toHaveLength(2)
-  await turnTo(extended.expires_at, 0)
+  await moveTo(extended.expires_at, 0)
   expect((await service.call('vmGet', { params: { vm_id: vm.id } })).status).toBe(404)
 })
 

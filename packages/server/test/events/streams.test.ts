@@ -42,8 +42,8 @@ test('an event stream sends the events of a VM in order, from now on', async () 
   await client.next(ofType('operation.succeeded'))
   expect(client.ids).toEqual(client.events.map(({ position }) => String(position)))
   const { items } = await service.ok('eventList', { query: { resource_id: operation.metadata.id } })
-  const heard = client.events.filter(({ resource_id }) => resource_id === operation.metadata.id)
-  expect(heard.toReversed()).toEqual(items)
+  const received = client.events.filter(({ resource_id }) => resource_id === operation.metadata.id)
+  expect(received.toReversed()).toEqual(items)
 })
 
 test('an event stream continues after Last-Event-ID, without gaps or repetitions', async () => {
@@ -112,12 +112,12 @@ test('project, organization and operator streams each send a matching event once
      ORDER BY n`,
     [organization_id, project_id],
   )
-  const told = async (client: Awaited<ReturnType<typeof stream>>) => {
+  const namesIn = async (client: Awaited<ReturnType<typeof stream>>) => {
     await client.next(({ resource_id }) => resource_id === 'last')
     return client.events.map(({ resource_id }) => resource_id)
   }
-  expect(await told(ofProject)).toEqual(['of the project', 'last'])
-  expect(await told(ofOrganization)).toEqual(['of the organization', 'last'])
+  expect(await namesIn(ofProject)).toEqual(['of the project', 'last'])
+  expect(await namesIn(ofOrganization)).toEqual(['of the organization', 'last'])
   await ofAll.next(({ resource_id }) => resource_id === 'of nobody')
   await ofAll.next()
   await ofAll.next()
@@ -207,14 +207,14 @@ test('an event stream disconnects a client that does not read, and no other clie
   await new Promise((resolve) => lazy.once('data', resolve))
   lazy.pause()
   const dropped = new Promise((resolve) => lazy.on('close', resolve))
-  const keen = await stream({ query: '?type=gpu.missing' })
+  const other = await stream({ query: '?type=gpu.missing' })
   await write(60, 'test.large', { text: 'x'.repeat(100_000) })
   await write(1, 'gpu.missing')
-  await keen.next()
+  await other.next()
   // A socket that does not read does not notice that it was closed.
   lazy.resume()
   await dropped
-  expect(keen.isClosed).toBe(false)
+  expect(other.isClosed).toBe(false)
 })
 
 test('an event stream ends when the server stops', async () => {

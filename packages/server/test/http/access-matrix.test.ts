@@ -39,10 +39,10 @@ interface Kind {
   isWriteKey?: boolean
 }
 
-const nobodies: Record<string, Kind> = {
+const unknownCallers: Record<string, Kind> = {
   'no credential': { token: () => null },
   garbage: { token: () => 'garbage' },
-  'a well-formed key that nobody has': { token: () => newAccessKey(randomBytes).text },
+  'a well-formed key that does not exist': { token: () => newAccessKey(randomBytes).text },
   'an expired token': { token: (all) => all.expired },
   'a revoked key': { token: (all) => all.revoked },
   'the child of a revoked key': { token: (all) => all.childOfRevoked },
@@ -50,7 +50,7 @@ const nobodies: Record<string, Kind> = {
   'the code of an invitation': { token: (all) => all.invitationCode },
 }
 
-const somebodies: Record<string, Kind> = {
+const knownCallers: Record<string, Kind> = {
   'the owner of another organization': { token: (all) => all.stranger, isUser: true },
   'a key of another organization': { token: (all) => all.strangerKey },
   'a key of another project': { token: (all) => all.siblingKey, isKeyOfOrganization: true, isWriteKey: true },
@@ -77,8 +77,8 @@ const somebodies: Record<string, Kind> = {
 }
 
 for (const role of roles) {
-  somebodies[`the organization’s ${role} key`] = { token: (all) => all.organizationKeys[role], role }
-  somebodies[`the ${role} key that a key created`] = { token: (all) => all.childKeys[role], role }
+  knownCallers[`the organization’s ${role} key`] = { token: (all) => all.organizationKeys[role], role }
+  knownCallers[`the ${role} key that a key created`] = { token: (all) => all.childKeys[role], role }
 }
 
 const scopeOf = (route: Route) =>
@@ -97,7 +97,7 @@ const passes = 400
 
 function expectedStatus(route: Route, kind: Kind): number {
   if (route.access === 'public') return passes
-  if (Object.values(nobodies).includes(kind)) return 401
+  if (Object.values(unknownCallers).includes(kind)) return 401
   if (route.access === 'operator') return kind.isOperator ? passes : 403
   if (route.access === 'user' && !kind.isUser) return 403
   if (scopeOf(route) === 'none') return passes
@@ -120,17 +120,17 @@ async function probe(route: Route, token: string | null, scope: Record<string, s
   return service.request(route.method, `${path}?not_a_parameter=1`, { token, ...body })
 }
 
-const everybody = Object.entries({ ...nobodies, ...somebodies })
+const allCallers = Object.entries({ ...unknownCallers, ...knownCallers })
 
 test.each(routeIds)('%s admits exactly the callers that its access level allows', async (id) => {
   const route: Route = routeOf(id)
   const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
   expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
   const responses = await Promise.all(
-    everybody.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
+    allCallers.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
   )
   expect(Object.fromEntries(responses.map(({ name, status }) => [name, status]))).toEqual(
-    Object.fromEntries(everybody.map(([name, kind]) => [name, expectedStatus(route, kind)])),
+    Object.fromEntries(allCallers.map(([name, kind]) => [name, expectedStatus(route, kind)])),
   )
   for (const { status, body, headers } of responses) {
     if (status === passes) expect(body).toMatchObject({ code: 'invalid_argument' })

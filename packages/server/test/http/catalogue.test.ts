@@ -344,7 +344,7 @@ test('a cost estimate is refused with the same error as the creation', async () 
 
 test.each([
   ['nothing to estimate', {}, ''],
-  ['two things at once', { vm, disk }, ''],
+  ['a VM and a disk together', { vm, disk }, ''],
   ['an unknown type', { vm: { ...vm, type: 'a40.3x' } }, '/vm/type'],
   ['an unknown location', { vm: { ...vm, location: 'mars-a' } }, '/vm/location'],
   ['an unknown image', { vm: { ...vm, image: 'plan9' } }, '/vm/image'],

@@ -27,7 +27,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'slipway-away-'))
 beforeAll(async () => {
   database = await createDatabase()
   wire = new Wire(database.url)
-  await wire.mend()
+  await wire.repair()
   const config = loadConfig(['--port', '0', '--data-dir', dataDir], {}, () => '')
   instantly(config)
   for (const location of config.locations)
@@ -75,7 +75,7 @@ const endOf = (operationId: string) =>
   })
 const inProject = (rest: string) => `/v0.1/projects/${credentials.project_id}${rest}`
 
-test('requests get 503 while the database is unavailable, and everything resumes by itself when it is back', async () => {
+test('requests get 503 while the database is unavailable, and everything resumes automatically when it is back', async () => {
   const created = await ask('POST', inProject('/vms'), vmBody())
   const { operation_id, metadata } = created.body.operation
   await wire.cut()
@@ -98,7 +98,7 @@ test('requests get 503 while the database is unavailable, and everything resumes
   expect((await ask('GET', '/healthz')).status).toBe(200)
   expect((await ask('GET', '/metrics')).status).toBe(200)
 
-  await wire.mend()
+  await wire.repair()
   await eventually(async () => (await ask('GET', '/readyz')).status === 200)
   const ended = await endOf(operation_id)
   expect(ended).toMatchObject({ state: 'SUCCEEDED' })
@@ -115,7 +115,7 @@ test('repeated database outages leave no partial writes', async () => {
       const before = names.length
       await eventually(async () => names.length > before + 4)
       await wire.cut()
-      await wire.mend()
+      await wire.repair()
     }
     isOver = true
   })()
@@ -152,14 +152,14 @@ test('repeated database outages leave no partial writes', async () => {
 test('the server listens for wake-ups again after a database outage', async () => {
   const [listener, sender] = [new Signals(wire.url), new Signals(database.url)]
   await Promise.all([listener.open(), sender.open()])
-  let heard = 0
-  listener.on('events', () => heard++)
+  let received = 0
+  listener.on('events', () => received++)
   await wire.cut()
-  await wire.mend()
-  const heardByReconnecting = await eventually(async () => heard)
+  await wire.repair()
+  const receivedByReconnecting = await eventually(async () => received)
   await eventually(async () => {
     sender.send('events')
-    return heard > heardByReconnecting
+    return received > receivedByReconnecting
   })
   await Promise.all([listener.close(), sender.close()])
 })

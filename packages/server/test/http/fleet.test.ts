@@ -144,12 +144,12 @@ test('a host is drained when its last VM is removed, and the tenants are notifie
     },
   ])
   expect(await service.database.transaction((tx) => markDrainedHosts(tx))).toBe(0)
-  const told = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
+  const written = await rows<{ project_id: string | null; data: Record<string, unknown> }>(
     service.database,
     `SELECT project_id, data FROM events_written WHERE resource_id = $1 AND type = 'host.draining' ORDER BY seq`,
     id,
   )
-  expect(told).toMatchObject([
+  expect(written).toMatchObject([
     { project_id: null },
     { project_id: service.credentials.project_id, data: { location, vm_ids: [vmId] } },
   ])

@@ -72,12 +72,12 @@ const anyRequest = fc.constantFrom(...routeIds).chain((id) => {
     { weight: 6, arbitrary: fc.constant<'rightful'>('rightful') },
     { weight: 1, arbitrary: fc.nat({ max: 5 }) },
   )
-  const isAstray = fc.nat({ max: 3 }).map((number) => number === 0)
-  return fc.record({ token, isAstray }).chain((chosen) => {
+  const isForeign = fc.nat({ max: 3 }).map((number) => number === 0)
+  return fc.record({ token, isForeign }).chain((chosen) => {
     const token = chosen.token === 'rightful' ? rightful(route) : others[chosen.token]!
     const foreign = isOperator(token) ? {} : bystander.ids
     const params = (name: string) => {
-      if (chosen.isAstray && foreign[name]) return foreign[name]
+      if (chosen.isForeign && foreign[name]) return foreign[name]
       // Suspending the observed tenant would end the observation.
       return id === 'adminOrganizationUpdate' ? paramsOf('organization_id').slice(1) : paramsOf(name)
     }
@@ -97,11 +97,11 @@ test('invalid requests always get a response that the contract allows, never a 5
           const { status, body } = await service.request(method, path, { token, ...rest })
           statuses.set(status, (statuses.get(status) ?? 0) + 1)
           const response = JSON.stringify(body)
-          const story = `${method} ${path} ${rest.body ?? ''} ${response}`
-          expect(status, story).toBeLessThan(500)
+          const summary = `${method} ${path} ${rest.body ?? ''} ${response}`
+          expect(status, summary).toBeLessThan(500)
           if (isOperator(token)) return
-          expect(response.includes(bystander.mark), story).toBe(false)
-          for (const id of bystander.hiddenIds) expect(response.includes(id), story).toBe(false)
+          expect(response.includes(bystander.mark), summary).toBe(false)
+          for (const id of bystander.hiddenIds) expect(response.includes(id), summary).toBe(false)
         }),
       )
     }),

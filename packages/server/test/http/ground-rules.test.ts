@@ -241,17 +241,17 @@ describe('a page token', () => {
 
   test('page tokens lead through the whole list, newest first, without gaps', async () => {
     const whole = (await service.ok('diskList')).items.map(({ id }) => id)
-    const walked: string[] = []
+    const collected: string[] = []
     let next = ''
     do {
       const query = { limit: 2, ...(next && { page_token: next }) }
       const { items, next_page_token } = await service.ok('diskList', { query })
-      walked.push(...items.map(({ id }) => id))
+      collected.push(...items.map(({ id }) => id))
       next = next_page_token
     } while (next)
-    expect(walked).toEqual(whole)
-    expect(walked.length).toBeGreaterThan(2)
-    expect(walked.toSorted().toReversed()).toEqual(walked)
+    expect(collected).toEqual(whole)
+    expect(collected.length).toBeGreaterThan(2)
+    expect(collected.toSorted().toReversed()).toEqual(collected)
   })
   test('a page token works only in its own list', async () => {
     expect(await page('disks', token)).toEqual([200, undefined])

@@ -59,7 +59,7 @@ test('the rate limit uses a forwarded address only from a trusted proxy', async 
     few(config)
     config.server.trustedProxies = ['127.0.0.0/8']
   })
-  const wary = await useService(few)
+  const limited = await useService(few)
   const through = async (service: TestService) => {
     const statuses = []
     for (let i = 0; i < 8; i++)
@@ -67,7 +67,7 @@ test('the rate limit uses a forwarded address only from a trusted proxy', async 
     return new Set(statuses)
   }
   expect(await through(trusting)).toEqual(new Set([401]))
-  expect(await through(wary)).toEqual(new Set([401, 429]))
+  expect(await through(limited)).toEqual(new Set([401, 429]))
 })
 
 async function listen(service: TestService) {

@@ -55,7 +55,7 @@ test('an invited new user accepts with a password and becomes active', async () 
   const { invite_url: _, ...record } = invited.body
   const { user_id, ...joined } = list.items[0]
   expect(joined).toMatchObject({ email, role: 'member', state: 'active' })
-  expect(user_id, 'the account has an id of its own').not.toBe(record.user_id)
+  expect(user_id, 'the account has a different id').not.toBe(record.user_id)
   expect(list.items[1]).toMatchObject({ user_id: owner.id, role: 'owner' })
   expect(await events('member.invited')).toMatchObject([
     { resource_id: record.user_id, actor: `user:${owner.id}` },

@@ -74,7 +74,7 @@ test('a new project has a network, a subnet per location and the default rules',
   expect(rules[0]).toMatchObject({ protocols: ['tcp'], destination_ports: ['22'], source_ports: [] })
 })
 
-test('a new project has no limits of its own, and its rules count towards quotas', async () => {
+test('a new project has no separate limits, and its rules count towards quotas', async () => {
   const { id } = (await create('limited')).body
   const quotas = await rows('SELECT name, max, used FROM quotas WHERE project_id = $1', id)
   expect(quotas).toHaveLength(8)

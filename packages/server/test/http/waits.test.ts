@@ -26,7 +26,7 @@ const wait = (operation_id: string, seconds: number) =>
   service.call('operationGet', { params: { operation_id }, query: { wait: seconds } })
 
 /** Counts how often waiting requests read an operation. */
-function noteLooks() {
+function countReads() {
   const asked = vi.spyOn(service.database, 'query')
   return {
     of: (id: string) =>
@@ -38,17 +38,17 @@ function noteLooks() {
 }
 
 test('the end of an operation in another process wakes only requests that wait for that operation', async () => {
-  const looks = noteLooks()
+  const reads = countReads()
   const begun = performance.now()
   const held = Array.from({ length: 20 }, () => wait(idle, 10))
-  await eventually(() => looks.of(idle) > 0)
+  await eventually(() => reads.of(idle) > 0)
   for (let count = 0; count < 30; count++)
     await service.ended((await resources.createDisk()).operation.operation_id)
   // Each request reads once when it starts to wait, then all twenty share one read every two seconds. The end of
   // another operation causes no read.
-  const byTheClock = (performance.now() - begun) / 2_000
-  expect(looks.of(idle)).toBeLessThanOrEqual(20 + byTheClock)
-  looks.stop()
+  const byInterval = (performance.now() - begun) / 2_000
+  expect(reads.of(idle)).toBeLessThanOrEqual(20 + byInterval)
+  reads.stop()
   for (const { status, body } of await Promise.all(held))
     expect([status, body.state]).toEqual([200, 'IN_PROGRESS'])
 })

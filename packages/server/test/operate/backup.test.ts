@@ -17,7 +17,7 @@ const dataDir = launcher.newDataDir()
 const backups = join(launcher.dir, 'backups')
 const server = new BackedUpServer(launcher, dataDir)
 
-/** The tables that stand for the hosts of the simulated engine, which a restore of the database does not change. */
+/** The tables that represent the hosts of the simulated engine, which a restore of the database does not change. */
 async function readEngine(): Promise<Map<string, string>> {
   const tables = await queryDataDir<{ name: string }>(
     dataDir,

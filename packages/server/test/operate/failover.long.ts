@@ -37,7 +37,7 @@ async function startPair(): Promise<[primary: DebianServer, standby: DebianServe
   return [primary, standby]
 }
 
-/** Starts an API and a worker that know both servers, in the order standby, primary. */
+/** Starts an API and a worker that are configured with both servers, the standby first. */
 async function startService(urls: string[]) {
   const dataDir = launcher.newDataDir()
   const config = join(launcher.dir, 'slipway.toml')

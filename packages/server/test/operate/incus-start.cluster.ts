@@ -28,7 +28,7 @@ afterAll(async () => {
 }, 60_000)
 
 /** Runs the command where the test's daemon is the Incus server of the machine. */
-const besideDaemon = (command: string[], cwd: string) =>
+const withDaemon = (command: string[], cwd: string) =>
   launcher.run(
     'unshare',
     [
@@ -38,7 +38,7 @@ const besideDaemon = (command: string[], cwd: string) =>
     { cwd },
   )
 const images = (...args: string[]) =>
-  besideDaemon(
+  withDaemon(
     [process.execPath, serverProgram, 'images', ...args, '--data-dir', dataDir],
     launcher.dir,
   ).ended()
@@ -54,7 +54,7 @@ async function api(method: string, path: string, body?: unknown) {
 }
 
 /** Sorts the images and their aliases, because Incus lists both in any order. */
-const shelf = async () => {
+const imageList = async () => {
   const images = JSON.parse(await member.cli('query', '/1.0/images?recursion=1&project=slipway')) as {
     fingerprint: string
     type: string
@@ -67,7 +67,7 @@ const shelf = async () => {
 
 test('npm start runs on the Incus server of this machine, which is a host of its only location', async () => {
   const command = ['npm', 'start', '--', '--engine', 'incus', '--port', '0', '--data-dir', dataDir]
-  await besideDaemon(command, root).until(readyLine)
+  await withDaemon(command, root).until(readyLine)
   const host = await eventually(async () => (await api('GET', '/hosts')).body.items[0], 60_000)
   expect(host).toMatchObject({
     ...{ name: 'm1', location: 'local-a', engine: 'incus', state: 'up' },
@@ -83,12 +83,12 @@ test('a disk image is imported into Incus once under its name, and only such ima
     .digest('hex')
   const take = () => images('import', file, '--sha256', sha256, '--format', 'qcow2', '--name', 'disk:1')
   expect(await take()).toMatchObject({ code: 0, output: 'disk:1 is available in local-a\n' })
-  const [image, ...others] = await shelf()
+  const [image, ...others] = await imageList()
   expect(others).toEqual([])
   expect(image).toMatchObject({ type: 'virtual-machine', aliases: [{ name: 'disk:1' }] })
 
   expect(await take()).toMatchObject({ code: 0 })
-  expect(await shelf()).toEqual([image])
+  expect(await imageList()).toEqual([image])
 
   const body = (source: object) => ({ name: 'other:1', locations: ['local-a'], source })
   for (const source of [{ alias: 'disk:1' }, { fingerprint: image!.fingerprint.slice(0, 12) }, {}])
@@ -106,14 +106,14 @@ test('a name refers to the image that was imported last, and a raw image is conv
   expect(
     await images('import', file, '--sha256', sha256, '--format', 'raw', '--name', 'disk:1'),
   ).toMatchObject({ code: 0 })
-  const named = (await shelf()).map(({ aliases }) => aliases.map(({ name }) => name))
+  const named = (await imageList()).map(({ aliases }) => aliases.map(({ name }) => name))
   expect(named.toSorted()).toEqual([[], ['disk:1']])
   const left = await readdir(join(dataDir, 'qemu/images'))
   expect(left.filter((name) => !/^[0-9a-f]{64}\.img$/.test(name))).toEqual([])
 })
 
 test('an image that was added to Incus by hand is adopted unchanged by its alias', async () => {
-  const { fingerprint } = (await shelf()).find(({ aliases }) => aliases.length === 1)!
+  const { fingerprint } = (await imageList()).find(({ aliases }) => aliases.length === 1)!
   await member.cli('--project', 'slipway', 'image', 'alias', 'create', 'local:theirs:1', fingerprint)
   expect(await images('adopt', 'theirs:1')).toMatchObject({ output: 'theirs:1 is available in local-a\n' })
   const { code, errors } = await images('adopt', 'nobodys:1')
@@ -121,7 +121,7 @@ test('an image that was added to Incus by hand is adopted unchanged by its alias
 })
 
 test('an upload that is interrupted or does not match its checksum leaves nothing in Incus', async () => {
-  const before = await shelf()
+  const before = await imageList()
   const client = new IncusClient(await openConnections(bench.config()), 'slipway')
   const files = () => readdir(join(member.dir, 'images'))
   const filesBefore = await files()
@@ -144,7 +144,7 @@ test('an upload that is interrupted or does not match its checksum leaves nothin
   }
   await expect(send(cut)).rejects.toThrow(/cut off/)
   await expect(send(() => {})).rejects.toThrow()
-  expect(await shelf()).toEqual(before)
+  expect(await imageList()).toEqual(before)
   await eventually(async () => (await files()).length === filesBefore.length, 60_000)
   await client.close()
 })

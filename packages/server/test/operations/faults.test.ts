@@ -13,7 +13,7 @@ import type { SimulatedFault } from '../../src/store/simulated/objects.ts'
  * A short time limit makes tests with a hanging engine fast. Other tests keep the long one, because a slow machine must
  * not look like a hanging engine.
  */
-const impatientMs = 150
+const shortLimitMs = 150
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 let runner: Runner
@@ -199,9 +199,9 @@ const scenarios: Record<string, { methods: string[]; prepare: () => Promise<() =
   },
 }
 
-/** Only calls that change something can be forgotten or lied about. */
+/** Only calls that make changes can be forgotten or falsely reported as done. */
 const faults: { fault: string; kind: SimulatedFault['kind']; delayMs: number; times: number }[] = [
-  { fault: 'hangs', kind: 'delay', delayMs: impatientMs * 2, times: 1 },
+  { fault: 'hangs', kind: 'delay', delayMs: shortLimitMs * 2, times: 1 },
   { fault: 'fails twice and then works', kind: 'fail', delayMs: 0, times: 2 },
   { fault: 'returns an error after doing the work', kind: 'lie', delayMs: 0, times: 1 },
   { fault: 'returns success and does nothing', kind: 'forget', delayMs: 0, times: 1 },
@@ -232,7 +232,7 @@ const isRefusalFinal = ({ operation, method, what }: (typeof plan)[number]) =>
 test.each(plan)('$operation ends consistently with an engine that $fault at $method', async (given) => {
   const begin = await given.prepare()
   const { method, what: kind, delayMs, times } = given
-  if (kind === 'delay') workerServices.stepMs = impatientMs
+  if (kind === 'delay') workerServices.stepMs = shortLimitMs
   await service.simulator().addFault({ method, kind, delayMs, times })
   const { operation } = await begin()
   const ended = await service.advanceUntilEnded(operation.operation_id)

@@ -64,7 +64,7 @@ const newProject = async () =>
     )
   ).id
 
-describe('firewalls of VMs in trouble', () => {
+describe('firewalls that cannot be updated', () => {
   test('many VMs that no longer exist at their engine do not delay a rule for other VMs', async () => {
     const { project_id: projectId } = service.credentials
     await addVmRows(service, { projectId, count: 150, isAtEngine: false })
@@ -74,14 +74,14 @@ describe('firewalls of VMs in trouble', () => {
   })
 
   test('VMs that cannot be updated move to the back of the queue', async () => {
-    const troubled = await addVmRows(service, { projectId: await newProject(), count: 150 })
-    for (const id of troubled) await failFirewallOf(id)
+    const failing = await addVmRows(service, { projectId: await newProject(), count: 150 })
+    for (const id of failing) await failFirewallOf(id)
     const peer = await resources.newVm({ public_ip: 'none' })
     const named = await resources.newVm()
     const address = await addressOf(named)
     await resources.newRule({ sources: [{ resource_id: named }] })
     expect(await passes(peer, { peer: address })).toBe(true)
-    for (const id of troubled) await requestFirewallUpdate(id)
+    for (const id of failing) await requestFirewallUpdate(id)
     await resources.succeeded(await resources.removeVm(named))
     // One pass ends after some time, even if VMs are left.
     await eventually(async () => {
@@ -90,7 +90,7 @@ describe('firewalls of VMs in trouble', () => {
     })
     const waiting = await service.sql<{ count: number }>(
       `SELECT FROM vms WHERE id = ANY ($1) AND firewall_attempts > 0 AND firewall_next_at > '-infinity'`,
-      [troubled],
+      [failing],
     )
     expect(waiting).toHaveLength(150)
   })

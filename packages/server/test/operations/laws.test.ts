@@ -219,7 +219,7 @@ const scenarios: Record<
 }
 
 /** Everything that a client can observe. For creations, it must be the same before and after a failure. */
-const countThings = async () => {
+const countRecords = async () => {
   const [row] = await service.sql(
     `SELECT (SELECT count(*) FROM vms) AS vms, (SELECT count(*) FROM disks) AS disks, (SELECT count(*) FROM captures) AS captures,
             (SELECT count(*) FROM simulated_captures WHERE NOT is_removed) AS engine_captures,
@@ -361,11 +361,11 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
     // stopped before it.
     const stops = places.filter(({ when, isTx }) => !(isTx && when === 'after'))
 
-    const failsSo = `${kind} leaves nothing behind when it fails $when $step and every undo runs twice`
-    test.each(places)(failsSo, async ({ when, index }) => {
+    const failureTitle = `${kind} leaves nothing behind when it fails $when $step and every undo runs twice`
+    test.each(places)(failureTitle, async ({ when, index }) => {
       const request = await prepare()
       await settle(service)
-      const before = await countThings()
+      const before = await countRecords()
       const { operation } = await request()
       // A teardown is retried until it succeeds, whatever error is thrown.
       const thrown = [new Failure('engine_error', 'on purpose'), new Error('once more')]
@@ -387,7 +387,7 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       expect([...undone].sort()).toEqual(undoable.map((step) => step.name).sort())
       await settle(service)
       await checkInvariants(service)
-      if (definition.name === 'CREATE') expect(await countThings()).toEqual(before)
+      if (definition.name === 'CREATE') expect(await countRecords()).toEqual(before)
     })
 
     test.each(stops)(
@@ -429,12 +429,13 @@ describe.each(definitions.map((definition) => ({ kind: definition.kind, definiti
       },
     )
 
-    // Rules have no labels, groups keep their names, images and snapshots have no operation for changes, a resource that is being deleted cannot be updated, and a failed creation
-    // leaves nothing.
+    // Other kinds are left out: rules have no labels, groups keep their names, images and snapshots have no
+    // operation for changes, a resource that is being deleted cannot be updated, and a failed creation leaves
+    // nothing.
     const hasWords = !definition.isTeardown && ['vm', 'disk'].includes(resourceType)
     const outcomes = definition.name === 'CREATE' ? ['SUCCEEDED'] : ['SUCCEEDED', 'FAILED']
-    const keepsSo = `${kind} keeps the name and labels that are given during each of its steps when it has %s`
-    test.each(hasWords ? outcomes : [])(keepsSo, async (outcome) => {
+    const title = `${kind} keeps the name and labels that are given during each of its steps when it has %s`
+    test.each(hasWords ? outcomes : [])(title, async (outcome) => {
       const request = await prepare()
       const { operation } = await request()
       const { id } = operation.metadata

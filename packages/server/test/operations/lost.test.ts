@@ -122,10 +122,10 @@ function changeInventory(location: string, change: (report: HostReport) => HostR
   })
 }
 
-function replaceInventory(location: string, tell: Inventory): () => void {
+function replaceInventory(location: string, inventoryOf: Inventory): () => void {
   const engines = service.server.services.engines as Map<string, Engine>
   const healthy = engines.get(location)!
-  const inventory = (signal: AbortSignal) => tell(healthy, signal)
+  const inventory = (signal: AbortSignal) => inventoryOf(healthy, signal)
   const changed = new Proxy(healthy, {
     get: (engine, name: keyof Engine) => (name === 'inventory' ? inventory : engine[name].bind(engine)),
   })
@@ -150,14 +150,14 @@ test('a host that its engine reports as offline gets no new VMs, and its VMs hav
   const { id: hostId, name } = await hostOf(id)
   const isHost = (report: HostReport) => report.name === name
   const away = { isUnreachable: true, gpus: [], vms: [], disks: [] }
-  const heal = changeInventory('us-east1-a', (report) => (isHost(report) ? { ...report, ...away } : report))
+  const undo = changeInventory('us-east1-a', (report) => (isHost(report) ? { ...report, ...away } : report))
   try {
     await untilOpen(hostId, { state: 'down' })
     expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
     await service.clock.advance('31 seconds')
     await until(id, 'STATE_UNREACHABLE')
   } finally {
-    heal()
+    undo()
   }
   await until(id, 'STATE_RUNNING')
   expect(await openState(hostId)).toMatchObject([{ state: 'up' }])
@@ -170,18 +170,18 @@ test('a late report counts for the time at which it was requested, and does not 
   let release = () => {}
   const asked = new Promise<void>((resolve) => (ask = resolve))
   const released = new Promise<void>((resolve) => (release = resolve))
-  const heal = replaceInventory('us-east1-a', async function* (healthy, signal) {
-    const told: HostReport[] = []
-    for await (const report of healthy.inventory(signal)) told.push(report)
+  const undo = replaceInventory('us-east1-a', async function* (healthy, signal) {
+    const reported: HostReport[] = []
+    for await (const report of healthy.inventory(signal)) reported.push(report)
     ask()
     await released
-    yield* told
+    yield* reported
   })
   const late = reports()
   await asked
   await service.simulator().setHostLost(name, true)
   await service.clock.advance('31 seconds')
-  heal()
+  undo()
   await reports()
   expect(await openState(hostId)).toMatchObject([{ state: 'down' }])
   release()
@@ -213,12 +213,12 @@ test('a host that its engine has closed takes no VMs, keeps its existing ones, a
   const [before] = await openState(hostId)
   expect(before!.free_gpus).toBeGreaterThan(0)
   const close = (report: HostReport) => (report.name === name ? { ...report, isClosed: true } : report)
-  const heal = changeInventory('us-east1-a', close)
+  const undo = changeInventory('us-east1-a', close)
   try {
     await untilOpen(hostId, { state: 'up', free_gpus: 0 })
     expect(await resources.stateOf(id)).toBe('STATE_RUNNING')
   } finally {
-    heal()
+    undo()
   }
   await untilOpen(hostId, before!)
   expect((await eventsOf(hostId)).map(({ type }) => type)).not.toContain('gpu.missing')
@@ -271,7 +271,7 @@ test('the start of the service waits only for engines that were not read recentl
 
 test('an engine whose inventory hangs blocks neither marking its own hosts as lost nor other locations', async () => {
   const [east, west] = [await resources.newVm(), await resources.newVm({ location: 'us-west1-a' })]
-  const heal = hangInventory('us-west1-a')
+  const undo = hangInventory('us-west1-a')
   try {
     await service.clock.advance('61 seconds')
     await service.simulator().crashVm(east)
@@ -289,7 +289,7 @@ test('an engine whose inventory hangs blocks neither marking its own hosts as lo
       return now['us-east1-a'] && !now['us-west1-a']
     })
   } finally {
-    heal()
+    undo()
   }
   await until(west, 'STATE_RUNNING')
 })
@@ -302,7 +302,7 @@ const lose = async (location: string, host: string) => {
   await reports()
 }
 /** Registers the host again, as an operator does when the machine is back. */
-const registerAnew = async (location: string, name: string) => {
+const registerAgain = async (location: string, name: string) => {
   await service.simulator(location).setHostLost(name, false)
   const [host] = await service.sql<{ model: string; count: number }>(
     'SELECT model, gpu_count AS count FROM simulated_hosts WHERE location = $1 AND name = $2',
@@ -361,7 +361,7 @@ test('a forgotten host releases everything, and does not count until it is regis
   expect((await operator('adminHostGet', host.id)).body).toMatchObject({ state: 'down' })
   expect((await operator('adminHostForget', host.id)).status).toBe(200)
   await resources.succeeded(await resources.removeVm(kept))
-  await registerAnew('us-east1-a', host.name)
+  await registerAgain('us-east1-a', host.name)
   await eventually(async () => {
     await reports()
     return String(await gpuStates(host.id)) === 'free'
@@ -387,9 +387,9 @@ test('a forgotten host with local storage loses its disks, and its operations in
   expect(await service.advanceUntilEnded(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect(await act(off, 'START')).toMatchObject(failsForItsDisk)
   await eventually(async () => (await service.call('diskGet', { params: { disk_id: disk } })).status === 404)
-  const told = await service.sql(`SELECT FROM events_written WHERE type = 'disk.lost' AND resource_id = $1`, [
+  const seen = await service.sql(`SELECT FROM events_written WHERE type = 'disk.lost' AND resource_id = $1`, [
     disk,
   ])
-  expect(told).toHaveLength(1)
-  await registerAnew(location, host.name)
+  expect(seen).toHaveLength(1)
+  await registerAgain(location, host.name)
 })

@@ -15,7 +15,7 @@ import { groupBody } from '../support/fleets/small-fleet.ts'
 type Begun = { operation: { operation_id: string; metadata: { id: string } } }
 
 /** Longer than a lease, but over before a replacement worker has started. */
-const inTheMiddleMs = 3_000
+const pauseDuringMs = 3_000
 let service: TestService
 let resources: ReturnType<typeof resourcesOf>
 const launcher = new Launcher()
@@ -85,7 +85,7 @@ const rowOf = async (id: string) =>
  * operation again. The fault is set before the worker looks for work.
  */
 async function beginCreation(
-  delayMs = inTheMiddleMs,
+  delayMs = pauseDuringMs,
   create: () => Promise<Begun> = () => resources.createVm(),
 ) {
   const times = 1_000
@@ -103,7 +103,7 @@ const startSuccessor = async () => {
   await service.simulator().clearFaults()
   return startWorker()
 }
-const endWell = async (operation: { operation_id: string; metadata: { id: string } }) => {
+const endSuccessfully = async (operation: { operation_id: string; metadata: { id: string } }) => {
   expect(await service.ended(operation.operation_id)).toMatchObject({ state: 'SUCCEEDED' })
   expect(await resources.stateOf(operation.metadata.id)).toBe('STATE_RUNNING')
   await settle(service)
@@ -114,7 +114,7 @@ test('a worker that was paused past its lease changes nothing when it resumes', 
   const { worker, operation } = await beginCreation()
   worker.signal('SIGSTOP')
   const successor = await startSuccessor()
-  await endWell(operation)
+  await endSuccessfully(operation)
   const engine = () =>
     service.sql('SELECT to_jsonb(v)::text AS was FROM simulated_vms v WHERE id = $1', [operation.metadata.id])
   const before = [await rowOf(operation.operation_id), await engine()]
@@ -133,7 +133,7 @@ test('the work of a killed worker is continued by another', async () => {
   await worker.end('SIGKILL')
   expect((await rowOf(operation.operation_id)).state).toBe('IN_PROGRESS')
   await startSuccessor()
-  await endWell(operation)
+  await endSuccessfully(operation)
 })
 
 test('a group whose worker is killed before all members respond is completed by another', async () => {
@@ -162,19 +162,19 @@ test('a worker that is asked to stop hands its work back and exits in time', asy
   const row = await rowOf(operation.operation_id)
   expect(row.lease_token).toBeNull()
   if (row.state === 'IN_PROGRESS') await startSuccessor()
-  await endWell(operation)
+  await endSuccessfully(operation)
 })
 
 test('a worker whose connections are all cut at the same time keeps running and continues', async () => {
   const wire = new Wire(service.databaseUrl)
-  await wire.mend()
+  await wire.repair()
   onTestFinished(() => wire.cut())
   const worker = await startWorker({ DATABASE_URL: wire.url })
   // It runs operations, so it has finished starting.
   await resources.newDisk()
   await wire.cut()
   await eventually(async () => (await listeners()).length === 1)
-  await wire.mend()
+  await wire.repair()
   await resources.newDisk()
   expect(worker.isOver).toBe(false)
 })
@@ -189,8 +189,8 @@ test('a worker serves only health, readiness and metrics, on loopback', async ()
   await eventually(() => ask('/healthz').catch(() => null))
   expect(await ask('/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' })
   const ready = await eventually(async () => {
-    const told = JSON.parse((await ask('/readyz')).text)
-    return told.engines[0].is_answering && told
+    const body = JSON.parse((await ask('/readyz')).text)
+    return body.engines[0].is_answering && body
   })
   expect(ready).toMatchObject({ status: 'ready', engines: [{ location: 'us-east1-a' }, {}, {}] })
   expect((await ask('/metrics')).text).toMatch(/^slipway_operations_in_progress \d/m)

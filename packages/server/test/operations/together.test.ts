@@ -43,7 +43,7 @@ async function gather(
   await blocker.end()
 }
 
-test('operations that finish in one batch all succeed, except one that was cancelled meanwhile', async () => {
+test('operations that finish in one batch all succeed, except one that was cancelled in the meantime', async () => {
   const before = await service.sql('SELECT FROM vms')
   let begun: Awaited<ReturnType<typeof resources.createVm>>[] = []
   await gather(

@@ -114,7 +114,7 @@ test('a transaction is retried immediately, then after growing pauses, and final
     // The timers of connections last seconds.
     const pauses = timers.mock.calls.splice(0).map(([, ms]) => ms ?? 0)
     steps.push(...pauses.filter((ms) => ms < 1_000), 'attempt')
-    throw new TryAgain('somebody was faster')
+    throw new TryAgain('another transaction was faster')
   })
   await expect(failing).rejects.toBeInstanceOf(TryAgain)
   const [first, second, ...later] = steps

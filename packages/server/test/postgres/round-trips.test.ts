@@ -11,7 +11,7 @@ import { takeLease } from '../../src/postgres/leases.ts'
  */
 const budget = {
   // Two statements of each read the caller and the project in the transaction of the batch, because the batch forms
-  // before it. The stamper and the webhooks that it wakes are not counted, because they process many events at once.
+  // before it. The stamper and the webhooks that it wakes are not counted, because they process many events together.
   creation: { statements: 16, roundTrips: 5, commits: 5 },
   deletion: { statements: 22, roundTrips: 14, commits: 7 },
   'GET of a VM': { statements: 1, roundTrips: 1, commits: 1 },

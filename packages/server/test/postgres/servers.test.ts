@@ -11,7 +11,7 @@ import { Signals } from '../../src/postgres/signals.ts'
 const nameOf = (url: string) => new URL(url).pathname.slice(1)
 const current = { text: 'SELECT current_database() AS name' }
 
-/** Two databases stand for two servers: one that is read-only looks like a standby. */
+/** Two databases represent two servers: one that is read-only looks like a standby. */
 async function openServers() {
   const [one, two] = [await createDatabase(), await createDatabase()]
   const setReadOnly = async (url: string, isReadOnly: boolean) => {
@@ -65,11 +65,11 @@ test('connections go to the first server that is the primary, and move when anot
   const other = new Signals(one)
   await other.open()
   onTestFinished(() => other.close())
-  const heard: (string[] | undefined)[] = []
-  signals.on('ended', (ids) => heard.push(ids))
+  const received: (string[] | undefined)[] = []
+  signals.on('ended', (ids) => received.push(ids))
   await eventually(() => {
     other.send('ended', 'an-id')
-    return heard.some((ids) => ids?.includes('an-id'))
+    return received.some((ids) => ids?.includes('an-id'))
   })
 })
 

@@ -17,23 +17,23 @@ async function open(count: number): Promise<Signals[]> {
 
 test('another process is notified of every operation that ended, even of a thousand', async () => {
   const [here, there] = await open(2)
-  const heard: string[] = []
-  there!.on('ended', (ids) => heard.push(...(ids ?? [])))
+  const received: string[] = []
+  there!.on('ended', (ids) => received.push(...(ids ?? [])))
   const ids = Array.from({ length: 1_000 }, () => randomUUID())
   for (const id of ids) here!.send('ended', id)
-  await eventually(() => heard.length >= ids.length)
-  expect(heard.toSorted()).toEqual(ids.toSorted())
+  await eventually(() => received.length >= ids.length)
+  expect(received.toSorted()).toEqual(ids.toSorted())
 })
 
 test('a signal without an id replaces pending signals with ids', async () => {
   const [here, there] = await open(2)
-  const heard: (string[] | undefined)[] = []
-  there!.on('ended', (ids) => heard.push(ids))
+  const received: (string[] | undefined)[] = []
+  there!.on('ended', (ids) => received.push(ids))
   here!.send('ended', randomUUID())
   here!.send('ended')
   here!.send('ended', randomUUID())
-  await eventually(() => heard.length > 0)
-  expect(heard).toEqual([undefined])
+  await eventually(() => received.length > 0)
+  expect(received).toEqual([undefined])
 })
 
 test('signals of many processes are handled no more often than signals of one', async () => {
@@ -53,12 +53,12 @@ test('signals of many processes are handled no more often than signals of one', 
 
 test('a wake-up reaches only this process', async () => {
   const [here, there] = await open(2)
-  const heard: string[] = []
-  here!.on('operations', () => heard.push('here'))
-  there!.on('operations', () => heard.push('there'))
-  there!.on('events', () => heard.push('there, of events'))
+  const received: string[] = []
+  here!.on('operations', () => received.push('here'))
+  there!.on('operations', () => received.push('there'))
+  there!.on('events', () => received.push('there: events'))
   here!.wake('operations')
   here!.send('events')
-  await eventually(() => heard.includes('there, of events'))
-  expect(heard).toEqual(['here', 'there, of events'])
+  await eventually(() => received.includes('there: events'))
+  expect(received).toEqual(['here', 'there: events'])
 })

@@ -17,7 +17,7 @@ const one = { text: 'SELECT 1 AS one' }
 async function openWire() {
   const store = await createDatabase()
   const wire = new Wire(store.url)
-  await wire.mend()
+  await wire.repair()
   onTestFinished(async () => {
     await wire.cut()
     await store.drop()
@@ -94,13 +94,13 @@ test('a listener whose connection fell silent reconnects and receives the next s
   wire.silence()
   // One heartbeat is sent, and is overdue when the next one is due.
   vi.advanceTimersByTime(10_000)
-  let heard = 0
-  listener.on('events', () => heard++)
-  await eventually(() => heard > 0)
-  const byConnecting = heard
+  let received = 0
+  listener.on('events', () => received++)
+  await eventually(() => received > 0)
+  const byConnecting = received
   await eventually(() => {
     sender.send('events')
-    return heard > byConnecting
+    return received > byConnecting
   })
 })
 

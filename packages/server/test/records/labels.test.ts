@@ -136,8 +136,8 @@ test('every event of a resource contains the labels that it had at the time', as
   await resources.succeeded(await resources.removeDisk(id))
   const events = async () => (await service.ok('eventList', { query: { resource_id: id } })).items
   await eventually(async () => (await events()).some(({ type }) => type === 'disk.deleted'))
-  const told = (await events()).filter(({ type }) => type.startsWith('disk.')).reverse()
-  expect(told.map(({ type, data }) => [type, data.labels])).toEqual([
+  const diskEvents = (await events()).filter(({ type }) => type.startsWith('disk.')).reverse()
+  expect(diskEvents.map(({ type, data }) => [type, data.labels])).toEqual([
     ['disk.creating', labels],
     ['disk.available', labels],
     ['disk.updated', { team: 'web' }],

@@ -109,8 +109,8 @@ test('every event of a VM contains its labels', async () => {
   await resources.succeeded(await resources.removeVm(id))
   const events = async () => (await service.ok('eventList', { query: { resource_id: id } })).items
   await eventually(async () => (await events()).some(({ type }) => type === 'vm.deleted'))
-  const told = (await events()).filter(({ type }) => type.startsWith('vm.'))
-  expect(told.map(({ type, data }) => [type, data.labels])).toEqual(
+  const vmEvents = (await events()).filter(({ type }) => type.startsWith('vm.'))
+  expect(vmEvents.map(({ type, data }) => [type, data.labels])).toEqual(
     ['deleted', 'deleting', 'running', 'resetting', 'running', 'creating'].map((type) => [
       `vm.${type}`,
       labels,

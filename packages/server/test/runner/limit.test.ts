@@ -16,13 +16,13 @@ test('the caller gets the result of an engine call that finishes in time', async
 })
 
 test('an engine call that hangs is aborted at its time limit', async () => {
-  let told: AbortSignal | undefined
+  let passed: AbortSignal | undefined
   const call = withinLimit(neverAborted, 1, (signal) => {
-    told = signal
+    passed = signal
     return hangs()
   })
   await expect(call).rejects.toMatchObject(late)
-  expect(told?.aborted).toBe(true)
+  expect(passed?.aborted).toBe(true)
 })
 
 test('an engine call that hangs is aborted when its caller is, before or after the call', async () => {

@@ -52,7 +52,7 @@ async function take(indexes: number[], heldBack: number[] = []): Promise<void> {
   )
 }
 
-async function giveBackAll(): Promise<void> {
+async function releaseAll(): Promise<void> {
   await rows(database, 'DELETE FROM vms')
   await rows(database, 'DELETE FROM held_addresses')
 }
@@ -85,7 +85,7 @@ test('a free address is found if there is one, in every distribution of used add
       const freeAddresses = free.map((n) => numberToAddress(base + n))
       const expected = freeAddresses.length > 0 ? expect.toBeOneOf(freeAddresses) : null
       expect(await find(count)).toEqual({ privateAddress: expected, publicAddress: expected })
-      await giveBackAll()
+      await releaseAll()
     }),
     { numRuns: 30 },
   )
@@ -108,5 +108,5 @@ test.each([
     // At worst, the search counts the entries of all 32 address blocks, then looks up 256 addresses.
     expect(blocksOf(plan)).toBeLessThan(count / 2)
   }
-  await giveBackAll()
+  await releaseAll()
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const windowS = 15
 /** One inspection of each location (every 30 seconds), one run of each other task, and reading the count. */
-const commitsBeside = 30
+const otherCommits = 30
 
 let service: TestService
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function inspections(): Promise<number> {
 }
 
 /** Waits until the locations are idle: no inspection is in progress and no work is due. */
-async function restingInspections(): Promise<number> {
+async function idleInspections(): Promise<number> {
   let before = await inspections()
   await eventually(async () => {
     const last = before
@@ -53,7 +53,7 @@ test('an idle server makes at most two commits a second', async () => {
   const made = (await commits()) - before
   // The server looks for due work, and does nothing else in between.
   expect(made).toBeGreaterThan(2)
-  expect(made).toBeLessThanOrEqual(2 * windowS + commitsBeside)
+  expect(made).toBeLessThanOrEqual(2 * windowS + otherCommits)
 }, 60_000)
 
 test.each([
@@ -74,7 +74,7 @@ test.each([
   async (_name, begin, end) => {
     // The clock is frozen so that nothing becomes due.
     await service.clock.freeze()
-    const before = await restingInspections()
+    const before = await idleInspections()
     await service.sql(begin)
     await eventually(async () => (await inspections()) > before)
     await service.sql(end)

@@ -53,7 +53,7 @@ const leave = (vmId: string) => database.transaction((tx) => quarantineGpus(tx, 
 const later = () => new Date(Date.now() + 60_000)
 
 /** Waits until a session of this database waits for a lock of another session. */
-async function someoneWaits() {
+async function lockIsAwaited() {
   const text = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   while ((await rows(database, text)).length === 0) await setImmediate()
 }
@@ -107,7 +107,7 @@ test('placement waits for a host that another request has locked, and uses it wh
   })
   await isLocked
   const waiting = place({ location })
-  await someoneWaits()
+  await lockIsAwaited()
   abandon()
   expect(await waiting).toMatchObject({ host: 'only' })
 })

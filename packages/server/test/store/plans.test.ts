@@ -10,67 +10,70 @@ import { growthOf, type PlanNode } from '../support/plans.ts'
 
 /** These statements may read many rows, for the given reason. */
 const exceptions: Record<string, string> = {
-  access_keys_revoke_by_name: 'only a demo does it, when it starts',
-  capacity_request_list_open: 'an operator lists what waits; it reads back in time until the page is full',
-  disk_list_by_falling_usd_per_hour: 'prices are no part of a disk: what the project has is sorted by them',
-  disk_list_by_usd_per_hour: 'prices are no part of a disk: what the project has is sorted by them',
+  access_keys_revoke_by_name: 'runs only when a demo starts',
+  capacity_request_list_open: 'for operators; reads the newest rows until the page is full',
+  disk_list_by_falling_usd_per_hour:
+    'sorts all disks of the project, because prices are not stored in their rows',
+  disk_list_by_usd_per_hour: 'sorts all disks of the project, because prices are not stored in their rows',
   event_list_forward_organizationId_projectId:
-    'an event has a project or an organization alone: nothing fits both',
-  event_list_organizationId_projectId: 'an event has a project or an organization alone: nothing fits both',
-  capture_image_by_ref: 'a project has few custom images: their quota is 50 for the organization',
+    'an event has either a project or an organization, so no row matches both',
+  event_list_organizationId_projectId:
+    'an event has either a project or an organization, so no row matches both',
+  capture_image_by_ref: 'a project has few custom images: the quota of the organization is 50',
   event_list:
-    'an operator searches all events by type or actor; it reads back in time until the page is full',
-  fleet_counts: 'an operator asks for the whole fleet',
+    'an operator searches all events by type or actor; reads the newest rows until the page is full',
+  fleet_counts: 'an operator reads the whole fleet',
   fleet_metrics: 'monitoring reads the whole fleet',
-  gpu_fault_days: 'an operator asks for the whole fleet, for at most 90 days',
-  host_lose_silent: 'one narrow row of each host; an index on its time would be written with each report',
+  gpu_fault_days: 'an operator reads the whole fleet, for at most 90 days',
+  host_lose_silent: 'one narrow row per host; an index on the report time would be written with each report',
   image_users: 'an operator removes an image',
-  location_hosting: 'a process starts with another engine for a location',
-  location_remove_unused: 'a process starts',
-  operation_admin_list_isStuck_false: 'nearly all operations fit',
-  operation_admin_list_isStuck_false_state_FAILED: 'all failed operations fit',
-  operation_admin_list_isStuck_false_state_SUCCEEDED: 'nearly all operations fit',
-  operation_admin_list_state_SUCCEEDED: 'nearly all operations fit',
+  location_hosting: 'runs when a process starts with another engine for a location',
+  location_remove_unused: 'runs when a process starts',
+  operation_admin_list_isStuck_false: 'nearly all operations match',
+  operation_admin_list_isStuck_false_state_FAILED: 'all failed operations match',
+  operation_admin_list_isStuck_false_state_SUCCEEDED: 'nearly all operations match',
+  operation_admin_list_state_SUCCEEDED: 'nearly all operations match',
   organization_has_any: 'it stops at the first row',
-  payment_method_expired: 'one row of each organization',
-  search_organization: 'all names of the organization are compared, and the nearest are its page',
+  payment_method_expired: 'one row per organization',
+  search_organization: 'compares all names of the organization and returns the best matches',
   search_everywhere: 'an operator searches all names; those of VMs are read from an index',
-  simulated_host_clear: 'an operator registers a simulated host anew',
-  simulated_disks: 'an inventory is all that the engine has',
-  simulated_captures: 'an inventory is all that the engine has',
+  simulated_host_clear: 'an operator registers a simulated host again',
+  simulated_disks: 'an inventory contains everything that the engine has',
+  simulated_captures: 'an inventory contains everything that the engine has',
   usage_day_next: 'intervals are read only until the first day is closed',
-  vm_list_all: 'hidden VMs, which it passes over, are few',
-  vm_list_all_organizationId: 'an operator looks at one organization, whose projects stand apart',
+  vm_list_all: 'skips hidden VMs, which are few',
+  vm_list_all_organizationId:
+    'an operator lists the VMs of one organization, which belong to different projects',
   vm_record_list_by_falling_usd_per_hour:
-    'prices are no part of a VM: what the project has is sorted by them',
-  vm_record_list_by_usd_per_hour: 'prices are no part of a VM: what the project has is sorted by them',
+    'sorts all VMs of the project, because prices are not stored in their rows',
+  vm_record_list_by_usd_per_hour: 'sorts all VMs of the project, because prices are not stored in their rows',
   suggestion_list:
-    'all that the project has is examined: of each running VM the packed hours of a day, and its disks',
+    'reads everything in the project: the packed hours of a day for each running VM, and all disks',
   vm_mass_fault: 'counts the VMs of a location only while several of them are unhealthy',
   alert_list_all: 'counts the VMs of a location only while several of them are unhealthy',
   vm_idle_samples: 'the samples of one VM, of at most a day',
-  vm_sample_take: 'the samples of 50 VMs, of the hour before: the plan does not know how few are left',
-  usage_month: 'a month of several projects is what was asked for',
-  usage_resource_day_insert: 'a day of a shard of projects is added up by resource, once',
+  vm_sample_take: 'the samples of 50 VMs in the previous hour; the planner overestimates how many are left',
+  usage_month: 'the request is for a month of several projects',
+  usage_resource_day_insert: 'adds up one day of a shard of projects by resource, once',
 }
 
 /** These statements may read many rows while a database has no statistics. */
 const freshExceptions: Record<string, string> = {
   gpu_fault_new: 'few GPUs have a fault',
-  vm_paused_list: 'few VMs have a paused bill',
-  operation_admin_list_isStuck_false_state_IN_PROGRESS: 'an operator looks, in the first minute',
-  operation_admin_list_isStuck_true_state_FAILED: 'an operator looks, in the first minute',
-  organization_quota_fill: 'an organization is given its quotas for the first time',
+  vm_paused_list: 'billing is paused for few VMs',
+  operation_admin_list_isStuck_false_state_IN_PROGRESS: 'for operators, and only before the first statistics',
+  operation_admin_list_isStuck_true_state_FAILED: 'for operators, and only before the first statistics',
+  organization_quota_fill: 'runs when an organization first gets its quotas',
   setup_code_is_needed: 'it stops at the first row',
-  webhook_fresh_events: 'there is a webhook for each that somebody made',
-  webhooks_in_line: 'there is a webhook for each that somebody made',
+  webhook_fresh_events: 'a new database has few webhooks',
+  webhooks_in_line: 'a new database has few webhooks',
 }
 
 /** These statements may read many rows where a project has tens of thousands of VMs. */
 const exceptionsOfFew: Record<string, string> = {
-  usage_label_list: 'a month of everything in the project is what was asked for',
-  usage_rate: 'all that the project runs is added up',
-  usage_resource_list: 'a month of everything in the project is what was asked for',
+  usage_label_list: 'the request is for everything in the project in a month',
+  usage_rate: 'adds up everything that runs in the project',
+  usage_resource_list: 'the request is for everything in the project in a month',
 }
 
 let store: TestDatabase
@@ -195,7 +198,7 @@ test.each([
   ],
   [
     'SELECT * FROM vms WHERE project_id = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3',
-    /^passes over the pages before$/,
+    /^skips over earlier pages$/,
   ],
 ])('a plan that grows is detected: %s', async (text, finding) => {
   expect(await growthOfText(text)).toContainEqual(expect.stringMatching(finding))

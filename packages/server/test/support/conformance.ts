@@ -20,7 +20,7 @@ export const conformanceChecks: Record<string, Check> = {
     expect(new Set(host.gpus.map((gpu) => gpu.pciAddress)).size).toBe(host.gpus.length)
   },
 
-  'defines a VM that is off under its firewall, also when called twice': async (bench) => {
+  'defines a VM that is off under its firewall, even when called twice': async (bench) => {
     const { engine, spec } = bench
     expect(await bench.inspect()).toBeNull()
     const wanted = bench.wanted('off', 1, [22, 80])
@@ -49,8 +49,8 @@ export const conformanceChecks: Record<string, Check> = {
 
   'powers the VM on until it responds at its SSH destination': async (bench) => {
     const { engine, spec, subject } = bench
-    const heard = new Set<string>()
-    const unwatch = engine.watch((id) => heard.add(id))
+    const notified = new Set<string>()
+    const unwatch = engine.watch((id) => notified.add(id))
     const begun = await engine.ensureVm(spec, bench.wanted('on'), bench.next())
     expect(begun).toMatchObject({ id: spec.id, generation: bench.generation, firewallGeneration: 2 })
     expect(begun?.power).toMatch(/^(booting|running)$/)
@@ -58,7 +58,7 @@ export const conformanceChecks: Record<string, Check> = {
     const status = await bench.until('running')
     // Both ways of reading give the same result.
     expect((await bench.report()).vms).toMatchObject([{ id: spec.id, power: 'running' }])
-    await bench.eventually(() => heard.has(spec.id), 'word that it runs')
+    await bench.eventually(() => notified.has(spec.id), 'a notification that it runs')
     unwatch()
     const address = spec.network.publicAddress.replaceAll('.', '\\.')
     expect(status.sshDestination).toMatch(new RegExp(`^[a-z]+@${address}(:\\d+)?$`))
@@ -243,7 +243,7 @@ export const conformanceChecks: Record<string, Check> = {
     if ((await bench.power()) !== 'booting') expect(await bench.serialEnd()).toBeGreaterThan(before)
     await bench.until('running')
     expect(await bench.serialEnd()).toBeGreaterThan(before)
-    await bench.eventually(() => stayed.has(spec.id), 'word that it runs again')
+    await bench.eventually(() => stayed.has(spec.id), 'a notification that it runs again')
     expect(left.size).toBe(0)
     unwatch()
     await engine.powerVm(spec, 'reset', bench.same())

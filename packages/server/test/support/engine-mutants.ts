@@ -2,7 +2,7 @@ import type { AttachedDisk, Call, DiskSpec, Engine, HostReport, VmStatus } from 
 import type { Database } from '../../src/postgres/database.ts'
 import { simulated } from '../../src/store/simulated/objects.ts'
 
-/** A simulated engine, and what a fault needs to know about it. */
+/** A simulated engine, and the data that a fault needs. */
 interface Subject {
   engine: Engine
   database: Database
@@ -39,7 +39,7 @@ interface Known {
   highest: number
   isThere: boolean
   isRemoved: boolean
-  /** Makes the engine believe that it has already handled this generation. */
+  /** Records this generation as already handled by the engine. */
   note(generation: number): Promise<unknown>
 }
 
@@ -162,10 +162,10 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
   return (subject) => {
     const { engine, publicAddress } = subject
     let isChanging = false
-    let isTold = false
+    let isReported = false
     const inventory = reporting(({ vms }) => {
-      const shown = isTold ? vms.map((vm) => ({ ...vm, power: during })) : vms
-      isTold = false
+      const shown = isReported ? vms.map((vm) => ({ ...vm, power: during })) : vms
+      isReported = false
       return { vms: shown }
     })
     return {
@@ -182,7 +182,7 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
         const status = await engine.inspectVm(vm, signal)
         if (!status || !isChanging) return status
         isChanging = false
-        isTold = true
+        isReported = true
         return { ...status, power: end, sshDestination: end === 'running' ? `ubuntu@${publicAddress}` : '' }
       },
     }
@@ -190,7 +190,7 @@ function sayingEarly(action: 'on' | 'shutdown', during: VmStatus['power'], end: 
 }
 
 /** Mutants whose reports do not match the state. */
-const untrue: Record<string, Mutation> = {
+const misreporting: Record<string, Mutation> = {
   'inventory leaves out summaries': ({ engine }) => ({
     async *inventory(signal, isDetailed) {
       for await (const host of engine.inventory(signal, isDetailed)) if (!host.isSummary) yield host
@@ -252,11 +252,11 @@ const untrue: Record<string, Mutation> = {
   'inventory never sees a GPU clean': reporting(({ gpus, vms }) => ({
     gpus: gpus.map((gpu) => ({ ...gpu, isClean: gpu.isClean && vms.length > 0 })),
   })),
-  'inspectVm knows no VM': () => ({ inspectVm: async () => null }),
+  'inspectVm finds no VM': () => ({ inspectVm: async () => null }),
   'inspectVm reports too early that a VM runs': sayingEarly('on', 'booting', 'running'),
   'inspectVm reports too early that a VM is off': sayingEarly('shutdown', 'stopping', 'off'),
   'inventory has no copies': reporting(() => ({ captures: [] })),
-  'inspectCapture knows no copy': () => ({ inspectCapture: async () => null }),
+  'inspectCapture finds no copy': () => ({ inspectCapture: async () => null }),
   'removeCapture also removes VMs that were created from the copy': ({ engine, database }) => ({
     async removeCapture(capture, call) {
       await engine.removeCapture(capture, call)
@@ -264,7 +264,7 @@ const untrue: Record<string, Mutation> = {
       await database.query({ text, values: [capture.id] })
     },
   }),
-  'inspectDisk knows no disk': () => ({ inspectDisk: async () => null }),
+  'inspectDisk finds no disk': () => ({ inspectDisk: async () => null }),
   'serialLog is empty': ({ engine }) => ({
     async serialLog(vm, offset, signal) {
       await engine.serialLog(vm, offset, signal)
@@ -291,14 +291,14 @@ export const mutations: Record<string, Mutation> = {
     everyChange('answers early', answersEarly).filter(([name]) => !name.startsWith('capture ')),
   ),
   ...repeated,
-  ...untrue,
+  ...misreporting,
 }
 
 const reads = ['inspectVm', 'inspectDisk', 'inspectCapture', 'serialLog']
 /** The number of reads after which a change that was reported early is complete. */
 const readsUntilDone = 4
 
-/** Returns the engine with the methods of the mutation in place of its own. */
+/** Returns the engine with some methods replaced by those of the mutation. */
 export function mutant(subject: Subject, mutation: Mutation): Engine {
   const changed = mutation(subject)
   let readCount = 0

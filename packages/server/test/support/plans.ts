@@ -38,10 +38,10 @@ export function growthOf(
     if (kind === 'Seq Scan' && isGrown) found.push(`reads all of ${table}`)
     if ((indexRows.get(index) ?? 0) > manyRows && isWalk(node) && !(isCut && !Filter))
       found.push(`walks ${index}`)
-    if (/\(\$\d+ IS NULL\) OR \([\w.]+ [<>]/.test(Filter)) found.push('passes over the pages before')
+    if (/\(\$\d+ IS NULL\) OR \([\w.]+ [<>]/.test(Filter)) found.push('skips over earlier pages')
     if (isGrown && !isCut && node['Plan Rows'] > manyRows)
       found.push(`reads ${node['Plan Rows']} rows of ${table}`)
-    if (kind === 'Limit') found.push(...sortedOut(node))
+    if (kind === 'Limit') found.push(...discardedRows(node))
     for (const child of node.Plans ?? []) {
       if (/Sort/.test(kind) && child['Plan Rows'] > manyRows) found.push(`sorts ${child['Plan Rows']} rows`)
       look(child, kind === 'Limit' || (isCut && !gathers.test(kind)))
@@ -55,7 +55,7 @@ export function growthOf(
  * The rows that are read for a page and then filtered or sorted. Their number is taken before a filter, because
  * PostgreSQL may expect almost none after it.
  */
-function sortedOut(limit: PlanNode): string[] {
+function discardedRows(limit: PlanNode): string[] {
   let node = limit.Plans![0]!
   while (/^(Result|LockRows|Subquery Scan)$/.test(node['Node Type']) && node.Plans) node = node.Plans[0]!
   return /Sort/.test(node['Node Type']) ? readAtOnce(node) : []

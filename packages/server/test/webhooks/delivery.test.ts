@@ -127,8 +127,8 @@ test('a delivery is retried with growing pauses for a day, then given up, and ca
 
 test('deliveries keep the order of each resource, and a failing one delays only its own resource', async () => {
   const receiver = await startReceiver()
-  let isAway = true
-  receiver.answer = ({ body }) => (isAway && body.data.resource_id === 'a' ? 500 : 200)
+  let isFailing = true
+  receiver.answer = ({ body }) => (isFailing && body.data.resource_id === 'a' ? 500 : 200)
   await create(receiver, ['gpu.*'])
   for (const n of [1, 2, 3]) for (const resource of ['a', 'b']) await happen('gpu.step', resource, { n })
   await serve()
@@ -138,7 +138,7 @@ test('deliveries keep the order of each resource, and a failing one delays only 
       .map(({ body }) => (body.data.data as { n: number }).n)
   expect(heard('b')).toEqual([1, 2, 3])
   expect(heard('a')).toEqual([1])
-  isAway = false
+  isFailing = false
   await service.clock.advance('1 minute')
   await serve()
   expect(heard('a')).toEqual([1, 1, 2, 3])

@@ -29,7 +29,7 @@ afterAll(async () => {
 const ip = async (...args: string[]) => (await exec('ip', ['-n', cluster.bench.client, ...args])).stdout
 
 /** Starts bird in a network namespace. It runs in the foreground, so that the test can end it. */
-async function speak(name: string, namespace: string, config: string): Promise<void> {
+async function startSpeaker(name: string, namespace: string, config: string): Promise<void> {
   const file = join(cluster.bench.dir, `bird-${name}`)
   await writeFile(`${file}.conf`, config)
   const args = [`--net=/run/netns/${namespace}`, bird, '-f', '-c', `${file}.conf`, '-s', `${file}.socket`]
@@ -55,8 +55,8 @@ test('the route of a public address follows its VM from member to member, as doc
 }, async () => {
   const { engine, at, bench, members } = cluster
   for (const { name, namespace, address } of members)
-    await speak(name, namespace, await documentedConfig(address))
-  await speak('router', bench.client, routerConfig(members.map(({ address }) => address)))
+    await startSpeaker(name, namespace, await documentedConfig(address))
+  await startSpeaker('router', bench.client, routerConfig(members.map(({ address }) => address)))
 
   const nextHop = async () => / via (\S+)/.exec(await ip('route', 'show', publicAddress))?.[1]
   const doctor = () =>

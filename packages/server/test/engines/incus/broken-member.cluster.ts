@@ -10,13 +10,13 @@ const patienceMs = 240_000
 const slowMs = 1_100
 const stoppedFile = '/root/stopped'
 
-let stand: ServiceBench
+let setup: ServiceBench
 let resources: ReturnType<typeof resourcesOf>
 beforeAll(async () => {
-  stand = await ServiceBench.open()
-  resources = resourcesOf(stand.service)
+  setup = await ServiceBench.open()
+  resources = resourcesOf(setup.service)
 }, 240_000)
-afterAll(() => stand?.close(), 60_000)
+afterAll(() => setup?.close(), 60_000)
 
 type Begun = Awaited<ReturnType<typeof resources.createVm>>
 
@@ -35,19 +35,19 @@ const faults: Record<
   killed: { break: (member) => member.kill(), repair: (member) => member.start() },
   hanging: { break: (member) => member.freeze(), repair: (member) => member.thaw() },
   slow: {
-    break: (member) => Object.assign(stand.relays.get(member)!, { delayMs: slowMs }),
-    repair: (member) => Object.assign(stand.relays.get(member)!, { delayMs: 0 }),
+    break: (member) => Object.assign(setup.relays.get(member)!, { delayMs: slowMs }),
+    repair: (member) => Object.assign(setup.relays.get(member)!, { delayMs: 0 }),
   },
   'cut off': {
-    break: (member) => stand.bench.cutOff(member),
-    repair: (member) => stand.bench.reconnect(member),
+    break: (member) => setup.bench.cutOff(member),
+    repair: (member) => setup.bench.reconnect(member),
   },
 }
 
 async function setSchedulable(name: string, schedulable: boolean): Promise<void> {
-  const token = stand.service.credentials.operator_key
-  const host = (await stand.hosts()).find((one) => one.name === name)!
-  await stand.service.ok('adminHostUpdate', { token, params: { host_id: host.id }, body: { schedulable } })
+  const token = setup.service.credentials.operator_key
+  const host = (await setup.hosts()).find((one) => one.name === name)!
+  await setup.service.ok('adminHostUpdate', { token, params: { host_id: host.id }, body: { schedulable } })
 }
 
 const cases = Object.keys(faults).flatMap((fault) => [
@@ -59,9 +59,9 @@ test.each(cases)(
   'with a $role that is $fault, nothing fails on the other members',
   { timeout: 900_000 },
   async ({ fault, role }) => {
-    const leader = await stand.bench.leader()
-    const broken = role === 'leader' ? leader : stand.bench.members.find((member) => member !== leader)!
-    const others = stand.bench.members.filter((member) => member !== broken).map(({ name }) => name)
+    const leader = await setup.bench.leader()
+    const broken = role === 'leader' ? leader : setup.bench.members.find((member) => member !== leader)!
+    const others = setup.bench.members.filter((member) => member !== broken).map(({ name }) => name)
     // Cordon the member, because placement would use it until the service detects the fault.
     await setSchedulable(broken.name, false)
     const [before] = await all('one VM before', () => [resources.createVm(wanted())])
@@ -74,21 +74,21 @@ test.each(cases)(
       await all('a rule', () => [resources.createRule()])
       await all('stops', () => ids.map((id) => resources.act(id, { action: 'STOP' })))
       // The file shows that the guest ran its shutdown script and was not just powered off.
-      for (const id of ids) expect(stand.bench.hasFile(id, stoppedFile)).toBe(true)
+      for (const id of ids) expect(setup.bench.hasFile(id, stoppedFile)).toBe(true)
       await all('starts', () => ids.map((id) => resources.act(id, { action: 'START' })))
       // The guests of healthy members kept their state.
       expect(await resources.stateOf(before!)).toBe('STATE_RUNNING')
-      for (const { name, state } of await stand.hosts())
+      for (const { name, state } of await setup.hosts())
         if (others.includes(name)) expect([name, state]).toEqual([name, 'up'])
       await all('deletions', () => [...ids, before!].map((id) => resources.removeVm(id)))
-      const downs = await stand.service.sql<{ name: string }>(
+      const downs = await setup.service.sql<{ name: string }>(
         `SELECT data->>'name' AS name FROM events WHERE type = 'host.down' AND data->>'name' = ANY($1)`,
         [others],
       )
       expect(downs).toEqual([])
     } catch (error) {
       const isRelevant = (line: string) => /"level":[45]0/.test(line)
-      console.info(stand.service.logLines.filter(isRelevant).slice(-30).join(''))
+      console.info(setup.service.logLines.filter(isRelevant).slice(-30).join(''))
       throw error
     } finally {
       console.info(`${role} ${fault} for ${Math.round(performance.now() - begunMs)} ms`)
@@ -99,14 +99,14 @@ test.each(cases)(
 
 // The next case must not depend on the result of this one.
 afterEach(async () => {
-  await eventually(async () => (await stand.hosts()).every(({ state }) => state === 'up'), patienceMs)
-  const { items } = await stand.service.ok('vmList')
+  await eventually(async () => (await setup.hosts()).every(({ state }) => state === 'up'), patienceMs)
+  const { items } = await setup.service.ok('vmList')
   await all('leftovers', () => items.map(({ id }) => resources.removeVm(id)))
   // GPUs of deleted VMs are free after the next report of their host.
   const isReady = ({ gpus }: Host) => gpus.every((gpu) => gpu.state === 'free')
-  await eventually(async () => (await stand.hosts()).every(isReady), patienceMs)
-  for (const { name } of await stand.hosts()) await setSchedulable(name, true)
-  await stand.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
+  await eventually(async () => (await setup.hosts()).every(isReady), patienceMs)
+  for (const { name } of await setup.hosts()) await setSchedulable(name, true)
+  await setup.service.sql(`DELETE FROM events WHERE type = 'host.down'`)
 }, 600_000)
 
 const wanted = () => ({

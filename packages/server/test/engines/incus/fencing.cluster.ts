@@ -109,10 +109,10 @@ test(
   async () => {
     const spec = newSpec()
     await engine.ensureVm(spec, wanted('on'), at(1))
-    const heard = new Promise<string>((resolve) => engine.watch(resolve))
+    const received = new Promise<string>((resolve) => engine.watch(resolve))
     await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
     await becomes(spec, 'crashed')
-    expect(await heard).toBe(spec.id)
+    expect(await received).toBe(spec.id)
     expect((await engine.ensureVm(spec, wanted('on'), at(2)))?.power).toBe('crashed')
     await engine.powerVm(spec, 'reset', at(3))
     expect((await engine.inspectVm(spec, signal))?.power).toBe('running')
@@ -140,28 +140,28 @@ test('the private half of a host key is removed from Incus when the guest has bo
 test('a worker that receives events late or never still detects what happened', within, async () => {
   const relay = await EventRelay.open(join(bench.dir, 'relay'), member.socket)
   const deaf = await bench.engine(bench.config({ socket: relay.path }))
-  const heard: string[] = []
-  deaf.watch((vmId) => heard.push(vmId))
+  const received: string[] = []
+  deaf.watch((vmId) => received.push(vmId))
   const spec = newSpec()
   expect((await deaf.ensureVm(spec, wanted('on'), at(1)))?.power).toBe('running')
   await eventually(() => relay.heldCount > 0)
-  heard.length = 0
+  received.length = 0
   await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
   await eventually(async () => {
     for await (const { vms } of deaf.inventory(signal))
       if (vms.some(({ id, power }) => id === spec.id && power === 'crashed')) return true
     return false
   }, within.timeout)
-  expect(heard).toEqual([])
+  expect(received).toEqual([])
   // After lost events, a new listener is notified that everything may have changed.
   relay.drop()
-  await eventually(() => heard.includes(spec.id), within.timeout)
+  await eventually(() => received.includes(spec.id), within.timeout)
   await deaf.removeVm(spec, at(2))
   // These events arrive after the VM was removed.
   await eventually(() => relay.heldCount > 0)
-  heard.length = 0
+  received.length = 0
   relay.release()
-  await eventually(() => heard.includes(spec.id), within.timeout)
+  await eventually(() => received.includes(spec.id), within.timeout)
   expect(await deaf.inspectVm(spec, signal)).toBeNull()
   await deaf.close()
   await relay.close()

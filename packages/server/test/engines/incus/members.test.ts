@@ -96,15 +96,15 @@ test('500 members with 4,000 VMs are read a few at a time, and one that hangs de
   })
   incus.recorded.set('/1.0/instances', Array.from({ length: 4000 }, instance))
   const hardware = resourcesOf('a100-80gb-8x-two-nodes')
-  let [underWay, most] = [0, 0]
+  let [concurrent, most] = [0, 0]
   let release = () => {}
   const released = new Promise<void>((resolve) => {
     release = resolve
   })
   incus.recorded.set('/1.0/resources', async ({ query }: ReceivedRequest) => {
-    most = Math.max(most, ++underWay)
+    most = Math.max(most, ++concurrent)
     await (query.get('target') === 'm7' ? released : new Promise(setImmediate))
-    underWay--
+    concurrent--
     return hardware
   })
   const found = new Map<string, HostReport>()

@@ -9,11 +9,11 @@ useStandIn()
 /** Responds to requests, and records the largest number of concurrent ones. */
 function countedAt(path: string): { most: number } {
   const counted = { most: 0 }
-  let underWay = 0
+  let concurrent = 0
   incus.recorded.set(path, async () => {
-    counted.most = Math.max(counted.most, ++underWay)
+    counted.most = Math.max(counted.most, ++concurrent)
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
-    underWay--
+    concurrent--
     return {}
   })
   return counted

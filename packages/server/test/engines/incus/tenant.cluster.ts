@@ -5,60 +5,60 @@ import { location, ProgramBench } from '../../support/incus/program-bench.ts'
 import { makeKey } from '../../support/qemu-bench.ts'
 
 const patienceMs = 120_000
-let stand: ProgramBench
+let setup: ProgramBench
 let keyFile: string
 let sshPublicKey: string
 beforeAll(async () => {
-  stand = await ProgramBench.open(2)
-  keyFile = stand.path('key')
+  setup = await ProgramBench.open(2)
+  keyFile = setup.path('key')
   sshPublicKey = await makeKey(keyFile)
 }, 300_000)
-afterAll(() => stand?.close(), 60_000)
+afterAll(() => setup?.close(), 60_000)
 
 const newVm = (changes: Record<string, unknown> = {}) =>
-  stand.newVm({ ssh_public_key: sshPublicKey, ...changes })
+  setup.newVm({ ssh_public_key: sshPublicKey, ...changes })
 
 async function addressOf(vmId: string): Promise<string> {
-  const { network_interfaces } = await stand.vm(vmId)
+  const { network_interfaces } = await setup.vm(vmId)
   return network_interfaces[0]!.ips[0]!.public_ipv4!.address
 }
 
-const ssh = async (vmId: string, command: string) => stand.ssh(await addressOf(vmId), command, { keyFile })
+const ssh = async (vmId: string, command: string) => setup.ssh(await addressOf(vmId), command, { keyFile })
 
 /** What identifies a guest. Its SSH server must prove the host key that the API shows. */
 async function identityOf(vmId: string, privateKeyFile: string) {
-  const { ssh_host_keys } = await stand.vm(vmId)
+  const { ssh_host_keys } = await setup.vm(vmId)
   const hostKey = ssh_host_keys[0]!.replace(/^\S+ /, '')
   const command = 'cat /root/precious /etc/machine-id'
-  const output = await stand.ssh(await addressOf(vmId), command, { keyFile: privateKeyFile, hostKey })
+  const output = await setup.ssh(await addressOf(vmId), command, { keyFile: privateKeyFile, hostKey })
   const [precious, machineId] = output.split('\n')
   expect(machineId).toMatch(/^[0-9a-f]{32}$/)
   return { precious, machineId, hostKey }
 }
 
 test('a VM from a custom image has the files of the image, but its own host key, machine id and SSH keys', async () => {
-  const { resources } = stand
-  await stand.placeOn('m1')
+  const { resources } = setup
+  await setup.placeOn('m1')
   const source = await newVm({ name: 'source' })
   await ssh(source, 'echo of the source >/root/precious')
   const before = await identityOf(source, keyFile)
 
   // Incus cannot freeze a guest, so the request must allow a crash-consistent image of a running VM.
   const body = { name: 'own:1', vm_id: source }
-  expect(await resources.ended(await stand.ok('customImageCreate', { body }))).toMatchObject({
+  expect(await resources.ended(await setup.ok('customImageCreate', { body }))).toMatchObject({
     ...{ state: 'FAILED', result: { code: 'conflict' } },
   })
   const live = { ...body, name: 'live:1', allow_crash_consistent: true }
-  const liveId = await resources.succeeded(await stand.ok('customImageCreate', { body: live }))
-  const show = (custom_image_id: string) => stand.ok('customImageGet', { params: { custom_image_id } })
+  const liveId = await resources.succeeded(await setup.ok('customImageCreate', { body: live }))
+  const show = (custom_image_id: string) => setup.ok('customImageGet', { params: { custom_image_id } })
   expect(await show(liveId)).toMatchObject({ state: 'available', consistency: 'crash' })
 
   await resources.succeeded(await resources.act(source, { action: 'STOP' }))
-  const imageId = await resources.succeeded(await stand.ok('customImageCreate', { body }))
+  const imageId = await resources.succeeded(await setup.ok('customImageCreate', { body }))
   expect(await show(imageId)).toMatchObject({ state: 'available', consistency: 'off', source_id: source })
   expect((await show(imageId)).stored_bytes).toBeGreaterThan(1024 ** 2)
 
-  const otherKeyFile = stand.path('other-key')
+  const otherKeyFile = setup.path('other-key')
   const otherKey = await makeKey(otherKeyFile)
   const made = { name: 'made', image: undefined, custom_image: 'own:1', ssh_public_key: otherKey }
   const copy = await newVm(made)
@@ -70,7 +70,7 @@ test('a VM from a custom image has the files of the image, but its own host key,
 
   // The VM needs neither the images nor the VM that they were created from.
   for (const custom_image_id of [imageId, liveId])
-    await resources.succeeded(await stand.ok('customImageDelete', { params: { custom_image_id } }))
+    await resources.succeeded(await setup.ok('customImageDelete', { params: { custom_image_id } }))
   await resources.succeeded(await resources.removeVm(source))
   for (const action of ['STOP', 'START']) await resources.succeeded(await resources.act(copy, { action }))
   expect(await identityOf(copy, otherKeyFile)).toEqual(after)
@@ -78,18 +78,18 @@ test('a VM from a custom image has the files of the image, but its own host key,
 })
 
 test('a snapshot of an attached disk contains no later writes, and can be restored to a larger disk without its source', async () => {
-  const { resources } = stand
-  await stand.placeOn('m1')
+  const { resources } = setup
+  await setup.placeOn('m1')
   const vm = await newVm()
   const diskId = await resources.newDisk({ size: '1GiB', location })
   await resources.succeeded(await resources.attach(vm, diskId))
   const folderOf = async (disk_id: string) =>
-    `/mnt/${(await stand.ok('diskGet', { params: { disk_id } })).serial_number}`
+    `/mnt/${(await setup.ok('diskGet', { params: { disk_id } })).serial_number}`
   await ssh(vm, `echo early >${await folderOf(diskId)}/early; sync`)
   const body = { name: 'before', disk_id: diskId }
-  const snapshotId = await resources.succeeded(await stand.ok('snapshotCreate', { body }))
+  const snapshotId = await resources.succeeded(await setup.ok('snapshotCreate', { body }))
   await ssh(vm, `echo late >${await folderOf(diskId)}/late; sync`)
-  expect(await stand.ok('snapshotGet', { params: { snapshot_id: snapshotId } })).toMatchObject({
+  expect(await setup.ok('snapshotGet', { params: { snapshot_id: snapshotId } })).toMatchObject({
     ...{ state: 'available', consistency: 'crash', size: '1GiB' },
   })
   await resources.succeeded(await resources.detach(vm, diskId))
@@ -98,24 +98,24 @@ test('a snapshot of an attached disk contains no later writes, and can be restor
   const restored = await resources.newDisk({ size: '2GiB', location, snapshot_id: snapshotId })
   await resources.succeeded(await resources.attach(vm, restored))
   expect(await ssh(vm, `ls ${await folderOf(restored)}`)).toBe('early')
-  await resources.succeeded(await stand.ok('snapshotDelete', { params: { snapshot_id: snapshotId } }))
+  await resources.succeeded(await setup.ok('snapshotDelete', { params: { snapshot_id: snapshotId } }))
   expect(await ssh(vm, `cat ${await folderOf(restored)}/early`)).toBe('early')
   await resources.succeeded(await resources.removeVm(vm))
   await resources.succeeded(await resources.removeDisk(restored))
 })
 
 test('a reserved address moves to a VM on another member, survives its VMs, and leads to one VM at a time', async () => {
-  const { resources, bench } = stand
+  const { resources, bench } = setup
   const [first, second] = bench.members
   const vmOn = async (member: string) => {
-    await stand.placeOn(member)
+    await setup.placeOn(member)
     return newVm({ public_ip: 'none' })
   }
   const [here, there] = [await vmOn('m1'), await vmOn('m2')]
   const body = { name: 'front', location }
-  const { id, address } = await stand.ok('addressCreate', { body })
-  const nameAt = () => stand.ssh(address, 'hostname', { keyFile })
-  const nameOf = async (vmId: string) => (await stand.vm(vmId)).name
+  const { id, address } = await setup.ok('addressCreate', { body })
+  const nameAt = () => setup.ssh(address, 'hostname', { keyFile })
+  const nameOf = async (vmId: string) => (await setup.vm(vmId)).name
 
   await resources.succeeded(await resources.assign(id, here))
   await eventually(async () => (await nameAt().catch(() => '')) === (await nameOf(here)), patienceMs)
@@ -125,25 +125,25 @@ test('a reserved address moves to a VM on another member, survives its VMs, and 
   expect(await first!.packetFilter()).not.toContain(address)
   await bench.routePublic(`${address}/32`, second!)
   await eventually(async () => (await nameAt().catch(() => '')) === (await nameOf(there)), patienceMs)
-  expect((await stand.vm(there)).network_interfaces[0]!.ips[0]!.public_ipv4).toMatchObject({
+  expect((await setup.vm(there)).network_interfaces[0]!.ips[0]!.public_ipv4).toMatchObject({
     ...{ type: 'static', address, id },
   })
 
   await resources.succeeded(await resources.removeVm(there))
-  expect(await stand.ok('addressGet', { params: { address_id: id } })).toMatchObject({ address, vm_id: '' })
-  await stand.placeOn('m2')
+  expect(await setup.ok('addressGet', { params: { address_id: id } })).toMatchObject({ address, vm_id: '' })
+  await setup.placeOn('m2')
   const successor = await newVm({ public_address_id: id })
   expect(await nameAt()).toBe(await nameOf(successor))
   for (const vmId of [here, successor]) await resources.succeeded(await resources.removeVm(vmId))
-  await stand.ok('addressDelete', { params: { address_id: id } })
+  await setup.ok('addressDelete', { params: { address_id: id } })
 })
 
 test('a user can log in on the serial console of a VM without a public address, more than once', async () => {
-  await stand.placeOn('m2')
+  await setup.placeOn('m2')
   const vm_id = await newVm({ name: 'mute', public_ip: 'none' })
   for (const session of [1, 2]) {
-    const { url } = await stand.ok('vmConsoleCreate', { params: { vm_id }, body: { mode: 'write' } })
-    const socket = new WebSocket(stand.reachable(url), 'slipway.console.v1')
+    const { url } = await setup.ok('vmConsoleCreate', { params: { vm_id }, body: { mode: 'write' } })
+    const socket = new WebSocket(setup.reachable(url), 'slipway.console.v1')
     let output = ''
     socket.on('message', (data, isBinary) => {
       if (isBinary) output += String(data)
@@ -170,5 +170,5 @@ test('a user can log in on the serial console of a VM without a public address, 
     socket.close()
     await new Promise((resolve) => socket.once('close', resolve))
   }
-  await stand.resources.succeeded(await stand.resources.removeVm(vm_id))
+  await setup.resources.succeeded(await setup.resources.removeVm(vm_id))
 })

@@ -21,7 +21,7 @@ export async function startSmallFleet(hosts: number[], change: ConfigChanges = (
   type Body = RouteBody<'capacityRequestCreate'>
 
   const tenants: Tenant[] = []
-  /** A tenant besides the demo, with the credential of its project. */
+  /** A tenant in addition to the demo, with the credential of its project. */
   async function addTenant(name: string): Promise<Tenant> {
     const organization_id = await addOrganization(service.database, name)
     const owner = await tokenOfNew(service.database, { memberOf: { [organization_id]: 'owner' } })

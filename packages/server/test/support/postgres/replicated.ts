@@ -94,7 +94,7 @@ export class DebianServer {
     this.#run('pg_ctl', ['promote', '-D', this.dataDir])
   }
 
-  /** Kills the server as a crash does. Its sessions notice and end by themselves. */
+  /** Kills the server as a crash does. Its sessions end when they notice. */
   kill(): void {
     const pidFile = join(this.dataDir, 'postmaster.pid')
     if (!existsSync(pidFile)) return
