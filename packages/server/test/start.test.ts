@@ -50,10 +50,10 @@ test('the demo starts with npm and prints its URL, project and access key', asyn
   expect(text).toMatch(/"ms":\d+,"msg":"ready"/)
 
   const curl = text.split('\n').find((line) => line.trim().startsWith('curl '))!
-  const answer = hasCurl
+  const response = hasCurl
     ? (await run('sh', ['-c', curl.replace('curl ', 'curl -sS ')])).stdout
     : await fetchAsCurlWould(curl)
-  expect(JSON.parse(answer).items).toContainEqual({
+  expect(JSON.parse(response).items).toContainEqual({
     type: 'a100.8x',
     location: 'us-east1-a',
     available: true,
@@ -137,13 +137,13 @@ test('the demo loses no acknowledged row when it is killed during writes', async
     const { api_url, email, password, organization_id } = credentialsOf(dataDir)
     const post = async (path: string, body: object): Promise<{ id: string; access_token: string }> => {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-      const answer = await fetch(`${api_url}${path}`, {
+      const response = await fetch(`${api_url}${path}`, {
         method: 'POST',
         headers,
         body: JSON.stringify(body),
       })
-      if (answer.status !== 200) refused++
-      return answer.json() as Promise<{ id: string; access_token: string }>
+      if (response.status !== 200) refused++
+      return response.json() as Promise<{ id: string; access_token: string }>
     }
     if (!token)
       token = (await post('/v0.1/auth/token', { grant_type: 'password', email, password })).access_token
@@ -216,9 +216,9 @@ test('a start without the demo prints a setup code once, which creates the first
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ code, email: 'first@example.com', password }),
     })
-  const answer = await redeem('a good password')
-  const { access_token } = (await answer.json()) as { access_token: string }
-  expect(answer.status).toBe(200)
+  const response = await redeem('a good password')
+  const { access_token } = (await response.json()) as { access_token: string }
+  expect(response.status).toBe(200)
   const headers = { authorization: `Bearer ${access_token}` }
   expect((await fetch(`${url}/v0.1/admin/organizations`, { headers })).status).toBe(200)
   expect((await redeem('another password')).status).toBe(400)

@@ -63,10 +63,10 @@ test('guessed credentials are rate-limited per client before they reach the data
   const statuses: number[] = []
   for (let index = 0; index < 50; index++)
     statuses.push((await guarded.request('GET', path, { token: `guess-${index}` })).status)
-  const lookUps = stop()
+  const lookups = stop()
   const refused = statuses.filter((status) => status === 429).length
   expect(refused).toBeGreaterThan(0)
-  expect(lookUps).toBe(statuses.filter((status) => status === 401).length)
+  expect(lookups).toBe(statuses.filter((status) => status === 401).length)
   // A credential that was valid a moment ago does not count as a guess, whatever its address.
   expect((await guarded.request('GET', path)).status).toBe(200)
 })

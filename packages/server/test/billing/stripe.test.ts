@@ -80,8 +80,8 @@ test('the Stripe customer is created once, when it is first needed, and kept', a
   provider.fault = 'away'
   expect((await post(`${path}/provider`)).status).toBe(503)
   provider.fault = 'none'
-  const answers = await Promise.all([1, 2, 3].map(() => post(`${path}/provider`)))
-  for (const answer of answers) {
+  const responses = await Promise.all([1, 2, 3].map(() => post(`${path}/provider`)))
+  for (const answer of responses) {
     expect(answer.status).toBe(200)
     expect(await urlOf(answer)).toMatch(/^https:\/\/checkout\.stripe\.com\//)
   }

@@ -35,7 +35,7 @@ test('the service keeps its promises through kills, hangs, network cuts and fals
     const logs = join(root, 'artifacts', `chaos-${seed}`)
     cluster.writeLogs(logs)
     history.write(logs)
-    console.log(`chaos: seed ${seed}, history near the violations (the whole and all logs: ${logs})`)
+    console.log(`chaos: seed ${seed}, history near the violations (full history and all logs: ${logs})`)
     console.log(history.nearViolations())
   }
   expect(history.violations, `seed ${seed}`).toEqual([])
@@ -53,7 +53,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
       verify(webhook.secret, received)
       return 204
     } catch (error) {
-      history.violation(`a webhook's signature does not hold: ${(error as Error).message}`)
+      history.violation(`a webhook has an invalid signature: ${(error as Error).message}`)
       return 400
     }
   }
@@ -76,7 +76,7 @@ async function live(cluster: Cluster, history: History): Promise<Evidence> {
   await tenantsDone
   history.note('the faults are over')
   await cluster.untilReady()
-  for (const left of await untilQuiet(cluster)) history.violation(`it does not come to rest: ${left}`)
+  for (const left of await untilQuiet(cluster)) history.violation(`it does not settle: ${left}`)
   const [last] = await cluster.sql<{ id: string }>(
     'SELECT id FROM events_written WHERE project_id = $1 ORDER BY position DESC LIMIT 1',
     [projectId],

@@ -49,9 +49,7 @@ export class Client {
   async get(path: string): Promise<Answer> {
     const answer = await this.#untilAnswered('GET', path, undefined, '')
     if (answer.status !== 200)
-      this.#service.history.violation(
-        `GET ${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`,
-      )
+      this.#service.history.violation(`GET ${path} got ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer
   }
 
@@ -88,9 +86,7 @@ export class Client {
   async #askAgain(method: string, path: string, body: unknown, key: string, operationId: string) {
     const again = await this.#untilAnswered(method, path, body, key)
     if (again.body.operation?.operation_id !== operationId)
-      this.#service.history.violation(
-        `${key} was answered ${operationId}, then ${JSON.stringify(again.body)}`,
-      )
+      this.#service.history.violation(`${key} got ${operationId}, then ${JSON.stringify(again.body)}`)
   }
 
   async #untilAnswered(method: string, path: string, body: unknown, key: string): Promise<Answer> {
@@ -146,7 +142,7 @@ export class Client {
     } catch (error) {
       history.violation(`${key} ${method} ${path}: ${(error as Error).message}`)
     }
-    if (status === 500) history.violation(`${key} ${method} ${path} was answered ${text}`)
+    if (status === 500) history.violation(`${key} ${method} ${path} got ${text}`)
     return { ...answer, isFinal: status < 500 && status !== 429 && !headers.has('retry-after') }
   }
 }

@@ -65,11 +65,11 @@ export class Tenant {
   async run(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await delay(this.#random.between(20, 200))
-      const answer = await this.#act(await this.#look())
-      if (answer?.status !== 200) continue
+      const response = await this.#act(await this.#look())
+      if (response?.status !== 200) continue
       // Some tenants wait for the operations they started, some do not.
       if (this.#random.isOneIn(2))
-        await this.#client.untilEnded(answer.body.operation.operation_id, patienceMs)
+        await this.#client.untilEnded(response.body.operation.operation_id, patienceMs)
     }
   }
 

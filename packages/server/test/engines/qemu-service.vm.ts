@@ -192,16 +192,16 @@ function request(method: string, path: string, body?: unknown): Promise<Response
 }
 
 async function api(method: string, path: string, body?: unknown): Promise<RouteResponse<'vmCreate'>> {
-  const answer = await request(method, path, body)
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path}: ${text}`)
+  const response = await request(method, path, body)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${text}`)
   return JSON.parse(text)
 }
 
 async function ended(operationId: string): Promise<RouteResponse<'operationGet'>> {
   for (;;) {
-    const answer = await request('GET', `/operations/${operationId}?wait=30`)
-    const operation = (await answer.json()) as RouteResponse<'operationGet'>
+    const response = await request('GET', `/operations/${operationId}?wait=30`)
+    const operation = (await response.json()) as RouteResponse<'operationGet'>
     if (operation.state !== 'IN_PROGRESS') return operation
   }
 }
@@ -232,8 +232,8 @@ async function replaceGpus(vmId: string, hostKey: string): Promise<void> {
 
 /** Logs in on the serial console, where no network is needed, and runs a command. */
 async function logInOnConsole(vmId: string): Promise<void> {
-  const answer = await request('POST', `/vms/${vmId}/console`, { mode: 'write' })
-  const { url } = (await answer.json()) as RouteResponse<'vmConsoleCreate'>
+  const response = await request('POST', `/vms/${vmId}/console`, { mode: 'write' })
+  const { url } = (await response.json()) as RouteResponse<'vmConsoleCreate'>
   const socket = new WebSocket(url, 'slipway.console.v1')
   let output = ''
   socket.on('message', (data, isBinary) => {
@@ -246,13 +246,13 @@ async function logInOnConsole(vmId: string): Promise<void> {
   type('root\r')
   // The shell asks for the position of the cursor after its prompt.
   await eventually(() => output.includes('~ # '), patienceMs)
-  type('echo $((6 * 7))-answer\r')
-  await eventually(() => output.includes('42-answer'), patienceMs)
+  type('echo $((6 * 7))-response\r')
+  await eventually(() => output.includes('42-response'), patienceMs)
   // The log and the guest continue without a session.
   socket.close()
   await new Promise((resolve) => socket.once('close', resolve))
   const log = (await (await request('GET', `/vms/${vmId}/serial-log`)).json()) as { content: string }
-  expect(log.content).toContain('42-answer')
+  expect(log.content).toContain('42-response')
 }
 
 /** The load of the fake GPU is shown by the API and the scrape after the next sample. */
@@ -260,8 +260,8 @@ async function readGpuMetrics(vmId: string, destination: string): Promise<void> 
   await bench.ssh(destination, 'until [ -x /usr/bin/nvidia-smi ]; do sleep 1; done')
   await bench.ssh(destination, reportNow)
   const readPower = async () => {
-    const answer = await request('GET', `/vms/${vmId}/metrics?names=DCGM_FI_DEV_POWER_USAGE`)
-    const { items } = (await answer.json()) as RouteResponse<'vmMetrics'>
+    const response = await request('GET', `/vms/${vmId}/metrics?names=DCGM_FI_DEV_POWER_USAGE`)
+    const { items } = (await response.json()) as RouteResponse<'vmMetrics'>
     return items[0]?.points.flatMap(([, value]) => value ?? [])
   }
   await eventually(async () => (await readPower()) !== undefined, patienceMs)

@@ -40,8 +40,8 @@ test('a group of eight with room for seven is refused, says that seven fit, and 
   const taken = await fleet.service.ok('vmCreate', { body: vmBody({ type: 'a100.8x' }) })
   await fleet.service.ended(taken.operation.operation_id)
   const before = await fleet.store()
-  const answer = await fleet.create(groupBody(8, {}, { type: 'a100.8x' }))
-  expect(answer).toMatchObject({
+  const response = await fleet.create(groupBody(8, {}, { type: 'a100.8x' }))
+  expect(response).toMatchObject({
     status: 409,
     body: { code: 'out_of_stock', fits: 7, available_locations: ['us-west1-a', 'eu-north1-a'] },
   })
@@ -52,9 +52,9 @@ test('if two groups of five request the same eight hosts at the same time, exact
   timeout: 900_000,
 }, async () => {
   for (let round = 0; round < countOf('groupRaces'); round++) {
-    const answers = await Promise.all([1, 2].map(() => fleet.create(groupBody(5, {}, { type: 'a100.8x' }))))
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
-    expect(answers.find(({ status }) => status === 409)!.body).toMatchObject({ fits: 3 })
+    const responses = await Promise.all([1, 2].map(() => fleet.create(groupBody(5, {}, { type: 'a100.8x' }))))
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    expect(responses.find(({ status }) => status === 409)!.body).toMatchObject({ fits: 3 })
     for (const { id } of (await fleet.service.ok('instanceGroupList')).items) await fleet.removed(id)
     await settle(fleet.service)
   }
@@ -67,8 +67,8 @@ test('a group with location “any” is placed where all its members fit', asyn
 })
 
 test('spread puts each member on a separate host or refuses the group; pack uses few hosts', async () => {
-  const answer = await fleet.create(groupBody(hostCount + 1, { placement_policy: 'spread' }))
-  expect(answer).toMatchObject({ status: 409, body: { code: 'out_of_stock', fits: hostCount } })
+  const response = await fleet.create(groupBody(hostCount + 1, { placement_policy: 'spread' }))
+  expect(response).toMatchObject({ status: 409, body: { code: 'out_of_stock', fits: hostCount } })
   const hostsOf = async (id: string) =>
     (await fleet.service.sql('SELECT DISTINCT host_id FROM vms WHERE group_id = $1', [id])).length
   const spread = await fleet.newGroup(hostCount - 1, { placement_policy: 'spread' })
@@ -197,8 +197,8 @@ test('a project with a group is not empty, even if the group has no members', as
 })
 
 test('an error in the settings of members names the field in the request for the group', async () => {
-  const answer = await fleet.create(groupBody(2, {}, { image: 'none:latest' }))
-  expect(answer).toMatchObject({ status: 400, body: { details: [{ field: '/vm/image' }] } })
+  const response = await fleet.create(groupBody(2, {}, { image: 'none:latest' }))
+  expect(response).toMatchObject({ status: 400, body: { details: [{ field: '/vm/image' }] } })
   const incomplete = await fleet.create({ name: freshName('group'), desired_count: 2, vm: { image: 'x' } })
   expect(incomplete).toMatchObject({ status: 400, body: { details: [{ field: '/vm/type' }] } })
   const group = await fleet.newGroup(1)

@@ -25,8 +25,8 @@ test('a process can do all its work over one connection, because no holder of a 
   await resources.succeeded(await resources.changeRule(rule, { destination_ports: ['80'] }))
   const body = { name: 'once', size: '1GiB', location: 'us-east1-a' }
   const headers = { 'idempotency-key': 'one-connection' }
-  const answers = await Promise.all([1, 2, 3].map(() => service.call('diskCreate', { body, headers })))
-  expect(answers.map(({ status }) => status).filter((status) => status >= 500)).toEqual([])
+  const responses = await Promise.all([1, 2, 3].map(() => service.call('diskCreate', { body, headers })))
+  expect(responses.map(({ status }) => status).filter((status) => status >= 500)).toEqual([])
   await service.ok('projectCosts')
   await service.ok('availabilityList')
   await service.clock.advance('2 hours')

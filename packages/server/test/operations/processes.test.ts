@@ -183,8 +183,8 @@ test('a worker serves only health, readiness and metrics, on loopback', async ()
   const port = await freePort()
   await startWorker({ SLIPWAY_WORKER_PORT: String(port) })
   const ask = async (path: string) => {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`)
-    return { status: answer.status, text: await answer.text() }
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { status: response.status, text: await response.text() }
   }
   await eventually(() => ask('/healthz').catch(() => null))
   expect(await ask('/healthz')).toEqual({ status: 200, text: '{"status":"ok"}' })

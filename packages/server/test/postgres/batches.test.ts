@@ -37,8 +37,8 @@ function batchesOf(work: (items: string[], isAlone: boolean) => BatchResult<stri
 
 test('requests that arrive while a batch runs form the next batch, in order and up to the maximum size', async () => {
   const { lists, gathered } = batchesOf((items) => items.map((item) => item.toUpperCase()))
-  const answers = await gathered('a', 'b', 'c', 'd', 'e', 'f')
-  expect(answers).toEqual(['A', 'B', 'C', 'D', 'E', 'F'])
+  const responses = await gathered('a', 'b', 'c', 'd', 'e', 'f')
+  expect(responses).toEqual(['A', 'B', 'C', 'D', 'E', 'F'])
   expect(lists).toEqual(['a b c d', 'e f'])
 })
 

@@ -46,11 +46,11 @@ test('twenty versions created at the same time are numbered from 1 to 20 without
 
 test('a name that exists needs new_version, even if two requests arrive at the same time', async () => {
   const name = freshName('trainer')
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     [1, 2].map(() => service.call('instanceTemplateCreate', { body: { name } })),
   )
-  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
-  expect(answers.find(({ status }) => status === 409)!.body).toMatchObject({ code: 'already_exists' })
+  expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  expect(responses.find(({ status }) => status === 409)!.body).toMatchObject({ code: 'already_exists' })
 })
 
 test('a template that is read and written back creates an identical version', async () => {
@@ -97,8 +97,8 @@ test('a template is checked like a creation when a VM is created from it', async
   const { id } = await create({ name: freshName('trainer'), ...members, image: 'gone:latest' })
   const body = { name: freshName('vm'), instance_template_id: id }
   const own = await service.call('vmCreate', { body: vmBody({ image: 'gone:latest' }) })
-  const answer = await service.call('vmCreate', { body })
-  expect(answer).toMatchObject({ status: 400, body: { message: (own.body as never as Error).message } })
+  const response = await service.call('vmCreate', { body })
+  expect(response).toMatchObject({ status: 400, body: { message: (own.body as never as Error).message } })
   const { id: incomplete } = await create({ name: freshName('trainer'), image: members.image })
   expect(
     await service.call('vmCreate', { body: { ...body, instance_template_id: incomplete } }),
@@ -117,7 +117,7 @@ test('viewers and read keys never see a script', async () => {
   await succeeded(begun)
   const params = { instance_template_id: id, operation_id }
   for (const token of [viewer, readKey]) {
-    const answers = [
+    const responses = [
       await service.ok('instanceTemplateGet', { token, params }),
       await service.ok('instanceTemplateList', { token }),
       await service.ok('operationGet', { token, params }),
@@ -126,9 +126,9 @@ test('viewers and read keys never see a script', async () => {
       await service.ok('operationList', { token }),
       await service.ok('eventList', { token }),
     ]
-    expect(JSON.stringify(answers)).not.toContain('very-secret')
-    expect(answers[0]).toMatchObject({ startup_script: hidden })
-    expect(answers[2]).toMatchObject({ metadata: { request: { startup_script: hidden } } })
+    expect(JSON.stringify(responses)).not.toContain('very-secret')
+    expect(responses[0]).toMatchObject({ startup_script: hidden })
+    expect(responses[2]).toMatchObject({ metadata: { request: { startup_script: hidden } } })
   }
   for (const token of [owner, service.credentials.access_key]) {
     expect(await service.ok('instanceTemplateGet', { token, params })).toMatchObject({ startup_script })

@@ -79,12 +79,12 @@ test('a quota that does not exist allows nothing', async () => {
 
 test('concurrent requests never exceed a quota, in any order of quotas', async () => {
   const projectId = await addProject(25)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 80 }, (_, i) =>
       take(projectId, i % 2 ? { vms: 1, a100_gpus: 1 } : { a100_gpus: 1, vms: 1 }),
     ),
   )
-  expect(answers.filter((shortage) => shortage === null)).toHaveLength(25)
+  expect(responses.filter((shortage) => shortage === null)).toHaveLength(25)
   expect(await used(projectId)).toEqual({ vms: 25, a100_gpus: 25 })
 })
 
@@ -134,12 +134,12 @@ test('an organization quota is shared by its projects, whether or not they have 
 test('concurrent requests of many projects never exceed an organization quota', async () => {
   const organizationId = await addOrganization(25)
   const projects = await Promise.all([1, 2, 3, 4].map((i) => addProject(i === 1 ? 3 : null, organizationId)))
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 80 }, (_, i) =>
       take(projects[i % 4]!, i % 2 ? { vms: 1, a100_gpus: 1 } : { a100_gpus: 1, vms: 1 }),
     ),
   )
-  expect(answers.filter((shortage) => shortage === null)).toHaveLength(25)
+  expect(responses.filter((shortage) => shortage === null)).toHaveLength(25)
   expect(await usedTogether(organizationId)).toEqual({ vms: 25, a100_gpus: 25 })
   expect((await used(projects[0]!)).vms).toBeLessThanOrEqual(3)
 })

@@ -311,8 +311,8 @@ export function mutant(subject: Subject, mutation: Mutation): Engine {
       const method = (changed[name] ?? engine[name]).bind(engine as never) as (...args: unknown[]) => unknown
       if (!reads.includes(name)) return method
       return (...args: unknown[]) => {
-        const answer = method(...args)
-        return answer instanceof Promise ? answer.finally(afterRead) : answer
+        const response = method(...args)
+        return response instanceof Promise ? response.finally(afterRead) : response
       }
     },
   })

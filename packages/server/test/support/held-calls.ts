@@ -39,9 +39,9 @@ export function holdCalls(
       await released.isOpen
     }
     await wait('begin')
-    const answer = await act(subject, ...rest)
+    const response = await act(subject, ...rest)
     await wait('end')
-    return answer
+    return response
   }
   Object.assign(engine, { [method]: held })
   onTestFinished(() => {
