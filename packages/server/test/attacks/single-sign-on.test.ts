@@ -51,7 +51,7 @@ async function visit(start: string, jar: Jar = new Map()): Promise<{ path: strin
     const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
     keepCookies(jar, response)
     const location = response.headers.get('location')
-    if (!location) throw new Error(`${url} answered ${response.status}: ${await response.text()}`)
+    if (!location) throw new Error(`${url} returned ${response.status}: ${await response.text()}`)
     url = new URL(location, url)
   }
   throw new Error('too many redirects')

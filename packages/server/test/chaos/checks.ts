@@ -51,7 +51,7 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
   const keys = new Set<string>()
   for (const { id, kind, state, request_id, resource_id, result, is_one_of_many } of rows) {
     if (keys.has(request_id) && !is_one_of_many)
-      history.violation(`${request_id} began more than one operation, ${id} among them`)
+      history.violation(`${request_id} started more than one operation, including ${id}`)
     if (!is_one_of_many) keys.add(request_id)
     if (state === 'FAILED' && !isExpectedFailure(result!))
       history.violation(`${kind} ${id} of ${resource_id} failed: ${JSON.stringify(result)}`)
@@ -67,7 +67,7 @@ async function checkQueues({ cluster, history }: Evidence): Promise<void> {
      WHERE p.is_open AND p.vms = 1`,
   )
   for (const { request_id, host } of forgotten)
-    history.violation(`the request ${request_id} waits, and ${host} has free GPUs for it`)
+    history.violation(`the request ${request_id} waits, although ${host} has free GPUs for it`)
 }
 
 async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evidence, events: EventRow[]) {
@@ -93,7 +93,7 @@ async function checkEvents({ cluster, history, streamedIds, fromPosition }: Evid
         `${id} is ${state}, and its events say ${ends.map(({ type }) => type).join(', ') || 'nothing'}`,
       )
     if (about.length > 0 && endings.includes(about[0]!.type))
-      history.violation(`the events of ${id} begin with its end`)
+      history.violation(`the first event of ${id} is its end`)
   }
   const expected = events.filter(({ position }) => position > fromPosition).map(({ id }) => id)
   for (const broken of checkStream(expected, streamedIds)) history.violation(broken)

@@ -99,7 +99,7 @@ export class Member {
       this.logLines.push(...output.split('\n'), ...errors.split('\n'))
       // A start without a database fails and is retried; a running service never exits on its own.
       if (!this.#isKilled && wasReady)
-        history.violation(`${name} ended by itself with ${code}: ${errors.slice(-2_000)}`)
+        history.violation(`${name} exited unexpectedly with ${code}: ${errors.slice(-2_000)}`)
       else if (!this.#isKilled) history.note(`${name} could not start: ${errors.trim().slice(-300)}`)
       await delay(restartMs)
     }

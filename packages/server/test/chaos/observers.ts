@@ -78,7 +78,7 @@ export class EngineWatch {
       if (gpus.length > 0) this.samples++
       for (const broken of checkGpus(gpus)) history.violation(broken)
       for (const { what, vms } of await cluster.sql<{ what: string; vms: string }>(twice))
-        history.violation(`${what} is with several VMs at once: ${vms}`)
+        history.violation(`${what} has several VMs at the same time: ${vms}`)
       await delay(checkIntervalMs)
     }
   }

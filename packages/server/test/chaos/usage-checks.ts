@@ -65,7 +65,7 @@ export async function checkCosts({ cluster, history, costs }: Evidence): Promise
   }))
   for (const [product, usd] of integrate(meters, prices, { startMs: monthMs, nowMs: now.getTime() })) {
     if (Math.abs(usd - (said.get(product) ?? 0)) > displayedUsd)
-      history.violation(`${product} has cost ${usd} by its intervals and ${said.get(product)} by the API`)
+      history.violation(`${product} cost ${usd} by its intervals, but ${said.get(product)} in the API`)
   }
 }
 

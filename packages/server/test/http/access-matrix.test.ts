@@ -69,7 +69,7 @@ const knownCallers: Record<string, Kind> = {
   },
   'the operator key that a key created': { token: (all) => all.childOperatorKey, isOperator: true },
   'the operator key': { token: (all) => all.operatorKey, isOperator: true },
-  'an operator who is no member': { token: (all) => all.operator, isUser: true, isOperator: true },
+  'an operator who is not a member': { token: (all) => all.operator, isUser: true, isOperator: true },
   'the viewer': { token: (all) => all.members.viewer, isUser: true, role: 'viewer' },
   'the member': { token: (all) => all.members.member, isUser: true, role: 'member' },
   'the admin': { token: (all) => all.members.admin, isUser: true, role: 'admin' },
@@ -125,7 +125,7 @@ const allCallers = Object.entries({ ...unknownCallers, ...knownCallers })
 test.each(routeIds)('%s admits exactly the callers that its access level allows', async (id) => {
   const route: Route = routeOf(id)
   const needsScope = roles.includes(route.access as Role) || route.access === 'visible'
-  expect(scopeOf(route) !== 'none', 'a role counts in a project or organization').toBe(needsScope)
+  expect(scopeOf(route) !== 'none', 'a role applies to a project or organization').toBe(needsScope)
   const responses = await Promise.all(
     allCallers.map(async ([name, kind]) => ({ name, ...(await probe(route, kind.token(callers))) })),
   )

@@ -59,7 +59,7 @@ async function startWorker(env: Record<string, string> = {}): Promise<Program> {
   const worker = launcher.start(args, { env: { DATABASE_URL: service.databaseUrl, ...env } })
   workers.push(worker)
   await eventually(async () => {
-    if (worker.isOver) throw new Error(`the worker left: ${(await worker.ended()).errors}`)
+    if (worker.isOver) throw new Error(`the worker exited: ${(await worker.ended()).errors}`)
     // Some earlier operations may still be leased by the dead worker.
     return (await listeners()).some((pid) => !before.includes(pid))
   })

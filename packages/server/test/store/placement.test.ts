@@ -101,7 +101,7 @@ test('placement waits for a host that another request has locked, and uses it wh
         await placeVm(tx, { location, family: 'a100', gpuCount: 1, allowedHosts: null })
         locked()
         await isOver
-        throw new Error('given back')
+        throw new Error('released')
       })
       .catch(() => {})
   })

@@ -133,7 +133,7 @@ export class ConformanceBench {
     for (;;) {
       const found = await probe()
       if (found !== false) return found
-      if (Date.now() > deadline) throw new Error(`not in time: ${what}`)
+      if (Date.now() > deadline) throw new Error(`timed out: ${what}`)
       await sleep(Math.min(100, this.#patienceMs / 20))
     }
   }

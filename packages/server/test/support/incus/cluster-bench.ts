@@ -25,7 +25,7 @@ export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
 export const refusedInTheEnd = (work: () => Promise<unknown>): Promise<EngineError> =>
   inTheEnd(() =>
     work().then(
-      () => expect.fail('it was done'),
+      () => expect.fail('the work succeeded'),
       (error) => {
         if (error.kind === 'unavailable') throw error
         return error
