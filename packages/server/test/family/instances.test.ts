@@ -54,7 +54,7 @@ test('a static address is reserved with the VM, and stays for the next VM of tha
   ).toMatchObject({ status: 400 })
 })
 
-test('custom images and snapshots', async () => {
+test('custom images and snapshots can be created, changed, used and deleted', async () => {
   const images = 'compute/custom-images'
   const snapshots = 'storage/snapshots'
   const vm = await createVm()
@@ -91,7 +91,7 @@ test('custom images and snapshots', async () => {
   await ended(await ok('DELETE', `${project}/${snapshots}/${snapshot.id}`), snapshots)
 })
 
-test('templates, VMs from templates, and groups', async () => {
+test('VMs and groups can be created from templates', async () => {
   const templates = `${project}/compute/instance-templates`
   const body = {
     ...{ template_name: freshName('template'), type: 'a40.1x', location, ssh_public_key: sshKey },

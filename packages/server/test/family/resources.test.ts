@@ -25,7 +25,7 @@ test('both versions have the same routes', async () => {
     expect((await ok('GET', `${version}/locations`)).items).toContain(location)
 })
 
-test('projects, organizations and identities', async () => {
+test('projects, organizations and identities have the fields that clients expect', async () => {
   const { project_id: id, organization_id } = service.credentials
   const { items } = await ok('GET', '/v1/organizations/projects?project_name=demo')
   expect(items.map((item: { name: string }) => item.name)).toEqual(items.map(() => 'demo'))

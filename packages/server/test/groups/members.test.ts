@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => fleet?.service.close())
 afterEach(() => fleet.clear())
 
-/** The members of a group that respond. */
+/** The names of the members that respond and wait for the others. */
 const waiting = async (id: string) =>
   (
     await fleet.service.sql<{ name: string }>(
@@ -23,7 +23,7 @@ const waiting = async (id: string) =>
 
 const costs = async () => (await fleet.service.ok('vmList')).items.map(({ cost_usd }) => cost_usd)
 
-test('while one member is slow no member runs or costs anything, and then all run from the same moment', async () => {
+test('while one member is slow, no member runs or costs anything, and then all start running at the same time', async () => {
   const { id, operation_id, names } = await fleet.slowGroup(3)
   await fleet.respond(names.slice(0, 2))
   await eventually(async () => {
@@ -81,7 +81,7 @@ test('a member that does not boot is placed again once, on another host', async 
   expect(await failures()).toBe(before + 1)
 })
 
-test('if a member does not boot twice, the whole group is removed with its error', async () => {
+test('if a member fails to boot twice, the whole group is removed with its error', async () => {
   const before = await fleet.store()
   await fleet.service.simulator().addFault({ method: 'ensureVm', kind: 'reject', times: 1_000 })
   const { id, operation_id } = await fleet.begun(groupBody(3))

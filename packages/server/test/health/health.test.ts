@@ -162,14 +162,14 @@ test('billing continues when the host finds the GPU again', async () => {
   await pass(60)
   await pass(3600)
   expect((await show(id)).cost_usd).toBeCloseTo(before + (1.45 * 3660) / 3600, 3)
-  // The guest may still lack the GPU. A reset shows whether it has it.
+  // The guest may still not see the GPU. Only a reset shows whether it does.
   expect((await show(id)).health.status).toBe('unhealthy')
   await act(id, 'RESET')
   expect((await show(id)).health.status).toBe('healthy')
   await drop(id)
 })
 
-test('a suspect GPU is not in stock before it has passed a check', async () => {
+test('a suspect GPU returns to stock only after it passes a check', async () => {
   const id = await newVm('suspect')
   const [gpu] = await gpusOf(id)
   const token = service.credentials.operator_key

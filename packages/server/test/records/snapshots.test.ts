@@ -63,7 +63,7 @@ test('a snapshot outlives its disk, and a larger disk is created from it', async
   await checkInvariants(service)
 })
 
-test('a disk of a running VM is frozen if the guest has an agent, otherwise copied as after a power cut', async () => {
+test('a disk of a running VM is frozen if the guest has an agent; otherwise the copy is as after a power failure', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm({ disks: [{ disk_id }] })
   const consistencyOf = async (snapshot_id: string) =>
@@ -111,7 +111,7 @@ test('a disk that is being copied, and its VM, cannot be changed', async () => {
   await finished(await service.ok('vmUpdate', { params: { vm_id }, body: { action: 'STOP' } }))
 })
 
-test('a copy of a disk that is attached at the same moment is refused with the operation to wait for', async () => {
+test('a copy of a disk that is being attached is refused, and the error names the operation to wait for', async () => {
   const disk_id = await newDisk()
   const vm_id = await newVm()
   await engine().addFault({ method: 'attachDisk', kind: 'fail', times: 1000 })
@@ -144,7 +144,7 @@ test('a copy of a disk that is attached at the same moment is refused with the o
   await newSnapshot(disk_id)
 })
 
-test('what cannot be copied or restored is refused', async () => {
+test('disks that cannot be copied and snapshots that cannot be restored are refused', async () => {
   const shared = await newDisk({ size: '1TiB', type: 'shared-volume' })
   const refused = (body: object) => service.call('snapshotCreate', { body: { name: some('no'), ...body } })
   expect((await refused({ disk_id: shared })).body).toMatchObject({
@@ -214,7 +214,7 @@ test('a snapshot from which a disk is being created cannot be deleted, and a fai
   await checkInvariants(service)
 })
 
-test('usage counts the stored bytes of a snapshot in whole GB, from its end to its deletion', async () => {
+test('usage counts the stored bytes of a snapshot in whole GB, from its completion to its deletion', async () => {
   const disk_id = await newDisk({ size: '20GiB' })
   const snapshot_id = await newSnapshot(disk_id)
   const { stored_bytes } = await service.ok('snapshotGet', { params: { snapshot_id } })

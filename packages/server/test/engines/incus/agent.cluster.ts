@@ -7,7 +7,7 @@ import type { CompiledRule } from '../../../src/domain/firewall.ts'
 import type { VmSpec, WantedState } from '../../../src/engines/engine.ts'
 import { type AgentReport, agentKey } from '../../../src/engines/incus/agent/guest-network.ts'
 import { publicRouteTable } from '../../../src/engines/incus/agent/host-network.ts'
-import { ClusterBench, inTheEnd, patienceMs } from '../../support/incus/cluster-bench.ts'
+import { ClusterBench, patienceMs, retrying } from '../../support/incus/cluster-bench.ts'
 
 const exec = promisify(execFile)
 const within = { timeout: 300_000 }
@@ -59,7 +59,7 @@ test(
     const { engine, at } = cluster
     const specs = await Promise.all(['m1', 'm1', 'm2'].map(publicSpecOn))
     const [target, beside, across] = specs as [VmSpec, VmSpec, VmSpec]
-    for (const spec of specs) await inTheEnd(() => engine.ensureVm(spec, on(1, ssh(), rule('egress')), at(1)))
+    for (const spec of specs) await retrying(() => engine.ensureVm(spec, on(1, ssh(), rule('egress')), at(1)))
     for (const spec of specs) await eventually(() => greets(spec), patienceMs)
     expect([await reaches(beside, target), await reaches(across, target)]).toEqual([true, true])
 
@@ -81,7 +81,7 @@ test(
       ...[true, false, true],
     ])
     await expect(engine.applyFirewall(target, [], at(2))).rejects.toMatchObject({ kind: 'stale' })
-    for (const spec of specs) await inTheEnd(() => engine.removeVm(spec, at(2)))
+    for (const spec of specs) await retrying(() => engine.removeVm(spec, at(2)))
     await eventually(async () => !(await cluster.members[0]!.packetFilter()).includes(target.id), patienceMs)
   },
 )
@@ -93,7 +93,7 @@ test(
     const { engine, at, signal } = cluster
     const [first, dead] = cluster.members
     const old = await publicSpecOn('m1')
-    await inTheEnd(() => engine.ensureVm(old, on(1, ssh()), at(1)))
+    await retrying(() => engine.ensureVm(old, on(1, ssh()), at(1)))
     await dead!.kill()
     // Each call must succeed the first time: nothing is retried here.
     const fresh = await publicSpecOn('m3')
@@ -125,7 +125,7 @@ test('a VM waits for the agent of its member, and the filter stays without it', 
   const { engine, at } = cluster
   const [member] = cluster.members
   const old = await publicSpecOn('m1')
-  await inTheEnd(() => engine.ensureVm(old, on(1, ssh()), at(1)))
+  await retrying(() => engine.ensureVm(old, on(1, ssh()), at(1)))
   await eventually(() => greets(old), patienceMs)
   await member!.killAgent()
   const late = await publicSpecOn('m1')
@@ -137,9 +137,9 @@ test('a VM waits for the agent of its member, and the filter stays without it', 
   })
   expect([await greets(old), (await member!.packetFilter()).includes(late.id)]).toEqual([true, false])
   await member!.startAgent()
-  await inTheEnd(() => engine.ensureVm(late, on(1, ssh()), at(1)))
+  await retrying(() => engine.ensureVm(late, on(1, ssh()), at(1)))
   await eventually(() => greets(late), patienceMs)
-  for (const spec of [old, late]) await inTheEnd(() => engine.removeVm(spec, at(2)))
+  for (const spec of [old, late]) await retrying(() => engine.removeVm(spec, at(2)))
 })
 
 test(
@@ -156,8 +156,8 @@ test(
     const specs = Array.from({ length: 5 }, () => cluster.specOn('m2'))
     // The agent writes its report for each of these steps, and the step ends when the report is there.
     const change = async (spec: VmSpec) => {
-      await inTheEnd(() => engine.ensureVm(spec, on(1, ssh()), at(1)))
-      for (const generation of [2, 3]) await inTheEnd(() => engine.applyFirewall(spec, [], at(generation)))
+      await retrying(() => engine.ensureVm(spec, on(1, ssh()), at(1)))
+      for (const generation of [2, 3]) await retrying(() => engine.applyFirewall(spec, [], at(generation)))
     }
     let isOver = false
     const cordons = (async () => {
@@ -176,7 +176,7 @@ test(
     const ids = specs.map(({ id }) => id).sort()
     expect(await read()).toEqual({ scheduler: undefined, guests: ids })
     await engine.cordonHost('m2', true, signal)
-    for (const spec of specs) await inTheEnd(() => engine.removeVm(spec, at(9)))
+    for (const spec of specs) await retrying(() => engine.removeVm(spec, at(9)))
     await eventually(async () => (await read()).guests.length === 0, patienceMs)
     expect((await read()).scheduler).toBe('manual')
     await engine.cordonHost('m2', false, signal)

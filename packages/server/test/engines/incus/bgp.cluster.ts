@@ -6,7 +6,7 @@ import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { withIncus } from '../../../src/engines/incus/context.ts'
 import { routingFinding } from '../../../src/engines/incus/operate/routing-finding.ts'
-import { ClusterBench, inTheEnd, patienceMs } from '../../support/incus/cluster-bench.ts'
+import { ClusterBench, patienceMs, retrying } from '../../support/incus/cluster-bench.ts'
 
 const exec = promisify(execFile)
 const publicAddress = '203.0.113.77'
@@ -71,21 +71,21 @@ test('the route of a public address follows its VM from member to member, as doc
   for (const member of members.slice(0, 2)) {
     const template = cluster.specOn(member.name)
     const spec = { ...template, network: { ...template.network, publicAddress } }
-    await inTheEnd(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
+    await retrying(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
     await eventually(async () => (await nextHop()) === member.address, patienceMs)
     await eventually(async () => (await doctor()).verdict === 'ok', patienceMs)
     expect((await doctor()).text).toBe(`public addresses answer: ${publicAddress} on ${member.name}`)
-    await inTheEnd(() => engine.removeVm(spec, at(2)))
+    await retrying(() => engine.removeVm(spec, at(2)))
     await eventually(async () => (await nextHop()) === undefined, patienceMs)
   }
   const unrouted = cluster.specOn('m1')
   const spec = { ...unrouted, network: { ...unrouted.network, publicAddress } }
   for (const speaker of speakers) speaker.kill('SIGKILL')
   await ip('route', 'flush', publicAddress)
-  await inTheEnd(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
+  await retrying(() => engine.ensureVm(spec, { power: 'on', firewall }, at(1)))
   expect(await doctor()).toMatchObject({
     verdict: 'warning',
     text: `no answer at port 22 of ${publicAddress} on m1`,
   })
-  await inTheEnd(() => engine.removeVm(spec, at(2)))
+  await retrying(() => engine.removeVm(spec, at(2)))
 })

@@ -1,7 +1,7 @@
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentKey } from '../../../src/engines/incus/agent/guest-network.ts'
-import { ClusterBench, inTheEnd, patienceMs, wanted } from '../../support/incus/cluster-bench.ts'
+import { ClusterBench, patienceMs, retrying, wanted } from '../../support/incus/cluster-bench.ts'
 
 const within = { timeout: 180_000 }
 
@@ -19,7 +19,7 @@ test(
     const others = cluster.members.filter((member) => member !== leader)
     const worker = await cluster.workerAt(cluster.members.indexOf(others[0]!))
     const specs = others.flatMap(({ name }) => [cluster.specOn(name), cluster.specOn(name)])
-    const creations = specs.map((spec) => inTheEnd(() => worker.ensureVm(spec, wanted, cluster.at(1))))
+    const creations = specs.map((spec) => retrying(() => worker.ensureVm(spec, wanted, cluster.at(1))))
     await eventually(async () => (await others[0]!.instances()).length > 0, patienceMs)
     await leader.kill()
     // Another member becomes the leader and responds.
@@ -37,7 +37,7 @@ test(
           .vms.map(({ id }) => id)
           .sort(),
       ).toEqual(specs.flatMap(({ id, host }) => (host === name ? [id] : [])).sort())
-    for (const spec of specs) await inTheEnd(() => worker.removeVm(spec, cluster.at(2)))
+    for (const spec of specs) await retrying(() => worker.removeVm(spec, cluster.at(2)))
     await worker.close()
   },
 )
@@ -48,7 +48,7 @@ test(
   async () => {
     const [, cut] = cluster.members
     const spec = cluster.specOn('m2')
-    await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))
+    await retrying(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))
     const guestPid = await cut!.pidOf(`vm-${spec.id}`)
     const inside = await cluster.workerAt(1)
     await cluster.bench.cutOff(cut!)
@@ -56,12 +56,12 @@ test(
     await expect(cluster.engine.powerVm(spec, 'off', { generation: 2, signal: brief() })).rejects.toThrow()
     // A worker on the other side of the cut has no majority to write with.
     await expect(inside.removeVm(spec, { generation: 2, signal: brief() })).rejects.toThrow()
-    await eventually(async () => !(await inTheEnd(() => cluster.reports())).has('m2'), patienceMs)
+    await eventually(async () => !(await retrying(() => cluster.reports())).has('m2'), patienceMs)
     process.kill(guestPid, 0)
     await cluster.bench.reconnect(cut!)
     expect((await cluster.everyReport()).get('m2')!.vms).toMatchObject([{ id: spec.id, power: 'running' }])
     expect(await cut!.pidOf(`vm-${spec.id}`)).toBe(guestPid)
-    await inTheEnd(() => inside.removeVm(spec, cluster.at(3)))
+    await retrying(() => inside.removeVm(spec, cluster.at(3)))
     expect((await cluster.everyReport()).get('m2')!.vms).toEqual([])
     await inside.close()
   },
@@ -88,10 +88,10 @@ test(
     expect(await cordoned()).toBe(true)
     // Requests with a target member ignore the cordon: a VM on this member can be started.
     const spec = cluster.specOn('m3')
-    expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
+    expect(await retrying(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
       power: 'running',
     })
-    await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(2)))
+    await retrying(() => cluster.engine.removeVm(spec, cluster.at(2)))
     await cluster.engine.cordonHost('m3', false, cluster.signal)
     expect(await read()).toMatchObject({ roles: before.roles, config: before.config })
     expect(await cordoned()).toBe(false)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { eventually } from '@slipway/testing/eventually.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ClusterBench, inTheEnd, patienceMs, wanted } from '../../support/incus/cluster-bench.ts'
+import { ClusterBench, patienceMs, retrying, wanted } from '../../support/incus/cluster-bench.ts'
 
 let cluster: ClusterBench
 beforeAll(async () => {
@@ -32,9 +32,9 @@ test('a network that was left incomplete when a member failed is created again w
     return (await status()) === 'Errored'
   }, patienceMs)
   await away!.start()
-  expect(await inTheEnd(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
+  expect(await retrying(() => cluster.engine.ensureVm(spec, wanted, cluster.at(1)))).toMatchObject({
     power: 'running',
   })
   expect(await status()).toBe('Created')
-  await inTheEnd(() => cluster.engine.removeVm(spec, cluster.at(2)))
+  await retrying(() => cluster.engine.removeVm(spec, cluster.at(2)))
 })

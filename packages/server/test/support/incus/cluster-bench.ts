@@ -11,7 +11,7 @@ export const patienceMs = 120_000
 export const wanted: WantedState = { power: 'on', firewall: { rules: [], generation: 1 } }
 
 /** Repeats the work while the engine is unavailable, and returns its result. */
-export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
+export const retrying = <T>(work: () => Promise<T>): Promise<T> =>
   eventually(async () => {
     try {
       return { value: await work() }
@@ -22,8 +22,8 @@ export const inTheEnd = <T>(work: () => Promise<T>): Promise<T> =>
   }, patienceMs).then(({ value }) => value)
 
 /** Repeats the work while the engine is unavailable, and returns the error that it is refused with. */
-export const refusedInTheEnd = (work: () => Promise<unknown>): Promise<EngineError> =>
-  inTheEnd(() =>
+export const untilRefused = (work: () => Promise<unknown>): Promise<EngineError> =>
+  retrying(() =>
     work().then(
       () => expect.fail('the work succeeded'),
       (error) => {

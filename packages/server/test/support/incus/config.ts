@@ -1,10 +1,13 @@
 import { type IncusConfig, loadConfig } from '../../../src/config/index.ts'
 import { canLimitNetwork } from '../../../src/engines/incus/traffic-control.ts'
 
-/** True if this kernel can limit the network of guests, as Incus does it. */
+/** True if this kernel can limit the network of guests in the way that Incus does. */
 export const isNetworkLimited = await canLimitNetwork()
 
-/** Returns a configuration file with one location, of containers unless the settings say otherwise. */
+/**
+ * Returns a configuration file with one location, whose guests are containers unless the settings say
+ * otherwise.
+ */
 export function incusToml(
   incus: Record<string, unknown>,
   location: Record<string, unknown> = { name: 'local-a' },

@@ -22,8 +22,9 @@ interface SshOptions {
 }
 
 /**
- * A cluster with agents, and the server program with its own PostgreSQL. As in production, the program runs where it reaches
- * guests by their public addresses: in the network namespace of the client. A relay leads to its API.
+ * A cluster with agents, and the server program with its own PostgreSQL. As in production, the program runs
+ * where it reaches guests by their public addresses: in the network namespace of the client. A relay forwards
+ * to its API.
  */
 export class ProgramBench {
   readonly bench: IncusBench

@@ -17,7 +17,7 @@ net.createServer((near) => {
 }).listen(path)
 `
 
-/** A port of this machine that leads to an address in the network of a bench, and can be slow. */
+/** A local port that forwards to an address in the network of a bench, with an optional delay. */
 export class Relay {
   readonly #server: Server
   readonly #child: ChildProcess

@@ -15,8 +15,8 @@ export let incus: IncusStandIn
 let engine: IncusEngine | undefined
 
 /**
- * Gives each test of the calling file a new stand-in for Incus, and an engine that is closed after the test. Files of one
- * worker share this module, so each of them has to call this.
+ * Gives each test of the calling file a new fake Incus server, and an engine that is closed after the test.
+ * Files of one worker share this module, so each of them has to call this.
  */
 export function useStandIn(): void {
   beforeEach(async () => {
@@ -52,7 +52,7 @@ export const member = (server_name: string, status = 'Online', config = {}) => (
   ...{ server_name, status, message: '', config, roles: [] },
 })
 
-/** What Incus makes of a recorded sysfs tree. */
+/** The resources that Incus would report for a recorded sysfs tree. */
 export function resourcesOf(name: string) {
   const path = join(import.meta.dirname, '../fixtures/sysfs', `${name}.json`)
   const { pci } = JSON.parse(readFileSync(path, 'utf8')) as {
