@@ -79,7 +79,7 @@ async function gathered<T>(requests: () => Promise<T>[], meanwhile = async () =>
 
 const demo = (): Tenant => ({ ...service.credentials, token: service.credentials.access_key })
 
-test('the last GPU goes to a request that may have it if another request of the batch exceeds its quota', async () => {
+test('the last GPU goes to a request within its quota, even if other requests of the batch exceed theirs', async () => {
   const [poor, good] = [await addTenant(), await addTenant()]
   await service.ok('adminQuotaSet', {
     token: service.credentials.operator_key,

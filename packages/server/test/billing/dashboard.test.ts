@@ -46,7 +46,7 @@ const setState = async (state: string) => {
 }
 const card = (number: string, expiry = '12/30') => ({ number, expiry })
 
-test('owners and write keys get a new billing link each time, which opens a page of the console; what it reads is not cached', async () => {
+test('owners and write keys get a new billing link each time, which opens a page of the console whose data is not cached', async () => {
   const reader = (await addKey(service, owner, service.credentials.project_id, 'read')).secret
   expect((await service.call('organizationBilling', { token: reader })).status).toBe(403)
   const [first, second] = [await link(), await link()]

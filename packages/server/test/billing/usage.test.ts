@@ -150,7 +150,7 @@ test('disk usage costs exactly 0.00013 USD per GB and hour', async () => {
   expect(items).toMatchObject([{ quantity: 1024, unit: 'gb_hour', usd: 0.13312 }])
 })
 
-test('usage can be filtered by day, location and kind, also as CSV', async () => {
+test('usage can be filtered by day, location and kind, and is available as CSV', async () => {
   await price('a100.1x', '2026-01-01', '1.45')
   for (const location of ['us-east1-a', 'eu-north1-a'])
     await write(

@@ -39,7 +39,7 @@ async function checkOperations({ cluster, history }: Evidence): Promise<void> {
     result: { code: string; message: string } | null
     is_one_of_many: boolean
   }>(
-    // One request changes the members of a group; a granted request may not boot and be granted again.
+    // One request can change many members of a group, and a request whose VM does not boot is granted again.
     `SELECT id, kind, state, request_id, resource_id, result,
             resource_type <> 'instance_group' AND EXISTS (
               SELECT FROM operations g WHERE g.request_id = o.request_id AND g.resource_type = 'instance_group')

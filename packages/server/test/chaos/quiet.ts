@@ -5,7 +5,7 @@ import type { Cluster } from './cluster.ts'
 const checkIntervalMs = 200
 const patienceMs = 120_000
 
-/** What is still pending; empty when the service has settled. */
+/** Work that is still pending; empty when the service has settled. */
 const pendingWork = `
   SELECT * FROM (VALUES
     ('operations in progress', (SELECT string_agg(concat_ws(' ', kind, id, 'of', resource_id, 'at step', step, last_error), '; ')

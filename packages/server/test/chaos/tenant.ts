@@ -40,7 +40,7 @@ const rulePath = '/vpc/firewall-rules'
 const groupPath = '/instance-groups'
 const requestPath = '/capacity-requests'
 
-/** What a tenant sees of the project at one moment. Other tenants change it concurrently. */
+/** A tenant's view of the project at one moment. Other tenants change it concurrently. */
 interface Sight {
   vms: Vm[]
   disks: Disk[]

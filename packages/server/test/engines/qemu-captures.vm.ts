@@ -113,7 +113,7 @@ test(
   },
 )
 
-test('a VM works without the image and the VM that it was made from', WITHIN, async () => {
+test('a VM works after its image, and the source of the image, are deleted', WITHIN, async () => {
   await engine.removeCapture(image, { generation: 2, signal })
   await engine.removeVm(first, call(first.id))
   await stop(second)

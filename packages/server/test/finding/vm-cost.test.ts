@@ -109,7 +109,7 @@ test('a VM that is read repeatedly shows its current state, exact to the millise
     ['on', () => change('START')],
     ['a second', () => service.clock.freeze('2026-11-11T00:00:01.998Z')],
     [
-      'a price to come',
+      'a future price',
       () =>
         service.sql(`INSERT INTO prices (product_name, valid_from, unit, usd)
                      VALUES ('a100.1x', '2026-11-11T00:01:00Z', 'vm_hour', 9)`),

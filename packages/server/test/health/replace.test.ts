@@ -37,7 +37,7 @@ async function eventsOf(id: string): Promise<string[]> {
   const { items } = await service.ok('eventList', { query: { resource_id: id } as never })
   return items.map(({ type }) => type).toReversed()
 }
-/** What a replacement keeps. */
+/** The fields that a replacement keeps. */
 const kept = ({ id, name, network_interfaces, disks, ssh_public_keys, image }: Vm) => ({
   ...{ id, name, network_interfaces, ssh_public_keys, image },
   disks: disks.map(({ updated_at, ...disk }) => disk),

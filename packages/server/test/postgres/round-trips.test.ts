@@ -6,8 +6,8 @@ import { uuid } from '../../src/domain/ids.ts'
 import { takeLease } from '../../src/postgres/leases.ts'
 
 /**
- * How much each request may use the database. A change that needs more explains it here; one that needs less lowers the
- * number.
+ * The database work that each request may cause. If a change needs more, explain it here; if it needs less,
+ * lower the number.
  */
 const budget = {
   // Two statements of each read the caller and the project in the transaction of the batch, because the batch forms

@@ -28,7 +28,7 @@ export interface EngineUnderTest {
   publicAddress?: string
   /** A client reaches the VM by any address of the range of its public address, not only by that one. */
   routesAnyAddress?: boolean
-  /** What the guest prints on its serial console after Enter, for guests with a login there. */
+  /** The prompt on the serial console after Enter, for guests with a login there. */
   consolePrompt?: RegExp
   sshPublicKey?: string
   /** Verifies, for real guests, that the SSH destination responds. */

@@ -7,8 +7,8 @@ import { allow, ConformanceBench, type EngineUnderTest, expectKind } from './con
 type Check = (bench: ConformanceBench) => Promise<void>
 
 /**
- * What every engine must do, in the order of one VM's life: each check begins where the previous one ended. The checks
- * wait for outcomes and move no clock. There are three boots in all.
+ * The checks that every engine must pass, in the order of one VM's life: each check begins where the previous
+ * one ended. They wait for outcomes and move no clock. There are three boots in total.
  */
 export const conformanceChecks: Record<string, Check> = {
   'reports its host with free, clean GPUs': async (bench) => {

@@ -6,7 +6,7 @@ import type { ModelProject } from './model.ts'
 
 type Reply = { status: number; body: unknown }
 
-/** What the groups of a project need from the model of its VMs. */
+/** The parts of the VM model that the groups of a project need. */
 interface VmModel {
   hasRoomFor(count: number): boolean
   hasName(name: string): boolean

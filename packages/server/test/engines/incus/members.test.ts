@@ -272,14 +272,14 @@ test('instances that were renamed or copied, or lost devices by hand, are report
   ])
 })
 
-test('a member whose instances Incus cannot read makes no report, so that its GPUs do not look free', async () => {
+test('a member whose instances Incus cannot read is not reported, so that its GPUs do not look free', async () => {
   incus.recorded.set('/1.0/cluster/members', [member('m1'), member('m2')])
   const unread = { name: 'vm-a', location: 'm2', status: 'Error', config: null, devices: null }
   incus.recorded.set('/1.0/instances', [unread])
   expect((await inventory(await open())).map(({ name }) => name)).toEqual(['m1'])
 })
 
-test('a client that Incus does not trust gets an error that says so, and what to do', async () => {
+test('a client that Incus does not trust gets an error that says so, with advice', async () => {
   incus.recorded.set('/1.0', { auth: 'untrusted', config: {} })
   await expect(inventory(await open())).rejects.toThrow(
     /does not trust the client certificate: run incus config trust add-certificate/,

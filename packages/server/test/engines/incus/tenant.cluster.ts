@@ -25,7 +25,7 @@ async function addressOf(vmId: string): Promise<string> {
 
 const ssh = async (vmId: string, command: string) => setup.ssh(await addressOf(vmId), command, { keyFile })
 
-/** What identifies a guest. Its SSH server must prove the host key that the API shows. */
+/** Reads the values that identify a guest. Its SSH server must prove the host key that the API shows. */
 async function identityOf(vmId: string, privateKeyFile: string) {
   const { ssh_host_keys } = await setup.vm(vmId)
   const hostKey = ssh_host_keys[0]!.replace(/^\S+ /, '')

@@ -25,7 +25,7 @@ const restored = (bench: ConformanceBench, disk: DiskSpec) =>
     return status !== null && !status.isCopying && status
   }, 'a complete disk')
 
-/** What every engine must do to copy a disk that no VM has. */
+/** Checks for copying a disk that no VM has. */
 export const diskCaptureChecks = {
   'copies a disk, restores the copy without the disk, and refuses an older generation': async (
     bench: ConformanceBench,
@@ -60,7 +60,7 @@ export const diskCaptureChecks = {
   },
 }
 
-/** What every engine must do to copy the OS disk of a VM that is off. */
+/** Checks for copying the OS disk of a VM that is off. */
 export const vmCaptureChecks = {
   'copies the OS disk of a VM that is off, for new VMs that outlive the copy': async (
     bench: ConformanceBench,
