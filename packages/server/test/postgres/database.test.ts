@@ -77,7 +77,7 @@ test('reads sent with the commit see the written rows, and a failing read does n
   const thrower = database.transaction(async (tx) => {
     await tx.query({ text: `INSERT INTO notes VALUES ('two')` })
     const thrown = tx.readWithCommit(() => {
-      throw new Error('not even asked')
+      throw new Error('thrown before the query')
     })
     return { thrown }
   })
@@ -95,12 +95,12 @@ test('reads sent with the commit see the written rows, and a failing read does n
 test('a transaction is restarted when an assertion in a statement fails', async () => {
   const { database } = await withConnections()
   let attempts = 0
-  const said = await database.transaction(async (tx) => {
-    const isSo = ++attempts === 3
-    await tx.awaitAtCommit(tx.query({ text: 'SELECT assert_or_abort($1, $2)', values: [isSo, 'not yet'] }))
+  const result = await database.transaction(async (tx) => {
+    const isTrue = ++attempts === 3
+    await tx.awaitAtCommit(tx.query({ text: 'SELECT assert_or_abort($1, $2)', values: [isTrue, 'not yet'] }))
     return `attempt ${attempts}`
   })
-  expect(said).toBe('attempt 3')
+  expect(result).toBe('attempt 3')
   await database.close()
 })
 

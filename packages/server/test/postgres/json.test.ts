@@ -207,31 +207,31 @@ test('a failing statement fails all reads that share it, and no later ones', asy
 })
 
 test('identical concurrent reads share one result that is read after they were requested, and a failure is not cached', async () => {
-  const looks: string[] = []
-  const look = sharedRead(async (_db, question: { about: string }) => {
-    looks.push(question.about)
-    if (question.about === 'trouble' && looks.length < 4) throw new Error('no answer')
-    return `${question.about} ${looks.length}`
+  const reads: string[] = []
+  const read = sharedRead(async (_db, question: { about: string }) => {
+    reads.push(question.about)
+    if (question.about === 'failing' && reads.length < 4) throw new Error('read failed')
+    return `${question.about} ${reads.length}`
   })
-  const ask = (about: string) => look(database, { about })
+  const ask = (about: string) => read(database, { about })
   expect(await Promise.all([ask('a'), ask('b'), ask('a')])).toEqual(['a 1', 'b 2', 'a 1'])
-  const failed = await Promise.allSettled([ask('trouble'), ask('trouble')])
+  const failed = await Promise.allSettled([ask('failing'), ask('failing')])
   expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  expect(await ask('trouble')).toBe('trouble 4')
+  expect(await ask('failing')).toBe('failing 4')
   expect(await ask('a')).toBe('a 5')
-  await database.transaction(async (tx) => expect(await look(tx, { about: 'a' })).toBe('a 6'))
+  await database.transaction(async (tx) => expect(await read(tx, { about: 'a' })).toBe('a 6'))
 })
 
 test('a shared read that finished or failed is released from memory', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  const look = sharedRead(async (_db, { about }: { about: string }) => {
-    if (about === 'trouble') throw new Error('no answer')
+  const read = sharedRead(async (_db, { about }: { about: string }) => {
+    if (about === 'failing') throw new Error('read failed')
     return about
   })
-  const asked = ['a', 'trouble'].map((about) => {
+  const asked = ['a', 'failing'].map((about) => {
     const question = { about }
-    return { kept: new WeakRef(question), answer: look(database, question) }
+    return { kept: new WeakRef(question), answer: read(database, question) }
   })
   const kept = asked.map((one) => one.kept)
   await Promise.allSettled(asked.splice(0).map(({ answer }) => answer))

@@ -6,7 +6,7 @@ export type Step =
   | { do: 'createVm'; name: number; gpus: 1 | 2; disk: number | null }
   | { do: 'start' | 'stop' | 'reset' | 'replace' | 'deleteVm' | 'crash' | 'refusePower'; vm: number }
   | { do: 'retype'; vm: number; gpus: 1 | 2 }
-  | { do: 'hostAway'; vm: number; isDeleted: boolean }
+  | { do: 'loseHost'; vm: number; isDeleted: boolean }
   | { do: 'createDisk'; name: number }
   | { do: 'attach' | 'detach'; vm: number; disk: number }
   | { do: 'grow'; disk: number; gib: number }
@@ -19,7 +19,7 @@ export type Step =
   | { do: 'resizeGroup'; group: number; count: number }
   | { do: 'deleteGroup'; group: number }
   | { do: 'waitForVm'; name: number }
-  | { do: 'turnClock' }
+  | { do: 'moveClock' }
 
 const some = fc.nat(9)
 const gpus = fc.constantFrom<1 | 2>(1, 2)
@@ -44,7 +44,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('retype' as const), vm: some, gpus }) },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant('hostAway' as const), vm: some, isDeleted: fc.boolean() }),
+    arbitrary: fc.record({ do: fc.constant('loseHost' as const), vm: some, isDeleted: fc.boolean() }),
   },
   { weight: 8, arbitrary: fc.record({ do: fc.constant('createDisk' as const), name: some }) },
   {
@@ -81,5 +81,5 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constantFrom('fail' as const, 'lie' as const, 'forget' as const),
     }),
   },
-  { weight: 1, arbitrary: fc.constant({ do: 'turnClock' as const }) },
+  { weight: 1, arbitrary: fc.constant({ do: 'moveClock' as const }) },
 )

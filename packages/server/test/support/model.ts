@@ -84,8 +84,8 @@ export class ProjectModel {
         return this.#refusePower(step.vm)
       case 'retype':
         return this.#retype(step.vm, step.gpus)
-      case 'hostAway':
-        return this.#hostAway(step.vm, step.isDeleted)
+      case 'loseHost':
+        return this.#loseHost(step.vm, step.isDeleted)
       case 'createDisk':
         return this.#createDisk(`disk-${step.name}`)
       case 'attach':
@@ -112,7 +112,7 @@ export class ProjectModel {
         return this.#groups.wait(`vm-${step.name}`)
       case 'fault':
         return this.#simulator.addFault({ method: faulty[step.method]!, kind: step.kind })
-      case 'turnClock':
+      case 'moveClock':
         return this.#service.clock.advance('3 seconds')
     }
   }
@@ -171,12 +171,12 @@ export class ProjectModel {
     const disk = diskIndex === null ? undefined : pick(this.#disks, diskIndex)
     const { location } = this.#project
     const body = vmBody({ name, type, location, ...(disk && { disks: [{ disk_id: disk[0] }] }) })
-    const answer = await this.#call('vmCreate', {}, body)
-    if (this.#hasName(name)) return this.#refused(answer, 'already_exists')
-    if (disk?.[1].vm) return this.#refused(answer, 'conflict')
+    const response = await this.#call('vmCreate', {}, body)
+    if (this.#hasName(name)) return this.#refused(response, 'already_exists')
+    if (disk?.[1].vm) return this.#refused(response, 'conflict')
     // GPUs of deleted VMs may still be in quarantine. Only then is this response valid, too.
-    if (answer.status === 409 && answer.body.code === 'out_of_stock') return
-    const id = await this.#ends(answer)
+    if (response.status === 409 && response.body.code === 'out_of_stock') return
+    const id = await this.#ends(response)
     this.#vms.set(id, { name, type, state: 'STATE_RUNNING', refusesPower: false })
     if (disk) disk[1].vm = id
   }
@@ -190,19 +190,19 @@ export class ProjectModel {
   ): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || !vm) return
-    const answer = await this.#call('vmUpdate', { vm_id: id }, { action })
-    if (!from.includes(vm.state)) return this.#refused(answer, 'conflict')
-    if (answer.status === 409 && answer.body.code === 'out_of_stock') return
+    const response = await this.#call('vmUpdate', { vm_id: id }, { action })
+    if (!from.includes(vm.state)) return this.#refused(response, 'conflict')
+    if (response.status === 409 && response.body.code === 'out_of_stock') return
     const hadRefusal = vm.refusesPower
-    vm.refusesPower = hadRefusal && (await this.#isRefusalAhead(answer, id))
+    vm.refusesPower = hadRefusal && (await this.#isRefusalAhead(response, id))
     const isRefused = hadRefusal && !vm.refusesPower
-    await this.#ends(answer, isRefused ? 'FAILED' : 'SUCCEEDED')
+    await this.#ends(response, isRefused ? 'FAILED' : 'SUCCEEDED')
     vm.state = isRefused ? (whenRefused ?? vm.state) : to
   }
 
   /** If the engine did the work but returned an error, it was not called again, so its refusal is still to come. */
-  async #isRefusalAhead(answer: { body: unknown }, vmId: string): Promise<boolean> {
-    await this.#ended(answer)
+  async #isRefusalAhead(response: { body: unknown }, vmId: string): Promise<boolean> {
+    await this.#ended(response)
     const rows = await this.#service.sql(
       `SELECT FROM simulated_faults WHERE resource_id = $1 AND kind = 'reject' AND remaining > 0`,
       [vmId],
@@ -237,14 +237,14 @@ export class ProjectModel {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || !vm) return
     const type = `${this.#project.family}.${gpus}x`
-    const answer = await this.#call('vmUpdate', { vm_id: id }, { type })
-    if (vm.state !== 'STATE_SHUTOFF') return this.#refused(answer, 'conflict')
-    await this.#ends(answer)
+    const response = await this.#call('vmUpdate', { vm_id: id }, { type })
+    if (vm.state !== 'STATE_SHUTOFF') return this.#refused(response, 'conflict')
+    await this.#ends(response)
     vm.type = type
   }
 
   /** The VM's host is lost for a while, with all of this project's VMs on it. Then the host and its VMs are back. */
-  async #hostAway(index: number, isDeleted: boolean): Promise<void> {
+  async #loseHost(index: number, isDeleted: boolean): Promise<void> {
     const [id, vm] = pick(this.#vms, index) ?? []
     if (!id || vm?.state !== 'STATE_RUNNING') return
     const [host] = await this.#service.sql<{ id: string; name: string }>(
@@ -275,14 +275,14 @@ export class ProjectModel {
 
   async #createDisk(name: string): Promise<void> {
     if (this.#disks.size >= mostDisks) return
-    const answer = await this.#call(
+    const response = await this.#call(
       'diskCreate',
       {},
       { name, size: '10GiB', location: this.#project.location },
     )
     if ([...this.#disks.values()].some((disk) => disk.name === name))
-      return this.#refused(answer, 'already_exists')
-    this.#disks.set(await this.#ends(answer), { name, gib: 10, vm: null })
+      return this.#refused(response, 'already_exists')
+    this.#disks.set(await this.#ends(response), { name, gib: 10, vm: null })
   }
 
   async #attach(vmIndex: number, diskIndex: number): Promise<void> {
@@ -290,9 +290,9 @@ export class ProjectModel {
     const [diskId, disk] = pick(this.#disks, diskIndex) ?? []
     if (!vmId || !vm || !diskId || !disk) return
     const attach_disks = [{ disk_id: diskId, attachment_type: 'data', mode: 'read-write' }]
-    const answer = await this.#call('vmAttachDisks', { vm_id: vmId }, { attach_disks })
-    if (vm.state === 'STATE_CRASHED' || disk.vm) return this.#refused(answer, 'conflict')
-    await this.#ends(answer)
+    const response = await this.#call('vmAttachDisks', { vm_id: vmId }, { attach_disks })
+    if (vm.state === 'STATE_CRASHED' || disk.vm) return this.#refused(response, 'conflict')
+    await this.#ends(response)
     disk.vm = vmId
   }
 
@@ -300,32 +300,32 @@ export class ProjectModel {
     const [vmId, vm] = pick(this.#vms, vmIndex) ?? []
     const [diskId, disk] = pick(this.#disks, diskIndex) ?? []
     if (!vmId || !vm || !diskId || !disk) return
-    const answer = await this.#call('vmDetachDisks', { vm_id: vmId }, { detach_disks: [diskId] })
-    if (vm.state === 'STATE_CRASHED' || disk.vm !== vmId) return this.#refused(answer, 'conflict')
-    await this.#ends(answer)
+    const response = await this.#call('vmDetachDisks', { vm_id: vmId }, { detach_disks: [diskId] })
+    if (vm.state === 'STATE_CRASHED' || disk.vm !== vmId) return this.#refused(response, 'conflict')
+    await this.#ends(response)
     disk.vm = null
   }
 
   async #grow(index: number, gib: number): Promise<void> {
     const [id, disk] = pick(this.#disks, index) ?? []
     if (!id || !disk) return
-    const answer = await this.#call('diskUpdate', { disk_id: id }, { size: `${gib + 1}GiB` })
-    if (gib + 1 <= disk.gib) return this.#refused(answer, 'invalid_argument')
-    await this.#ends(answer)
+    const response = await this.#call('diskUpdate', { disk_id: id }, { size: `${gib + 1}GiB` })
+    if (gib + 1 <= disk.gib) return this.#refused(response, 'invalid_argument')
+    await this.#ends(response)
     disk.gib = gib + 1
   }
 
   async #deleteDisk(index: number): Promise<void> {
     const [id, disk] = pick(this.#disks, index) ?? []
     if (!id || !disk) return
-    const answer = await this.#call('diskDelete', { disk_id: id })
-    if (disk.vm) return this.#refused(answer, 'conflict')
-    await this.#ends(answer)
+    const response = await this.#call('diskDelete', { disk_id: id })
+    if (disk.vm) return this.#refused(response, 'conflict')
+    await this.#ends(response)
     this.#disks.delete(id)
   }
 
   async #createRule(name: string): Promise<void> {
-    const answer = await this.#call(
+    const response = await this.#call(
       'firewallRuleCreate',
       {},
       {
@@ -335,8 +335,8 @@ export class ProjectModel {
       },
     )
     if ([...this.#rules.values()].some((rule) => rule.name === name))
-      return this.#refused(answer, 'already_exists')
-    this.#rules.set(await this.#ends(answer), { name, port: '8888' })
+      return this.#refused(response, 'already_exists')
+    this.#rules.set(await this.#ends(response), { name, port: '8888' })
   }
 
   async #changeRule(index: number, port: string): Promise<void> {
@@ -363,20 +363,20 @@ export class ProjectModel {
     for (const disk of this.#disks.values()) if (disk.vm === id) disk.vm = null
   }
 
-  #refused(answer: { body: unknown }, code: string): void {
-    expect(answer.body).toMatchObject({ code })
+  #refused(response: { body: unknown }, code: string): void {
+    expect(response.body).toMatchObject({ code })
   }
 
   /** Waits for the operation's end and returns the id of its resource. */
-  async #ends(answer: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
-    const ended = await this.#ended(answer)
+  async #ends(response: { body: unknown }, state = 'SUCCEEDED'): Promise<string> {
+    const ended = await this.#ended(response)
     expect(ended, JSON.stringify(ended)).toMatchObject({ state })
     return ended.metadata.id
   }
 
-  #ended(answer: { body: unknown }) {
-    expect(answer.body).toHaveProperty('operation')
-    const { operation_id } = (answer.body as { operation: { operation_id: string } }).operation
+  #ended(response: { body: unknown }) {
+    expect(response.body).toHaveProperty('operation')
+    const { operation_id } = (response.body as { operation: { operation_id: string } }).operation
     const { projectId: project_id, token } = this.#project
     return eventually(async () => {
       const params = { project_id, operation_id }
