@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine, HostReport, VmSpec } from '../../src/engines/engine.ts'
-import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { hungImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 /** VMs are isolated if the server runs as root. Otherwise the host record says what is missing. Both cases are tested. */
@@ -24,7 +24,7 @@ const disk = () => victim.disks[0]!
 beforeAll(async () => {
   process.env.SLIPWAY_TEST_SECRET = 'sk_live_secret'
   bench = await makeBench()
-  const image = await deafImage(bench)
+  const image = await hungImage(bench)
   engine = await bench.open()
   for await (const report of engine.inventory(signal)) host = report
   victim = specOf(bench, host.name, { image, disks: [diskOf(host.name)] })

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Engine, VmSpec } from '../../src/engines/engine.ts'
 import { hostArchitecture } from '../../src/engines/qemu/architecture.ts'
-import { canShareVolumes, deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { canShareVolumes, hungImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { diskOf, specOf, wanted } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 240_000 }
@@ -17,11 +17,11 @@ const call = (generation = 1) => ({ generation, signal })
 let bench: QemuBench
 let engine: Engine & { close(): Promise<void> }
 let host: string
-let deaf: QemuBench['image']
+let hung: QemuBench['image']
 
 beforeAll(async () => {
   bench = await makeBench()
-  deaf = await deafImage(bench)
+  hung = await hungImage(bench)
   engine = await bench.open()
   for await (const report of engine.inventory(signal)) host = report.name
 }, 300_000)
@@ -56,7 +56,7 @@ test(
   WITHIN,
   async () => {
     const impatient = await opened({ bootTimeoutS: 4 })
-    const spec = await defined({ image: deaf })
+    const spec = await defined({ image: hung })
     await impatient.ensureVm(spec, wanted('on'), call())
     for (;;) {
       const status = await impatient.inspectVm(spec, signal)
@@ -89,7 +89,7 @@ test(
 
 /** Returns a guest that powered off, but whose keeper has not recorded the end of QEMU yet. */
 async function poweredOffUnnoted(): Promise<{ spec: VmSpec; keeper: number }> {
-  const spec = await defined({ image: deaf })
+  const spec = await defined({ image: hung })
   await engine.ensureVm(spec, wanted('on'), call())
   const pidOf = async (program: string) =>
     (await bench.processes()).find(
@@ -149,7 +149,7 @@ test('a qemu guest that powered itself off is off, even if its keeper records it
 })
 
 test('the qemu engine powers off a guest that does not shut down in time', WITHIN, async () => {
-  const spec = await defined({ image: deaf })
+  const spec = await defined({ image: hung })
   await engine.ensureVm(spec, wanted('on'), call())
   await engine.powerVm(spec, 'shutdown', call(2))
   expect((await engine.inspectVm(spec, signal))?.power).toBe('stopping')
@@ -172,7 +172,7 @@ test('the qemu engine serves no volume to a QEMU that did not start', {
   await chmod(broken, 0o755)
   const unlucky = await bench.open({ qemuProgram: broken })
   const volume = diskOf(host, { type: 'shared-volume', sizeGib: 1024, blockSize: 0 })
-  const spec = specOf(bench, host, { image: deaf, disks: [volume] })
+  const spec = specOf(bench, host, { image: hung, disks: [volume] })
   await engine.ensureDisk(volume, call())
   await engine.ensureVm(spec, wanted('off'), call())
   await expect(unlucky.ensureVm(spec, wanted('on'), call())).rejects.toThrow(/did not start: broken/)

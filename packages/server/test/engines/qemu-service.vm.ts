@@ -9,7 +9,7 @@ import { root } from '@slipway/testing/root.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { newHostKey } from '../../src/domain/guest/host-key.ts'
-import { deafImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
+import { hungImage, makeBench, type QemuBench } from '../support/qemu-bench.ts'
 import { fakeNvidiaSmi, reportNow } from '../support/qemu-spec.ts'
 
 const WITHIN = { timeout: 300_000 }
@@ -35,9 +35,9 @@ test(
   WITHIN,
   async () => {
     await start({ bootTimeoutS: 4 })
-    const { source } = await deafImage(bench)
+    const { source } = await hungImage(bench)
     await query(database.url, 'UPDATE images SET source = $1', [source])
-    const { operation } = await api('POST', '/vms', vmBody('deaf'))
+    const { operation } = await api('POST', '/vms', vmBody('hung'))
     const { state, result } = await ended(operation.operation_id)
     expect(state).toBe('FAILED')
     expect(result).toMatchObject({ code: 'boot_failed' })

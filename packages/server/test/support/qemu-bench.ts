@@ -77,21 +77,21 @@ export async function makeBench(): Promise<QemuBench> {
         try {
           process.kill(pid, 'SIGKILL')
         } catch {}
-      await rm(join(CACHE, 'qemu/images', `deaf-${basename(dataDir)}`), { recursive: true, force: true })
+      await rm(join(CACHE, 'qemu/images', `hung-${basename(dataDir)}`), { recursive: true, force: true })
       await rm(dataDir, { recursive: true, force: true })
     },
   }
 }
 
 /** A guest whose kernel has no usable initramfs: it prints to the console and hangs. */
-export async function deafImage(bench: QemuBench): Promise<QemuBench['image']> {
-  const folder = `deaf-${basename(bench.dataDir)}`
+export async function hungImage(bench: QemuBench): Promise<QemuBench['image']> {
+  const folder = `hung-${basename(bench.dataDir)}`
   const images = join(bench.dataDir, 'qemu/images')
   await cp(join(images, String(bench.image.source.folder)), join(images, folder), { recursive: true })
   const initrd = 'nothing'
   await writeFile(join(images, folder, 'initrd'), initrd)
   const initrdSha256 = createHash('sha256').update(initrd).digest('hex')
-  return { name: 'deaf', source: { ...bench.image.source, folder, initrdSha256 } }
+  return { name: 'hung', source: { ...bench.image.source, folder, initrdSha256 } }
 }
 
 export async function makeKey(file: string): Promise<string> {

@@ -139,16 +139,16 @@ test('the private half of a host key is removed from Incus when the guest has bo
 
 test('a worker that receives events late or never still detects what happened', within, async () => {
   const relay = await EventRelay.open(join(bench.dir, 'relay'), member.socket)
-  const deaf = await bench.engine(bench.config({ socket: relay.path }))
+  const slow = await bench.engine(bench.config({ socket: relay.path }))
   const received: string[] = []
-  deaf.watch((vmId) => received.push(vmId))
+  slow.watch((vmId) => received.push(vmId))
   const spec = newSpec()
-  expect((await deaf.ensureVm(spec, wanted('on'), at(1)))?.power).toBe('running')
+  expect((await slow.ensureVm(spec, wanted('on'), at(1)))?.power).toBe('running')
   await eventually(() => relay.heldCount > 0)
   received.length = 0
   await cli('exec', `vm-${spec.id}`, '--', '/bin/busybox', 'poweroff', '-f').catch(() => {})
   await eventually(async () => {
-    for await (const { vms } of deaf.inventory(signal))
+    for await (const { vms } of slow.inventory(signal))
       if (vms.some(({ id, power }) => id === spec.id && power === 'crashed')) return true
     return false
   }, within.timeout)
@@ -156,13 +156,13 @@ test('a worker that receives events late or never still detects what happened', 
   // After lost events, a new listener is notified that everything may have changed.
   relay.drop()
   await eventually(() => received.includes(spec.id), within.timeout)
-  await deaf.removeVm(spec, at(2))
+  await slow.removeVm(spec, at(2))
   // These events arrive after the VM was removed.
   await eventually(() => relay.heldCount > 0)
   received.length = 0
   relay.release()
   await eventually(() => received.includes(spec.id), within.timeout)
-  expect(await deaf.inspectVm(spec, signal)).toBeNull()
-  await deaf.close()
+  expect(await slow.inspectVm(spec, signal)).toBeNull()
+  await slow.close()
   await relay.close()
 })
