@@ -5,7 +5,7 @@ import type { Tx } from '../postgres/database.ts'
 import { holdLock } from '../postgres/locks.ts'
 import { emit, type Requester } from '../store/events/events.ts'
 import { revokeOperatorKeysOfUser } from '../store/identity/access-keys.ts'
-import { deleteMarkInvitation, type InvitationRow, type Inviter } from '../store/identity/invitations.ts'
+import { deleteOperatorInvitation, type InvitationRow, type Inviter } from '../store/identity/invitations.ts'
 import { isMemberEmail } from '../store/identity/members.ts'
 import { findOrganization } from '../store/identity/organizations.ts'
 import { revokeTokenFamiliesOfUser } from '../store/identity/tokens.ts'
@@ -14,8 +14,8 @@ import {
   hasOtherOperator,
   lockUser,
   type PersonRow,
+  revokeOperatorRole,
   suspendUser,
-  takeOperatorMark,
   type UserRow,
 } from '../store/identity/users.ts'
 import { userView } from '../views/identity.ts'
@@ -92,7 +92,7 @@ export async function setUserSuspended(
 
 /** Also revokes the user's operator keys, or withdraws the invitation to become an operator. */
 export async function removeOperatorMark(tx: Tx, by: Requester, userId: string): Promise<PersonRow> {
-  const taken = await deleteMarkInvitation(tx, userId)
+  const taken = await deleteOperatorInvitation(tx, userId)
   if (taken) {
     const person = { ...personOf([taken]), is_operator: false }
     await emitUserBy(tx, by, 'user.operator_removed', person)
@@ -104,7 +104,7 @@ export async function removeOperatorMark(tx: Tx, by: Requester, userId: string):
   if (!user.is_operator) throw new Failure('conflict', 'This user is not an operator.')
   if (!(await hasOtherOperator(tx, userId)))
     throw new Failure('conflict', 'This is the last operator. Make another user an operator first.')
-  const changed = (await takeOperatorMark(tx, userId))!
+  const changed = (await revokeOperatorRole(tx, userId))!
   await emitKeysRevoked(tx, by, await revokeOperatorKeysOfUser(tx, userId))
   await endInvitationsOfUser(tx, by, userId)
   await emitUserBy(tx, by, 'user.operator_removed', changed)

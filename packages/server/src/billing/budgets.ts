@@ -7,7 +7,7 @@ import type { ProjectRequester } from '../operations/admission.ts'
 import type { Queryable, Tx } from '../postgres/database.ts'
 import type { Services } from '../services.ts'
 import {
-  findBudgetPieceEnd,
+  findBudgetChunkEnd,
   findBudgets,
   listReachedBudgets,
   putBudget,
@@ -24,7 +24,7 @@ const budgetsAtOnce = 500
 export async function checkBudgets({ database }: Services): Promise<void> {
   let after = zeroUuid
   for (;;) {
-    const upTo = await findBudgetPieceEnd(database, after, budgetsAtOnce)
+    const upTo = await findBudgetChunkEnd(database, after, budgetsAtOnce)
     if (!upTo) return
     for (const budget of await listReachedBudgets(database, thresholds, { after, upTo }))
       await database.transaction((tx) => alertBudget(tx, budget))

@@ -129,8 +129,8 @@ export async function changeGpuHold(
 export async function checkGpu(tx: Tx, by: Requester, id: string): Promise<HostRow['gpus'][number]> {
   const found = await requestGpuCheck(tx, id)
   if (!found) throw notFound('GPU')
-  const { gpu, isAsked } = found
-  if (!isAsked)
+  const { gpu, isMarked } = found
+  if (!isMarked)
     throw new Failure(
       'conflict',
       gpu.state === 'claimed'

@@ -13,11 +13,11 @@ import { listEndedHolders } from '../store/capacity/operation-holds.ts'
 import { setEntriesOpen } from '../store/capacity/queue-entries.ts'
 import { listDueQueues, lockQueuesOfRequest, type Queue, refuseHolds } from '../store/capacity/queues.ts'
 import {
+  findBlockConditions,
   findRequest,
-  findStanding,
+  leaveInQueue,
   listDueRequests,
   type RequestRow,
-  rest,
 } from '../store/capacity/requests.ts'
 import { listDueReservations } from '../store/capacity/reservations.ts'
 
@@ -81,7 +81,7 @@ export class CapacityQueue {
   async #act(id: string): Promise<void> {
     const { database } = this.#services
     const request = await findRequest(database, id)
-    const standing = request && (await findStanding(database, { id, location: request.location }))
+    const standing = request && (await findBlockConditions(database, { id, location: request.location }))
     if (!request?.due_at || !standing) return
     if (request.state === 'held') {
       // The group did not boot, and is still being removed after the time of a hold: other requests get the GPUs.
@@ -118,7 +118,7 @@ export class CapacityQueue {
       const hostIds = (await listFittingHosts(tx, request.id)).map(({ id }) => id)
       await lockHosts(tx, hostIds)
       await offerGpus(tx, hostIds)
-      await rest(tx, request.id)
+      await leaveInQueue(tx, request.id)
     })
   }
 

@@ -17,7 +17,7 @@ import {
   listNewHostFaults,
   listPausedVms,
   listReplaceableVms,
-  listSickVms,
+  listUnhealthyVms,
   listXidPositions,
   markSuspect,
   recordFault,
@@ -55,7 +55,7 @@ export async function applyGuestReports(
   location: string,
   samples: VmSample[],
 ): Promise<void> {
-  const sick = new Map((await listSickVms(database, location)).map(({ id, health }) => [id, health]))
+  const sick = new Map((await listUnhealthyVms(database, location)).map(({ id, health }) => [id, health]))
   const withXids = samples.filter(({ guest }) => guest && guest.xids.length > 0).map(({ vmId }) => vmId)
   const positions = withXids.length > 0 ? await listXidPositions(database, withXids) : []
   const positionOf = new Map(positions.map((each) => [each.vm_id, each]))

@@ -1,5 +1,5 @@
 import type { Tx } from '../../postgres/database.ts'
-import { type BlockReason, findStanding, type RequestRow } from '../../store/capacity/requests.ts'
+import { type BlockReason, findBlockConditions, type RequestRow } from '../../store/capacity/requests.ts'
 import { hasRoomInQuota } from '../../store/compute/organization-quotas.ts'
 import { readQuotas } from '../../store/compute/quotas.ts'
 import { budgetRefusal } from '../budget.ts'
@@ -15,7 +15,7 @@ export interface Block {
 
 /** Returns why GPUs at the location cannot be given to the request now; undefined if nothing blocks it. */
 export async function blockOf(tx: Tx, request: RequestRow, location: string): Promise<Block | undefined> {
-  const standing = (await findStanding(tx, { id: request.id, location }))!
+  const standing = (await findBlockConditions(tx, { id: request.id, location }))!
   if (standing.is_suspended) return { reason: 'suspended', until: null }
   if (!standing.is_paid) return { reason: 'payment', until: null }
   if (request.on_available === 'hold' && standing.no_hold_until)

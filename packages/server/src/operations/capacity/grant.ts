@@ -3,7 +3,12 @@ import { TryAgain, type Tx } from '../../postgres/database.ts'
 import { endHolds, lockHosts } from '../../store/capacity/holds.ts'
 import { deleteEntries } from '../../store/capacity/queue-entries.ts'
 import { lockQueuesOfRequest, touchQueuesOfRequest } from '../../store/capacity/queues.ts'
-import { endRequest, findRequest, findStanding, type RequestRow } from '../../store/capacity/requests.ts'
+import {
+  endRequest,
+  findBlockConditions,
+  findRequest,
+  type RequestRow,
+} from '../../store/capacity/requests.ts'
 import type { BegunOperation } from '../../store/compute/operation-row.ts'
 import { lockVm } from '../../store/compute/vms.ts'
 import type { ProjectRequester } from '../admission.ts'
@@ -81,7 +86,7 @@ export async function claimRequest(
         ? 'No GPUs are held for the capacity request yet.'
         : `The capacity request is ${request.state}: there is nothing to claim.`,
     )
-  const { is_hold_over } = (await findStanding(tx, { id, location: request.location }))!
+  const { is_hold_over } = (await findBlockConditions(tx, { id, location: request.location }))!
   if (is_hold_over)
     throw new Failure('conflict', 'The hold on the GPUs has expired. Send a new capacity request.')
   if (request.operation_id)

@@ -3,7 +3,7 @@ import { estimate } from '../../domain/capacity/estimate.ts'
 import { chooseTarget, type QueueHost, type Waiting } from '../../domain/capacity/queue.ts'
 import type { Database, Queryable, Tx } from '../../postgres/database.ts'
 import { pingDatabase } from '../../postgres/ping.ts'
-import { listLivesMs, listQueueGpus, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
+import { listQueueGpus, listRuntimesMs, listWaiting, putEstimates } from '../../store/capacity/estimates.ts'
 import { endHolds, isHostOpen, lockHosts } from '../../store/capacity/holds.ts'
 import { findHead } from '../../store/capacity/queue-entries.ts'
 import {
@@ -151,7 +151,7 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
     now,
     hosts: await readHosts(db, queue, now),
     waiting: rows.length < maxEstimates ? [...waiting, next] : waiting,
-    livesMs: await listLivesMs(
+    livesMs: await listRuntimesMs(
       db,
       types.map(({ name }) => name),
     ),

@@ -15,8 +15,8 @@ export interface ReachedBudgetRow extends BudgetRow {
 }
 
 /**
- * A project without a budget has a row without a limit. Admissions read this: it reads three rows by their keys, regardless
- * of how much the project runs.
+ * A project without a budget has a row without a limit. Admissions run this statement, so it reads only three
+ * rows per project, by key, however many resources the project has.
  */
 export const findBudgets = statement<BudgetRow, { projectIds: string[] }>(
   'budget_find',
@@ -52,9 +52,9 @@ const listReached = statement<ReachedBudgetRow, { thresholds: number[]; after: s
    ORDER BY b.project_id, t.percent`,
 )
 
-const lastOfPiece = statement<{ project_id: string }, { after: string; most: number }>(
+const lastOfChunk = statement<{ project_id: string }, { after: string; most: number }>(
   'budget_piece',
-  `SELECT project_id FROM (SELECT project_id FROM budgets WHERE project_id > :after ORDER BY project_id LIMIT :most) piece
+  `SELECT project_id FROM (SELECT project_id FROM budgets WHERE project_id > :after ORDER BY project_id LIMIT :most) chunk
    ORDER BY project_id DESC LIMIT 1`,
 )
 
@@ -67,19 +67,19 @@ const raise = statement<{ month: string }, { projectId: string; thresholdPercent
 )
 
 /** Returns the last of the next `most` projects with a budget; undefined if there are none. */
-export const findBudgetPieceEnd = async (db: Queryable, after: string, most: number) =>
-  (await lastOfPiece.one(db, { after, most }))?.project_id
+export const findBudgetChunkEnd = async (db: Queryable, after: string, most: number) =>
+  (await lastOfChunk.one(db, { after, most }))?.project_id
 
 /**
- * Lists the thresholds that budgets have reached this month without an alert, one row for each, of the projects after
- * `after`, up to and including `upTo`.
+ * Lists the thresholds that budgets have reached this month and that have no alert yet, one row each, for
+ * projects after `after`, up to and including `upTo`.
  */
 export const listReachedBudgets = (
   db: Queryable,
   thresholds: readonly number[],
-  piece: { after: string; upTo: string },
-) => listReached.all(db, { thresholds: [...thresholds], ...piece })
+  chunk: { after: string; upTo: string },
+) => listReached.all(db, { thresholds: [...thresholds], ...chunk })
 
-/** Returns false if the alert was raised before in this month. */
+/** Returns false if the alert was already raised this month. */
 export const raiseBudgetAlert = async (tx: Tx, projectId: string, thresholdPercent: number) =>
   (await raise.one(tx, { projectId, thresholdPercent })) !== undefined

@@ -18,7 +18,7 @@ interface InvoiceLineRow {
   usd_cents: string
 }
 
-// This inserts nothing if the month already has its invoice.
+// Inserts nothing if the month already has an invoice.
 const insert = statement<
   { id: string },
   { id: string; organizationId: string; month: string; usdCents: string }
@@ -80,7 +80,7 @@ const projectNames = statement<{ id: string; name: string }, { organizationId: s
   'SELECT id, name FROM projects WHERE organization_id = :organizationId',
 )
 
-/** Returns false if the month already has its invoice. */
+/** Returns false if the month already has an invoice. */
 export async function insertInvoice(
   tx: Tx,
   invoice: { id: string; organizationId: string; month: string; usdCents: string; lines: InvoiceLineRow[] },
@@ -92,10 +92,10 @@ export async function insertInvoice(
   return true
 }
 
-/** Marks all due invoices up to and including this month, and returns their ids. */
+/** Marks all due invoices up to and including `upToMonth` as paid, and returns their ids. */
 export const markInvoicesPaid = async (tx: Tx, organizationId: string, upToMonth: string) =>
   (await markPaid.all(tx, { organizationId, upToMonth })).map(({ id }) => id)
 
-/** Includes deleted projects, which older invoices name. */
+/** Includes deleted projects, because older invoices refer to them. */
 export const listProjectNames = async (db: Queryable, organizationId: string) =>
   new Map((await projectNames.all(db, { organizationId })).map(({ id, name }) => [id, name]))

@@ -24,8 +24,8 @@ export const insertMeterReport = statement<
 ).runBy('organizationId', 'day', 'usdCents')
 
 /**
- * Takes reports for two minutes, so that two processes never send the same report at once. If a process dies, another takes
- * over.
+ * Claims reports for two minutes, so that two processes never send the same report at the same time. If a
+ * process dies, another one takes over.
  */
 export const takeMeterReports = statement<MeterReportRow, { most: number }>(
   'meter_report_take',
@@ -59,7 +59,7 @@ const postpone = statement<never, { organizationId: string; day: string }>(
    WHERE organization_id = :organizationId AND day = :day AND state = 'pending'`,
 )
 
-/** Call this before the report is sent: from then on the provider may have it. */
+/** Call this before sending the report: from then on, the provider may have received it. */
 export const markMeterReportTried = (db: Queryable, { organization_id, day }: MeterReportRow) =>
   markTried.run(db, { organizationId: organization_id, day })
 

@@ -37,7 +37,7 @@ const setState = statement<never, { organizationId: string; state: string }>(
    WHERE id = :organizationId AND payment_state <> :state`,
 )
 
-/** Does not change an id that is already known. */
+/** Does not change an id that is already set. */
 export const setPaymentCustomer = statement<never, { organizationId: string; customerId: string }, Tx>(
   'payment_customer_set',
   `UPDATE organizations SET payment_customer_id = :customerId WHERE id = :organizationId AND payment_customer_id = ''`,
@@ -76,7 +76,7 @@ const knowsEvent = statement<{ is_known: boolean }, { id: string }>(
   'SELECT EXISTS (SELECT FROM provider_events WHERE id = :id) AS is_known',
 )
 
-// Counts what runs and costs money, and so needs a payment method. A stopped VM costs nothing.
+// Counts the resources that cost money and therefore need a payment method. A stopped VM costs nothing.
 const running = statement<{ vms: number; disks: number }, { organizationId: string }>(
   'payment_running',
   `SELECT (SELECT count(*) FROM vms v JOIN projects p ON p.id = v.project_id
@@ -110,11 +110,11 @@ export const setPaymentState = async (
   state: OrganizationRow['payment_state'],
 ) => (await setState.run(tx, { organizationId, state })) > 0
 
-/** Returns the id that is stored. */
+/** Returns the stored id. */
 export const adoptPaymentCustomer = async (tx: Tx, organizationId: string, customerId: string) =>
   (await adoptCustomer.one(tx, { organizationId, customerId }))!.payment_customer_id
 
-/** Returns the number of one read from the provider. */
+/** Starts a read from the provider and returns its number. */
 export const beginProviderSync = async (db: Queryable, organizationId: string): Promise<number> =>
   (await beginSync.one(db, { organizationId }))!.begun
 
@@ -128,6 +128,6 @@ export const countRunning = async (db: Queryable, organizationId: string) =>
 export const listExpiredCards = async (db: Queryable) =>
   (await expired.all(db)).map((row) => row.organization_id)
 
-/** Returns whether the event was handled before. */
+/** Returns whether the event has already been handled. */
 export const isProviderEventKnown = async (db: Queryable, id: string) =>
   (await knowsEvent.one(db, { id }))!.is_known

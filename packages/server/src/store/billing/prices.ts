@@ -5,17 +5,17 @@ import { type Columns, columns, statement } from '../../postgres/statement.ts'
 export interface PriceRow {
   product_name: string
   unit: 'vm_hour' | 'gb_hour' | 'gpu_hour' | 'address_hour'
-  /** Exact decimal text. */
+  /** An exact decimal number, as text. */
   usd: string
 }
 
-const inForce = `SELECT DISTINCT ON (product_name) product_name, unit, usd FROM prices
+const currentPrices = `SELECT DISTINCT ON (product_name) product_name, unit, usd FROM prices
   WHERE valid_from <= slipway_now() ORDER BY product_name, valid_from DESC`
 
 /** Lists the public prices. The prices of reservations are visible only to their organization and to operators. */
 export const listPrices = statement<PriceRow & { unit: 'vm_hour' | 'gb_hour' }>(
   'price_list',
-  `SELECT product_name, unit, usd::text FROM (${inForce}) p
+  `SELECT product_name, unit, usd::text FROM (${currentPrices}) p
    WHERE product_name NOT LIKE 'reservation-%' AND product_name NOT LIKE 'reserved-%' ORDER BY product_name`,
 ).all
 
@@ -25,19 +25,19 @@ export const findPrice = statement<PriceRow, { productName: string }>(
    ORDER BY valid_from DESC LIMIT 1`,
 ).oneBy('productName')
 
-// A current price is not written again, so that the history shows only changes.
+// A price that already applies is not written again, so that the history shows only changes.
 const put = statement<never, Columns<PriceRow> & { onlyUnset: boolean }>(
   'price_put',
-  `WITH in_force AS (${inForce})
+  `WITH current_prices AS (${currentPrices})
    INSERT INTO prices (product_name, valid_from, unit, usd)
    SELECT w.product_name, slipway_now(), w.unit, trim_scale(w.usd)
    FROM unnest(:product_name::text[], :unit::text[], :usd::numeric[]) AS w (product_name, unit, usd)
-   LEFT JOIN in_force f USING (product_name)
+   LEFT JOIN current_prices f USING (product_name)
    WHERE f.usd IS NULL OR (NOT :onlyUnset AND f.usd <> w.usd)
    ON CONFLICT (product_name, valid_from) DO UPDATE SET usd = excluded.usd, unit = excluded.unit`,
 )
 
-/** The prices are valid from now; products that are not named keep theirs. */
+/** The prices apply from now on; products that are not listed keep theirs. */
 export async function setPrices(tx: Tx, prices: PriceRow[], options = { onlyUnset: false }): Promise<void> {
   // A transaction that opens or closes a meter either commits before the prices become valid, or sees them.
   await holdLock(tx, 'prices')

@@ -5,13 +5,13 @@ import { statement } from '../../postgres/statement.ts'
 export interface RollupRow {
   day: string
   stage: 'usage' | 'organizations'
-  /** The last project or organization that is done. */
+  /** The last project or organization that was processed. */
   done_up_to: string
 }
 
 const columns = `to_char(day, 'YYYY-MM-DD') AS day, stage, done_up_to`
 
-/** Returns the closing that is running, if any. */
+/** Returns the roll-up in progress, if any. */
 export const findRollup = statement<RollupRow>(
   'rollup_find',
   `SELECT ${columns} FROM usage_rollups ORDER BY day LIMIT 1`,

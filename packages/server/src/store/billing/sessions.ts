@@ -6,11 +6,11 @@ export const sessionMinutes = 15
 
 export interface BillingSessionRow {
   organization_id: string
-  /** Set if the link is for one project, and can only add a payment method. */
+  /** Set if the link is for one project; such a link can only add a payment method. */
   project_id: string | null
   user_id: string | null
   access_key_id: string | null
-  /** Whole minutes that are left, at least 1. */
+  /** Remaining whole minutes, at least 1. */
   minutes_left: number
 }
 

@@ -25,7 +25,7 @@ export interface UsageLabelRow extends UsageDayRow {
   label_value: string
 }
 
-/** The month of one project and product on one day, over all locations. */
+/** The usage of one project and product on one day of a month, in all locations. */
 export type MonthRow = Omit<UsageDayRow, 'location'>
 
 // A price is valid until the next one. Before the first price there is none.
@@ -37,8 +37,9 @@ const pricePeriods = `
   SELECT product_name, NULL, tstzrange(NULL, min(valid_from)) FROM prices GROUP BY product_name`
 
 /**
- * Adds up the intervals on each UTC day from `bounds.open_day` until the time `bounds.until`, cut where a day ends and where
- * a price changes. If `until` has passed, the sum does not depend on the time of the query.
+ * Adds up the intervals of each UTC day from `bounds.open_day` until the time `bounds.until`. Intervals are
+ * split at the end of a day and at price changes. If `until` has passed, the result does not depend on when
+ * the query runs.
  */
 const metered = (
   scope: string,
@@ -61,7 +62,7 @@ const metered = (
   ) piece
   GROUP BY 1, 2, 3, 4, 5 ${resource.groups}`
 
-/** Groups by resource, with its last name and labels. */
+/** Groups by resource, with its latest name and labels. */
 const byResource = {
   columns: `i.resource_id, (array_agg(i.resource_name ORDER BY i.period DESC))[1] AS resource_name,
          (array_agg(i.labels ORDER BY i.period DESC))[1] AS labels,
@@ -103,7 +104,7 @@ const isClosed = statement<{ is_closed: boolean }, { day: string }>(
   'SELECT EXISTS (SELECT FROM usage_days_closed WHERE day = :day) AS is_closed',
 )
 
-const isAskedFor = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
+const matchesFilter = `project_id = ANY (:projectIds::uuid[]) AND day BETWEEN :startDate AND :endDate
      AND (:location::text IS NULL OR location = :location)
      AND (:resourceType::text IS NULL OR resource_type = :resourceType)`
 
@@ -112,7 +113,7 @@ const list = statement<UsageDayRow, UsageFilter & { projectIds: string[] }>(
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
           quantity_ms::text, cost_usd_ms::text
    FROM usage_days
-   WHERE ${isAskedFor}
+   WHERE ${matchesFilter}
    ORDER BY usage_days.day, project_id, location, resource_type DESC, product_name`,
 )
 
@@ -120,7 +121,7 @@ const listByResource = statement<UsageResourceRow, UsageFilter & { projectIds: s
   'usage_resource_list',
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name, resource_id,
           resource_name, labels, reservation_id, quantity_ms::text, cost_usd_ms::text
-   FROM usage_resource_days r WHERE ${isAskedFor}
+   FROM usage_resource_days r WHERE ${matchesFilter}
    ORDER BY r.day, project_id, location, resource_type DESC, product_name, resource_name, resource_id`,
 )
 
@@ -129,7 +130,7 @@ const listByLabel = statement<UsageLabelRow, UsageFilter & { projectIds: string[
   `SELECT to_char(day, 'YYYY-MM-DD') AS day, project_id, location, resource_type, product_name,
           coalesce(labels ->> :key::text, '') AS label_value, sum(quantity_ms)::text AS quantity_ms,
           sum(cost_usd_ms)::text AS cost_usd_ms
-   FROM usage_resource_days r WHERE ${isAskedFor}
+   FROM usage_resource_days r WHERE ${matchesFilter}
    GROUP BY r.day, project_id, location, resource_type, product_name, label_value
    ORDER BY r.day, project_id, location, resource_type DESC, product_name, label_value`,
 )
@@ -140,7 +141,7 @@ const lastClosed = statement<{ closed_at: Date | null; today: string }>(
           to_char(slipway_now() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today`,
 )
 
-// Closed days are read as they were written. Other days are added up from the intervals until now.
+// Closed days are read from their stored rows. Other days are computed from the intervals up to now.
 const monthBounds = (month: string) => `
   SELECT first_day, until, least(greatest(first_day, coalesce((SELECT max(day) + 1 FROM usage_days_closed), first_day)),
                                  (first_day + interval '1 month')::date) AS open_day
@@ -182,8 +183,8 @@ const projectIds = statement<{ id: string }, { organizationId: string }>(
 )
 
 /**
- * Returns the day after the last closed one, and for how long it could have been closed, which is negative before that
- * time; null if nothing was ever metered.
+ * Returns the first day that is not closed, and how many seconds ago it could have been closed (negative if
+ * it cannot be closed yet); null if nothing was ever metered.
  */
 export async function findNextOpenDay(
   db: Queryable,
@@ -194,8 +195,8 @@ export async function findNextOpenDay(
 }
 
 /**
- * Writes the usage of these projects, which becomes visible when the day is closed. The caller holds the lock of the
- * roll-up.
+ * Writes the usage of these projects, which becomes visible when the day is closed. The caller holds the
+ * roll-up lock.
  */
 export async function addUsageOfDay(tx: Tx, day: string, projects: { after: string; upTo: string }) {
   await insertDay.run(tx, { day, ...projects })

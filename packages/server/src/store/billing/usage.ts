@@ -2,7 +2,8 @@ import type { Labels, MeteredType } from '@slipway/contract'
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-// If the time went back, the interval begins where the previous one of its resource ended (add_up_earlier_meters).
+// If the clock went back, the interval begins where the resource's previous interval ended
+// (add_up_earlier_meters).
 const openIntervals = statement<never, { metered: string }>(
   'usage_open',
   `INSERT INTO usage_intervals (project_id, location, resource_type, resource_id, resource_name, labels, product_name,
@@ -15,8 +16,8 @@ const openIntervals = statement<never, { metered: string }>(
 )
 
 /**
- * SQL of the end of an interval, if the statement joins the current time as `t`. It lasts at least a millisecond, even if the
- * time went back since its beginning, so that no usage is lost.
+ * SQL for the end of an interval, in a statement that joins the current time as `t`. An interval lasts at
+ * least a millisecond, even if the clock went back since it began, so that no usage is lost.
  */
 export const endOfMeter = (beginning: string) => `greatest(t.now, ${beginning} + interval '1 millisecond')`
 
@@ -29,8 +30,8 @@ const closeIntervals = statement<never, { resourceIds: string[] }>(
 )
 
 /**
- * Gives usage from today on this name and these labels. Intervals that ended today are not added up yet, so they change
- * too.
+ * Applies this name and these labels to all usage from today on. Intervals that ended today change too,
+ * because they are not rolled up yet.
  */
 export const relabelUsage = statement<never, { resourceIds: string[]; name: string; labels: Labels }, Tx>(
   'usage_relabel',
@@ -69,7 +70,10 @@ export interface Metered {
   reservationId?: string
 }
 
-/** Call this in the transaction that makes the resource billable. The schema rejects a second interval at the same time. */
+/**
+ * Call this in the transaction that makes the resource billable. The schema rejects overlapping intervals of
+ * a resource.
+ */
 export const openUsage = (tx: Tx, metered: Metered): Promise<void> => tx.enqueue(writeOpenings, metered)
 
 const writeOpenings = (tx: Tx, metered: Metered[]) =>

@@ -3,7 +3,7 @@ import type { Queryable } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 import type { Queue } from './queues.ts'
 
-/** GPUs of one host that are free, that one VM has, or that a reservation has without a VM. */
+/** GPUs of one host that are free, that one VM uses, or that are reserved but unused. */
 interface QueueGpusRow {
   host_id: string
   gpus: number
@@ -13,7 +13,7 @@ interface QueueGpusRow {
   reserved_until: Date | null
 }
 
-// GPUs in quarantine are free soon. The GPUs that the first request accumulates are free for it.
+// Includes GPUs in quarantine, which will soon be free, and GPUs that are accumulated for the first request.
 export const listQueueGpus = statement<QueueGpusRow, Queue>(
   'estimate_gpus',
   `SELECT g.host_id, count(*)::integer AS gpus, v.id AS vm_id, v.expires_at AS ends_at,
@@ -46,8 +46,9 @@ export const listWaiting = statement<WaitingRow, Queue & { most: number }>(
    JOIN capacity_requests r ON r.id = p.request_id ORDER BY p.turn, p.request_id`,
 ).all
 
-// The newest meters are read without a separate index, because every end of a meter would have to update it.
-const lives = statement<{ ms: number }, { types: string[] }>(
+// Reads the newest meters without a separate index, because every meter that closes would have to update that
+// index.
+const runtimes = statement<{ ms: number }, { types: string[] }>(
   'estimate_lives',
   `SELECT extract(epoch FROM upper(u.period) - lower(u.period)) * 1000 AS ms
    FROM (SELECT * FROM usage_intervals ORDER BY id DESC LIMIT 5000) u
@@ -57,8 +58,8 @@ const lives = statement<{ ms: number }, { types: string[] }>(
 )
 
 /** Lists how long VMs of these types ran in the last 30 days, in ascending order. */
-export const listLivesMs = async (db: Queryable, types: string[]): Promise<number[]> =>
-  (await lives.all(db, { types })).map(({ ms }) => Number(ms))
+export const listRuntimesMs = async (db: Queryable, types: string[]): Promise<number[]> =>
+  (await runtimes.all(db, { types })).map(({ ms }) => Number(ms))
 
 interface EstimateRow {
   requestId: string
@@ -68,8 +69,8 @@ interface EstimateRow {
   basis: string
 }
 
-// Rows that another transaction changes are left out: a request that is being granted needs no estimate, and waiting for its
-// row could end in a deadlock.
+// Skips rows that another transaction is changing: a request that is being granted needs no estimate, and
+// waiting for its row could cause a deadlock.
 const given = `unnest(:requestId::uuid[], :earliestAt::timestamptz[], :likelyAt::timestamptz[], :latestAt::timestamptz[],
   :basis::text[]) AS new (request_id, earliest_at, likely_at, latest_at, basis)`
 const put = statement<never, Queue & Columns<EstimateRow>>(
@@ -105,7 +106,7 @@ const putQueue = statement<never, Queue & { likelyAt: Date | null }>(
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at))
 
-/** Writes the estimates of a queue, and the estimate for a new request. The queue is not locked. */
+/** Writes the estimates of a queue, and the estimate for a new request. Does not lock the queue. */
 export async function putEstimates(
   db: Queryable,
   { location, family }: Queue,

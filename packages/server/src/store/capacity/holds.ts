@@ -18,11 +18,11 @@ const openHost = statement<{ id: string }, { hostId: string }>(
   'hold_open_host',
   `SELECT id FROM hosts WHERE id = :hostId AND is_schedulable AND state = 'up'`,
 )
-/** Returns whether a host takes VMs. */
+/** Returns whether a host accepts VMs. */
 export const isHostOpen = async (tx: Tx, hostId: string): Promise<boolean> =>
   (await openHost.one(tx, { hostId })) !== undefined
 
-/** Locks hosts in order, as every statement does that locks several. */
+/** Locks hosts in id order, like every statement that locks several hosts. */
 export const lockHosts = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_lock_hosts',
   'SELECT id FROM hosts WHERE id = ANY (:hostIds::uuid[]) ORDER BY id FOR NO KEY UPDATE',
@@ -38,7 +38,7 @@ export const listFittingHosts = statement<{ id: string }, { requestId: string }>
    WHERE p.request_id = :requestId AND p.is_open`,
 ).allBy('requestId')
 
-/** Lists requests that have lost GPUs of their hold, because the host is closed or no longer reports them. */
+/** Lists requests that have lost held GPUs, because the host is closed or no longer reports them. */
 export const listBrokenHolds = statement<{ id: string }, { hostIds: string[] }, Tx>(
   'hold_broken',
   `SELECT r.id FROM capacity_requests r
@@ -53,7 +53,7 @@ const hold = statement<never, { gpuIds: string[]; heldFor: string; heldKind: Hol
   `WITH held AS (
      UPDATE gpus SET state = 'held', held_for = :heldFor, held_kind = :heldKind
      WHERE id = ANY (:gpuIds::uuid[]) AND state = 'free' RETURNING id)
-   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM held`,
+   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is no longer free') FROM held`,
 )
 
 /** Lists the GPUs that are held for a request or reservation, without those that its VMs use. */
@@ -100,7 +100,7 @@ export const dropHoldsOfClosedHosts = statement<
    SELECT DISTINCT held_for, held_kind FROM dropped`,
 ).allBy('hostIds')
 
-/** GPUs of hosts that are held for a request. */
+/** The GPUs on these hosts that are held for one request, reservation or operation. */
 export interface Hold {
   heldFor: string
   hostIds: string[]
@@ -111,7 +111,7 @@ export type HoldKind = 'request' | 'reservation' | 'operation'
 export const holdGpus = (tx: Tx, heldFor: string, heldKind: HoldKind, gpuIds: string[]) =>
   hold.run(tx, { gpuIds, heldFor, heldKind })
 
-/** A host with the GPUs there that are held for one holder. */
+/** A host with those of its GPUs that are held for one holder. */
 export interface HeldHost extends OpenHost {
   heldFor: string
 }
@@ -128,7 +128,7 @@ const heldHosts = statement<HeldHost, Columns<{ heldFor: string; hostId: string 
    ORDER BY w.place`,
 )
 
-/** Locks the hosts and returns them in this order, each with the GPUs that are held there. */
+/** Locks the hosts and returns them in the given order, each with the GPUs that are held there. */
 export async function lockHeldHosts(
   tx: Tx,
   holds: { heldFor: string; hostId: string }[],

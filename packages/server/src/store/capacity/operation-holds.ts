@@ -7,9 +7,9 @@ const hold = statement<never, { operationId: string; gpuIds: string[]; heldFor: 
   `WITH held AS (
      UPDATE gpus SET state = 'held', held_for = :operationId, held_kind = 'operation'
      WHERE id = ANY (:gpuIds::uuid[]) AND (state = 'free' OR state = 'held' AND held_for = :heldFor) RETURNING id)
-   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is not free any more') FROM held`,
+   SELECT assert_or_abort(count(*) = cardinality(:gpuIds::uuid[]), 'a GPU is no longer free') FROM held`,
 )
-/** Holds GPUs for an operation, free ones or those of a request or reservation. */
+/** Holds GPUs for an operation. The GPUs are free, or held for a request or reservation. */
 export const holdForOperation = (
   tx: Tx,
   operationId: string,

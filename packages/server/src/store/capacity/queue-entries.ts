@@ -17,13 +17,17 @@ export interface QueueEntry {
 
 const entryColumns = 'p.request_id, p.turn, p.gpus, p.vms, p.host_id'
 
-/** The number of groups that are examined when GPUs become free. Organizations take turns, so the groups are of several tenants. */
+/**
+ * How many groups are examined when GPUs become free. Organizations take turns, so these groups belong to
+ * several tenants.
+ */
 const mostGroups = 10
 
-// One index lookup for each size that fits, so that requests that do not fit are not read. The size is compared as a range
-// (>= and <=) and the rows are ordered by it, because then only the index by size gives this order. With an equality, the
-// planner would read the queue in its order until it finds the size. A group is read with the room on all hosts where one of
-// its members fits; it needs at most as many hosts as it has members.
+// Makes one index lookup for each size that fits, so that requests that do not fit are not read. The size is
+// compared as a range (>= and <=) and the rows are ordered by it, because then only the index by size
+// provides this order. With an equality, the planner would read the queue in its order until it finds the
+// size. For a group, the statement adds up the free GPUs of all hosts where a member fits; a group needs at
+// most as many hosts as it has members.
 const first = `SELECT ${entryColumns} FROM capacity_places p
          WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
            AND request_id <> ALL (:passed::uuid[])`
@@ -57,14 +61,17 @@ const next = statement<Queue & QueueEntry, { hostIds: string[]; sizes: number[];
 
 const sizes = [...new Set(vmTypes.map(({ gpuCount }) => gpuCount))]
 
-/** Returns the first open entry that fits, in each queue for the GPUs of these hosts. Requests in `passed` are left out. */
+/**
+ * Returns the first open entry that fits, in each queue for the GPUs of these hosts. Skips the requests in
+ * `passed`.
+ */
 export const findNextEntries = (
   tx: Tx,
   hostIds: string[],
   passed: string[],
 ): Promise<(Queue & QueueEntry)[]> => next.all(tx, { hostIds, sizes, passed })
 
-/** Returns the first open entry of the queue that is for one VM, with the time since when its request waits. */
+/** Returns the first open entry for a single VM, and when its request was created. */
 export const findHead = statement<QueueEntry & { created_at: Date }, Queue>(
   'place_head',
   `SELECT ${entryColumns}, r.created_at
@@ -111,7 +118,7 @@ const addEntry = statement<never, Queue & WantedVms & { requestId: string; turn:
    VALUES (:requestId, :location, :family, :turn, :gpus, :vms, :isSpread, :hostId)`,
 )
 
-/** Adds a request to the end of its organization's turns. The transaction has locked the queue. */
+/** Adds a request after the other requests of its organization. The transaction has locked the queue. */
 export async function queueRequest(
   tx: Tx,
   { location, family }: Queue,
@@ -130,7 +137,7 @@ const firstTurn = statement<{ turn: number }, Queue>(
                             ORDER BY turn LIMIT 1), 0)) - 1 AS turn`,
 )
 
-/** Adds a request before all others. The transaction has locked the queue. */
+/** Adds a request in front of all others. The transaction has locked the queue. */
 export async function queueFirst(
   tx: Tx,
   queue: Queue,
@@ -149,12 +156,12 @@ export const setEntriesOpen = statement<never, { requestId: string; isOpen: bool
 /** Removes the queue entries of a request that has ended, and keeps a copy in its row. The transaction has locked its queues. */
 export const deleteEntries = statement<never, { requestId: string }, Tx>(
   'place_delete',
-  `WITH gone AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, vms, is_spread, host_id)
-   UPDATE capacity_requests SET old_places = (SELECT json_agg(gone) FROM gone)
-   WHERE id = :requestId AND EXISTS (SELECT FROM gone)`,
+  `WITH removed AS (DELETE FROM capacity_places WHERE request_id = :requestId RETURNING location, family, turn, gpus, vms, is_spread, host_id)
+   UPDATE capacity_requests SET old_places = (SELECT json_agg(removed) FROM removed)
+   WHERE id = :requestId AND EXISTS (SELECT FROM removed)`,
 ).runBy('requestId')
 
-/** Gives a request its old queue entries back. The transaction has locked their queues. */
+/** Restores the earlier queue entries of a request. The transaction has locked their queues. */
 export const restoreEntries = statement<never, { requestId: string }, Tx>(
   'place_restore',
   `INSERT INTO capacity_places (request_id, location, family, turn, gpus, vms, is_spread, host_id)

@@ -16,7 +16,7 @@ export interface QueueRow extends Queue {
   accumulating_since: Date | null
   paused_until: Date | null
   due_at: Date | null
-  /** True if a reservation of such GPUs has not ended. */
+  /** True if there is a reservation for such GPUs that has not ended. */
   has_reservations: boolean
 }
 
@@ -85,7 +85,10 @@ export const noteTurn = statement<never, Queue & { turn: number }, Tx>(
   `UPDATE capacity_lanes SET virtual_time = greatest(virtual_time, :turn) WHERE location = :location AND family = :family`,
 ).run
 
-/** Makes a check of the request's queues due now, because their estimates and their accumulation may have changed. */
+/**
+ * Schedules an immediate check of the request's queues, because their estimates and their accumulation may
+ * have changed.
+ */
 export const touchQueuesOfRequest = statement<never, { requestId: string }, Tx>(
   'lane_touch',
   `UPDATE capacity_lanes l SET due_at = slipway_now() FROM capacity_places p
@@ -93,7 +96,7 @@ export const touchQueuesOfRequest = statement<never, { requestId: string }, Tx>(
      AND l.due_at IS DISTINCT FROM slipway_now()`,
 ).runBy('requestId')
 
-/** Queues that are due. While requests wait, estimates are at most a minute old. */
+/** Queues that need a check. While requests wait, estimates are at most a minute old. */
 export const dueQueuesSql = `SELECT location, family FROM capacity_lanes
   WHERE due_at <= slipway_now() OR waiting > 0 AND coalesce(estimated_at < slipway_now() - interval '60 seconds', true)`
 
@@ -128,7 +131,7 @@ export const findQueueLength = statement<{ waiting: number; likely_at: Date | nu
    FROM capacity_lanes WHERE location = :location AND family = :family`,
 ).one as (db: Queryable, queue: Queue) => Promise<{ waiting: number; likely_at: Date | null } | undefined>
 
-// Called when a hold was not claimed: the organization gets no new hold in this queue for some time.
+// Called when a hold was not used: the organization gets no new hold in this queue for some time.
 export const refuseHolds = statement<
   never,
   { organizationId: string; location: string; family: string; seconds: number },

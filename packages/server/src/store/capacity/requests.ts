@@ -19,22 +19,25 @@ export interface RequestRow {
   hold_seconds: number
   body: CapacityRequestCreate
   start_vm_id: string | null
-  /** The VM that gets the GPUs instead of its own. */
+  /** The VM whose GPUs are to be replaced. */
   replace_vm_id: string | null
   family: Family
   gpus: number
-  /** The quota that it takes when it is granted. */
+  /** The quota that the request uses when it is granted. */
   amounts: QuotaAmounts
   blocked_by: BlockReason | ''
   labels: Labels
   until: Date
   location: string
-  /** The hosts with the GPUs that are held for it. */
+  /** The hosts whose GPUs are held for it. */
   held_hosts: string[]
   held_until: Date | null
   granted_at: Date | null
   resource_id: string | null
-  /** The last creation or start. A request that waits or is held has one while the group that did not boot is removed. */
+  /**
+   * The last creation or start. A waiting or held request has one only while a group that did not boot is
+   * being removed.
+   */
   operation_id: string | null
   failed_boots: number
   error: { code: string; message: string } | null
@@ -134,7 +137,7 @@ interface NewRequest {
   requestId: string
 }
 
-// The request is due at once, because what it needs may be in stock.
+// The request is due immediately, because the GPUs it needs may be free.
 const insert = statement<RequestRow, Omit<NewRequest, 'replaceVmId'> & { replaceVmId: string | null }>(
   'capacity_request_insert',
   `INSERT INTO capacity_requests (id, organization_id, project_id, on_available, hold_seconds, body, start_vm_id, replace_vm_id, family, gpus,
@@ -153,7 +156,7 @@ const replacement = statement<{ id: string }, { vmId: string; since: string }, T
   `SELECT id FROM capacity_requests
    WHERE replace_vm_id = :vmId AND (due_at IS NOT NULL OR created_at >= :since::timestamptz) LIMIT 1`,
 )
-/** Returns whether a request to replace the VM waits, or was made since a time. */
+/** Returns whether a request to replace the VM is waiting, or was made after `since`. */
 export const hasReplacementRequest = async (tx: Tx, vmId: string, since: string): Promise<boolean> =>
   (await replacement.one(tx, { vmId, since })) !== undefined
 
@@ -174,8 +177,8 @@ export const listDueRequests = statement<{ id: string }>(
 ).all
 
 /**
- * The GPUs of the hosts are held for the request. Fails if it is no longer waiting. It is granted at once, or when the group
- * that did not boot is removed.
+ * Marks the request as held: GPUs of these hosts are held for it. Returns undefined if it is no longer
+ * waiting. The request is granted immediately, or when the group that did not boot is removed.
  */
 export const setHeld = statement<RequestRow, { id: string; location: string; hostIds: string[] }, Tx>(
   'capacity_request_hold',
@@ -185,7 +188,7 @@ export const setHeld = statement<RequestRow, { id: string; location: string; hos
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** Makes the request wait again at its old place, because the hold is lost. */
+/** Makes the request wait again at its old position, because the hold is lost. */
 export const setWaiting = statement<RequestRow, { id: string }, Tx>(
   'capacity_request_requeue',
   `UPDATE capacity_requests SET state = 'waiting', location = '', held_hosts = '{}', held_until = NULL, granted_at = NULL,
@@ -206,7 +209,7 @@ export const setWaitingAfterFailedBoot = statement<
    RETURNING *`,
 ).one
 
-/** Lets a request be granted again, after what did not boot is removed. */
+/** Allows a request to be granted again after the VM or group that did not boot is removed. */
 export const forgetOperation = statement<never, { operationId: string }, Tx>(
   'capacity_request_forget_operation',
   `UPDATE capacity_requests SET operation_id = NULL,
@@ -214,11 +217,11 @@ export const forgetOperation = statement<never, { operationId: string }, Tx>(
    WHERE operation_id = :operationId AND state IN ('waiting', 'held')`,
 ).runBy('operationId')
 
-/** Fails a request after its VM did not boot for the last time. */
+/** Marks a request as failed after the last attempt to boot its VM. */
 export const failAfterFailedBoot = statement<RequestRow, { operationId: string }, Tx>(
   'capacity_request_fail_boot',
   `UPDATE capacity_requests SET state = 'failed', updated_at = slipway_now(), resource_id = NULL,
-     error = json_build_object('code', 'boot_failed', 'message', 'The VM did not boot. The operation says why.')
+     error = json_build_object('code', 'boot_failed', 'message', 'The VM did not boot. See the operation for the reason.')
    WHERE operation_id = :operationId AND state = 'fulfilled' RETURNING *`,
 ).oneBy('operationId')
 
@@ -253,27 +256,27 @@ export const blockRequest = statement<
    WHERE id = :id AND state = 'waiting' RETURNING *`,
 ).one
 
-/** Lets the request wait in the queue. The service acts on it again when it expires. */
-export const rest = statement<never, { id: string }, Tx>(
+/** Leaves the request in the queue. The service does not check it again before it expires. */
+export const leaveInQueue = statement<never, { id: string }, Tx>(
   'capacity_request_rest',
   `UPDATE capacity_requests SET due_at = until, blocked_by = '' WHERE id = :id AND state = 'waiting'`,
 ).runBy('id')
 
-/** The service acts on the request again at once. */
+/** Makes the service check the request immediately. */
 export const makeRequestDue = statement<never, { id: string }, Tx>(
   'capacity_request_make_due',
   `UPDATE capacity_requests SET due_at = slipway_now() WHERE id = :id AND state = 'waiting'`,
 ).runBy('id')
 
-/** Makes the service check the blocked requests of an organization now. */
+/** Makes the service check the blocked requests of an organization immediately. */
 export const recheckBlocked = statement<never, { organizationId: string }, Tx>(
   'capacity_request_recheck',
   `UPDATE capacity_requests SET due_at = slipway_now()
    WHERE organization_id = :organizationId AND due_at IS NOT NULL AND state = 'waiting' AND blocked_by <> ''`,
 ).runBy('organizationId')
 
-/** Finds what can block a request in addition to quota and budget. */
-export const findStanding = statement<
+/** Reads the conditions other than quota and budget that can block a request. */
+export const findBlockConditions = statement<
   {
     is_paid: boolean
     is_suspended: boolean

@@ -37,7 +37,7 @@ export const reservationProduct = (id: string) => `reservation-${id}`
 /** The product of a VM that uses a reservation. It costs nothing. */
 export const reservedProduct = (type: string) => `reserved-${type}`
 
-/** The warnings of the end, and how many are due. */
+/** How long before the end warnings are sent, and how many of them are due. */
 const notices = ['30 days', '7 days', '24 hours', '1 hour']
 const dueNotices = `(${notices
   .map((ahead) => `(upper(r.term) <= slipway_now() + interval '${ahead}')::integer`)
@@ -102,7 +102,7 @@ interface NewReservation {
   quantity: number
   startsAt: Date
   endsAt: Date
-  /** From then on GPUs are held for it. */
+  /** GPUs are held for the reservation from this time on. */
   collectsAt: Date
   usdPerGpuHour: string
   deliveryDeadline: Date | null
@@ -144,7 +144,10 @@ export const lockReservation = statement<{ id: string }, { id: string }, Tx>(
   'SELECT id FROM reservations WHERE id = :id AND ended_at IS NULL FOR NO KEY UPDATE',
 ).oneBy('id')
 
-/** Records the state of a reservation after a check. The next check is due when something changes with time. */
+/**
+ * Records the state of a reservation after a check. The next check is due at the next point in time that
+ * matters.
+ */
 export const noteDelivery = statement<
   { due_notices: number },
   { id: string; meteredGpus: number; isDelivered: boolean; isShort: boolean; retryS: number | null },
@@ -197,14 +200,14 @@ export const listStockHosts = statement<{ id: string }, Queue>(
    ORDER BY free_gpus DESC, id LIMIT 200`,
 ).all
 
-/** Takes all GPUs out of a reservation. The transaction has locked their hosts. */
+/** Removes all GPUs from a reservation. The transaction has locked their hosts. */
 export const releaseReservedGpus = statement<never, { id: string }, Tx>(
   'reservation_release',
   `UPDATE gpus SET state = CASE state WHEN 'held' THEN 'free' ELSE state END, held_for = NULL, held_kind = NULL
    WHERE held_for = :id`,
 ).runBy('id')
 
-/** Makes the GPUs of a VM part of the reservation, or of none. The transaction has locked their host. */
+/** Assigns the GPUs of a VM to the reservation, or to none. The transaction has locked their host. */
 export const setReservationOfGpus = statement<never, { vmId: string; id: string | null }, Tx>(
   'reservation_set_gpus',
   `UPDATE gpus SET held_for = :id, held_kind = CASE WHEN :id::uuid IS NOT NULL THEN 'reservation' END WHERE vm_id = :vmId`,

@@ -22,8 +22,8 @@ const unused = `reservations r JOIN gpus g ON g.held_for = r.id AND g.state = 'h
    JOIN hosts h ON h.id = g.host_id AND h.is_schedulable AND h.state = 'up'`
 
 /**
- * Lists hosts with room for a VM in the reservations of the project's organization. The cheapest reservation comes first;
- * there the host that has the fewest GPUs left, so that whole units are broken last.
+ * Lists hosts with room for a VM in the reservations of the project's organization. The cheapest reservation
+ * comes first, and within it the host with the fewest GPUs left, so that whole units are used last.
  */
 export const listReservedHosts = statement<{ heldFor: string; hostId: string }, WantedRoom, Tx>(
   'reservation_hosts',
@@ -42,7 +42,10 @@ export interface ReservedRoom {
   gpus: number
 }
 
-/** Lists the unused GPUs of reservations that a project may use: what only its callers see as available. */
+/**
+ * Lists the unused GPUs of reservations that a project may use. Only callers from that project see them as
+ * available.
+ */
 export const listReservedRoom = statement<ReservedRoom, { projectId: string }>(
   'reservation_list_room',
   `SELECT r.id, r.location, r.family, count(*)::integer AS gpus FROM ${unused}

@@ -113,7 +113,10 @@ export const deleteCaptureRow = statement<never, { id: string }, Tx>(
   'DELETE FROM captures WHERE id = :id',
 ).runBy('id')
 
-/** Finds a copy that is being made of one of these VMs, disks and snapshots, or with the help of one of these VMs. */
+/**
+ * Finds a copy in progress whose source is one of these resources, or that one of these VMs can still write
+ * to.
+ */
 export const findCaptureInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 'name'>, { ids: string[] }>(
   'capture_in_progress',
   `(SELECT id, kind, name FROM captures WHERE state = 'creating' AND source_id = ANY (:ids::uuid[]) LIMIT 1)
@@ -122,7 +125,7 @@ export const findCaptureInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 
    LIMIT 1`,
 ).oneBy('ids')
 
-/** Finds the copy that is being created from exactly this VM, disk or snapshot. */
+/** Finds the copy that is being created from this VM, disk or snapshot itself. */
 export const findCopyInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 'name'>, { sourceId: string }>(
   'capture_copy_in_progress',
   `SELECT id, kind, name FROM captures WHERE state = 'creating' AND source_id = :sourceId`,
@@ -145,7 +148,7 @@ export const lockCapturesOfHost = statement<{ id: string; project_id: string }, 
   'SELECT id, project_id FROM captures WHERE host_id = :hostId ORDER BY id FOR UPDATE',
 ).allBy('hostId')
 
-/** The engine no longer has the images and snapshots of a lost host. */
+/** Clears the host of an image or snapshot that was lost with its host. */
 export const unpinLostCapture = statement<never, { id: string }, Tx>(
   'capture_unpin',
   'UPDATE captures SET host_id = NULL WHERE id = :id',
@@ -153,7 +156,7 @@ export const unpinLostCapture = statement<never, { id: string }, Tx>(
 
 export const findImageByRef = imageByRef.oneBy('projectId', 'ref')
 
-/** Locks a custom image or snapshot of the project for a change, and reads it as it then is. */
+/** Locks a custom image or snapshot of the project, then reads its current row. */
 export async function lockCapture(
   tx: Tx,
   projectId: string,
@@ -217,6 +220,6 @@ export interface CaptureChange {
   isProtected: boolean | null
 }
 
-/** Keeps what is null. Violates `captures_project_id_kind_name_key` when the name is taken. */
+/** Null leaves a value unchanged. Violates `captures_project_id_kind_name_key` if the name is taken. */
 export const annotateCapture = (tx: Tx, id: string, change: CaptureChange) =>
   annotate.run(tx, { id, ...change })

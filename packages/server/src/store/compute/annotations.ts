@@ -10,7 +10,10 @@ interface Annotations {
   isProtected: boolean | null
 }
 
-/** Returns a function that changes the name, labels and notes of a resource. It keeps values that are not given. */
+/**
+ * Returns a function that changes the name, labels, description and protection of a resource. Values that are
+ * not given stay unchanged.
+ */
 export function annotationOf(what: 'vm' | 'disk') {
   const update = statement<never, Annotations>(
     `${what}_annotate`,

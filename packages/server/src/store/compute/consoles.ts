@@ -39,7 +39,7 @@ export const redeemTicket = statement<ConsoleTicket, { hash: Buffer }>(
    WHERE expires_at > slipway_now()`,
 ).oneBy('hash')
 
-// The lease of a process that died ends by itself.
+// If a process dies, its lease expires.
 const take = statement<{ session_id: string }, WriterParams & { isForced: boolean; leaseS: number }>(
   'console_take',
   `INSERT INTO console_sessions AS s (vm_id, session_id, holder, lease_until)

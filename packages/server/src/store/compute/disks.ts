@@ -208,7 +208,7 @@ export interface NewDisk {
   isProtected: boolean
   /** The group, if the disk is created with one of its members. */
   groupId: string | null
-  /** The snapshot whose content it gets. */
+  /** The snapshot that the disk is created from. */
   snapshotId: string | null
 }
 

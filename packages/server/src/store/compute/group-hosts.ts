@@ -14,11 +14,11 @@ interface GroupHostParams extends PlacementRequest {
 const here = `${fits(':location', ':family', ':gpuCount::integer')} AND h.id <> ALL (:except::uuid[])
    AND coalesce(h.id = ANY (:allowedHosts::uuid[]), true)`
 
-// Waits for the locks of the hosts, in the order of their ids like every change of GPUs, or skips hosts that others hold.
+// Locks hosts in id order, like every change of GPUs. `wait` waits for locked hosts, and `skip` skips them.
 const lockWith = (name: string, order: string) => {
-  const lock = (way: string, waiting: string) =>
+  const lock = (prefix: string, waiting: string) =>
     statement<{ id: string }, GroupHostParams>(
-      `host_${way}_gang_${name}`,
+      `host_${prefix}_gang_${name}`,
       `SELECT h.id FROM hosts h
        WHERE h.id = ANY (ARRAY(SELECT h.id FROM hosts h WHERE ${here} ${order} LIMIT :most::integer))
        ORDER BY h.id FOR NO KEY UPDATE ${waiting}`,
@@ -29,7 +29,8 @@ const fullest = lockWith('fullest', bestFirst)
 const emptiest = lockWith('emptiest', 'ORDER BY h.free_gpus DESC, h.id DESC')
 const lockFor = (policy: PlacementPolicyName) => (policy === 'pack' ? emptiest : fullest)
 
-// A statement after the locks sees the changes of their previous holders.
+// This is a separate statement after the locks, so that it sees what the previous holders of the locks have
+// changed.
 const open = statement<OpenHost, { ids: string[] }>(
   'host_open_gang',
   `SELECT h.id, h.name, h.location, h.family, h.free_gpus AS "freeGpus",
@@ -54,7 +55,7 @@ const room = statement<
 const openHosts = async (tx: Tx, locked: { id: string }[]): Promise<OpenHost[]> =>
   locked.length === 0 ? [] : open.all(tx, { ids: locked.map(({ id }) => id) })
 
-// What hosts in service could run if they were empty.
+// What the hosts in service could run if they were empty.
 const offering = statement<
   { location: string; vms: number; hosts: number },
   { family: string; gpuCount: number }
@@ -68,7 +69,10 @@ const offering = statement<
    ORDER BY l.position, l.name`,
 )
 
-/** Locks up to `most` hosts with room for at least one VM: the fullest ones, or to pack VMs the emptiest ones. */
+/**
+ * Locks up to `most` hosts with room for at least one VM: the fullest ones, or the emptiest ones for the
+ * policy `pack`.
+ */
 export const lockHostsForGroup = async (tx: Tx, params: GroupHostParams, policy: PlacementPolicyName) =>
   openHosts(tx, await lockFor(policy).wait.all(tx, params))
 

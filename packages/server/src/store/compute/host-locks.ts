@@ -19,8 +19,9 @@ const isNotHeld = 'h.id <> ALL (:held::uuid[])'
 const fitsGroup = `${fits('w.location', 'w.family', 'w."gpuCount"')} AND ${isNotHeld}`
 const isAllowed = 'h.id = ANY (w."allowedHosts")'
 
-// Locks only as many of the best hosts as the group needs. It skips hosts that other transactions hold, and takes
-// emptier ones instead. GPUs are read as they were before the locks; if they have changed since, the claim fails.
+// Locks only as many of the best hosts as the group needs. It skips hosts that other transactions have
+// locked, and takes emptier ones instead. GPUs are read as they were before the locks; if they have changed
+// since, the claim fails.
 const lockHosts = (name: string, condition: string, room: string) =>
   statement<OpenHost, { groups: string; held: string[] }>(
     `host_lock_${name}`,
@@ -41,15 +42,17 @@ const lockHosts = (name: string, condition: string, room: string) =>
   )
 
 /**
- * Hosts that can keep a VM inside one NUMA node come first. The number is part of the statement, so that a partial
- * index finds them. A single GPU is always inside one node, and types that use a whole host never are.
+ * Hosts that can keep a VM inside one NUMA node come first. The GPU count is part of the statement text, so
+ * that a partial index can be used. A single GPU is always inside one node, and a type that uses a whole host
+ * never is.
  */
 const inOneNode: Record<number, Statement<OpenHost, { groups: string; held: string[] }>> = {
   2: lockHosts('node_2', `${fitsGroup} AND h.max_node_free >= 2`, 'h.max_node_free'),
   4: lockHosts('node_4', `${fitsGroup} AND h.max_node_free >= 4`, 'h.max_node_free'),
 }
 const anyNode = lockHosts('free', fitsGroup, 'h.free_gpus')
-// For few allowed hosts there is no preference for one NUMA node here: the placement chooses among them.
+// Does not prefer hosts with room in one NUMA node: there are few allowed hosts, and the placement chooses
+// among them.
 const allowed = lockHosts('allowed', `${isAllowed} AND ${fitsGroup}`, 'h.free_gpus')
 
 type OneRequest = PlacementRequest & { held: string[] }
@@ -65,14 +68,15 @@ const waitFor = (name: string, condition: string) =>
   )
 const anywhere = { fits: fitsNow('anywhere', here), wait: waitFor('anywhere', here) }
 const amongAllowed = { fits: fitsNow('allowed', hereAllowed), wait: waitFor('allowed', hereAllowed) }
-const waysOf = ({ allowedHosts }: PlacementRequest) => (allowedHosts ? amongAllowed : anywhere)
+const statementsFor = ({ allowedHosts }: PlacementRequest) => (allowedHosts ? amongAllowed : anywhere)
 
-/** Returns whether some hosts can keep a VM of this size inside one NUMA node, and others cannot. */
+/** Returns whether only some hosts can keep a VM of this size inside one NUMA node. */
 export const hasNodePreference = ({ gpuCount }: PlacementRequest): boolean => gpuCount in inOneNode
 
 /**
- * Locks the best hosts for these VMs among those that no other transaction holds and that are not in `held`. Returns them
- * with their free GPUs. `isInOneNode`: only hosts that keep each VM inside one NUMA node.
+ * Locks the best hosts for these VMs, except those that other transactions have locked and those in `held`.
+ * Returns them with their free GPUs. With `isInOneNode`, only hosts that keep each VM inside one NUMA node
+ * are used.
  */
 export async function lockHostsFor(
   tx: Tx,
@@ -96,11 +100,14 @@ export async function lockHostsFor(
   return [...new Map(found.flat().map((host) => [host.id, host])).values()]
 }
 
-/** Returns whether a host outside of `held` fits at this moment, locked by another transaction or not. */
+/**
+ * Returns whether a host that is not in `held` currently fits, whether or not another transaction has locked
+ * it.
+ */
 export async function doesAnyHostFit(tx: Tx, request: PlacementRequest, held: string[]): Promise<boolean> {
-  return (await waysOf(request).fits.one(tx, { ...request, held }))!.fits
+  return (await statementsFor(request).fits.one(tx, { ...request, held }))!.fits
 }
 
-/** Waits for the lock of the best host. Only a later statement sees the GPUs that are still free there. */
+/** Waits for the lock on the best host. Only a later statement sees which of its GPUs are still free. */
 export const waitForHostLock = (tx: Tx, request: PlacementRequest, held: string[]) =>
-  waysOf(request).wait.one(tx, { ...request, held })
+  statementsFor(request).wait.one(tx, { ...request, held })

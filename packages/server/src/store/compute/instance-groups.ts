@@ -180,8 +180,8 @@ const failures = statement<{ count: number }, { organizationId: string }>(
 )
 
 /**
- * Groups to repair: an unprotected member has been unreachable for `unreachableS` seconds, or members have been missing for
- * that time.
+ * Groups to repair: an unprotected member has been unreachable for `unreachableS` seconds, or members have
+ * been missing for that long.
  */
 const toRepair = `SELECT g.id, g.project_id FROM instance_groups g
    WHERE g.on_member_loss = 'replace' AND g.state = 'UNHEALTHY'
@@ -213,7 +213,10 @@ const admissionLock = statement<never, { key: string }>(
   'SELECT pg_advisory_xact_lock(hashtextextended(:key, 7102031))',
 )
 
-/** Admits groups of a location and family one after another, so that two never wait for the hosts of each other. */
+/**
+ * Admits groups of a location and family one after another, so that two groups never wait for each other's
+ * hosts.
+ */
 export const lockGroupAdmission = (tx: Tx, location: string, family: string) =>
   admissionLock.run(tx, { key: `${location} ${family}` })
 
@@ -225,7 +228,7 @@ export interface NewGroup {
   description: string
   isProtected: boolean
   templateId: string | null
-  /** A string of JSON, which keeps the order of the keys. */
+  /** JSON text, which keeps the order of the keys. */
   vm: string
   location: string
   desiredCount: number
@@ -233,7 +236,7 @@ export interface NewGroup {
   onMemberLoss: MemberLossPolicy
 }
 
-/** Null keeps a column. */
+/** Null leaves a column unchanged. */
 interface GroupChange {
   state: GroupState | null
   desiredCount: number | null

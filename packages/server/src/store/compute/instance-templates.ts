@@ -47,7 +47,7 @@ export const findInstanceTemplate = statement<InstanceTemplateRow, { projectId: 
   `SELECT ${columns} FROM instance_templates t WHERE t.project_id = :projectId AND t.id = :id`,
 ).oneBy('projectId', 'id')
 
-// Waits for a concurrent version of the same name; then the next attempt takes the next number.
+// Waits for a concurrent insert of the same version; the next attempt then uses the next number.
 const insert = statement<InstanceTemplateRow, NewTemplate>(
   'instance_template_insert',
   `INSERT INTO instance_templates AS t (id, project_id, name, version, body, labels)

@@ -21,15 +21,15 @@ export interface NewOperation {
   scratch: Record<string, unknown>
   actor: string
   requestId: string
-  /** Only the event of the start has it; later events have no client. */
+  /** Only the start event has it; later events have no client. */
   clientAddress: string
   /** The first step, if the admission itself has done it. */
   admittedStep: string | null
-  /** The event of the start. */
+  /** The start event. */
   event: { type: EventType; data: Record<string, unknown> }
   /** The service's time, if it is already known. */
   startedAt?: Date
-  /** Held by the worker that starts the operation after the commit. */
+  /** The lease of the worker that starts the operation after the commit. */
   lease?: { token: string; ms: number } | undefined
 }
 
@@ -56,7 +56,7 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
      SELECT g.id, g."projectId", g."resourceId", g.name = 'DELETE', g.location,
             g.now + coalesce(g."leaseMs", 0) * interval '1 millisecond', g."leaseToken"
      FROM given g
-   ), told AS (
+   ), emitted AS (
      INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id,
                          client_address, data, created_at)
      SELECT g."eventId", b.project_id, (SELECT organization_id FROM projects WHERE projects.id = b.project_id),
@@ -67,8 +67,9 @@ const insert = statement<OperationRow & { now: Date }, { operations: string }>(
    SELECT *, (SELECT now FROM given LIMIT 1) AS now FROM begun`,
 )
 
-// Ends the operations with valid leases, writes their events, and makes operations that wait for them due: the deletion of
-// the resource, and the operation of the group that it is a member of. With `mustAll` it fails if a lease is not valid.
+// Ends the operations with valid leases, writes their events, and makes operations that wait for them due:
+// the deletion of the resource, and the operation of the group that it is a member of. With `mustAll`, it
+// fails if any lease is no longer valid.
 const endWith = (name: string, result: string) =>
   statement<{ id: string | null; woken: number; record: string }, { endings: string; mustAll: boolean }>(
     name,
@@ -80,14 +81,14 @@ const endWith = (name: string, result: string) =>
        ON q.operation_id = g.id AND q.lease_token IS NOT DISTINCT FROM g.token AND (NOT q.is_cancelled OR g."isCancelled")
      WHERE q.operation_id = ANY (ARRAY(SELECT id FROM given))
      ORDER BY q.operation_id FOR UPDATE OF q
-   ), left_queue AS (
+   ), dequeued AS (
      DELETE FROM operation_queue q USING held WHERE q.operation_id = held.operation_id
    ), ended AS (
      UPDATE operations o SET state = g.state, result = (${result})::json, step_log = coalesce(g."stepLog", o.step_log),
             completed_at = g.now, is_stuck = false
      FROM held JOIN given g ON g.id = held.operation_id WHERE o.id = held.operation_id
      RETURNING o.*, g."eventId" AS event_id
-   ), told AS (
+   ), emitted AS (
      INSERT INTO events_pending (id, project_id, organization_id, type, resource_type, resource_id, actor, request_id, data,
                                  created_at)
      SELECT e.event_id, e.project_id, (SELECT organization_id FROM projects WHERE projects.id = e.project_id),
@@ -115,13 +116,13 @@ const endWithVm = endWith(
   `SELECT ${vmRecord} FROM vms v ${billing} WHERE v.id = o.resource_id`,
 )
 
-/** Returns the request with the digests of its scripts, as JSON; undefined if it has none. */
+/** Returns the request as JSON, with digests in place of its scripts; undefined if it has no scripts. */
 function listedRequestOf(request: unknown): string | undefined {
   const listed = hideScripts(request as object)
   return listed === request ? undefined : JSON.stringify(listed)
 }
 
-/** Writes operations, each with the event of its start. Returns them in the same order. */
+/** Writes operations, each with its start event. Returns them in the same order. */
 export async function insertOperations(
   tx: Tx,
   operations: NewOperation[],
@@ -130,7 +131,7 @@ export async function insertOperations(
   if (operations.some(({ lease }) => !lease)) tx.signal('operations')
   const given = operations.map(({ event, lease, ...operation }) => ({
     ...operation,
-    // The request is sent as text because jsonb rejects what JSON allows, such as half a surrogate pair.
+    // The request is sent as text, because jsonb rejects some valid JSON, such as an unpaired surrogate.
     request: JSON.stringify(operation.request),
     listedRequest: listedRequestOf(operation.request),
     leaseToken: lease?.token,
@@ -153,11 +154,11 @@ export interface OperationEnd {
   token: string | null
   state: 'SUCCEEDED' | 'FAILED'
   result: unknown
-  /** Null keeps the log as it was last written. */
+  /** Null leaves the stored log unchanged. */
   stepLog: StepEntry[] | null
 }
 
-/** Ends operations, except those with a lost lease and those that were cancelled but have another result. */
+/** Ends operations, except those whose lease is lost and cancelled ones that have a different result. */
 export const endOperations = (tx: Tx, endings: OperationEnd[]): Promise<void> =>
   writeEndings(tx, endings, false)
 

@@ -36,7 +36,7 @@ interface ClaimedRow {
   is_cancelled: boolean
 }
 
-/** The condition of operations that a worker for these locations may claim. */
+/** The SQL condition for operations that a worker with these locations may claim. */
 export const claimable = 'run_at <= slipway_now() AND location = ANY (:locations::text[])'
 
 // A claim moves run_at to the end of the lease: a held operation is not due, but becomes due again if its holder dies.
@@ -51,11 +51,11 @@ const claim = statement<ClaimedRow, ClaimParams>(
          WHERE ${claimable} ORDER BY run_at LIMIT :most FOR UPDATE SKIP LOCKED`),
 )
 
-// Claims for the organization with the fewest slots first, and in it for the project with the fewest, each within its share.
-// If several have the same number of slots, the one that was served least recently comes first. It makes one index lookup
-// for each project with unfinished operations, regardless of the length of their queues, and skips operations that another
-// worker is claiming.
-const claimBeside = statement<ClaimedRow, ClaimParams & ShareParams>(
+// Claims operations of the organization with the fewest slots first, and within it of the project with the
+// fewest, each within its share. If several have the same number of slots, the one that was served least
+// recently comes first. The statement makes one index lookup for each project with unfinished operations,
+// regardless of the length of their queues, and skips operations that another worker is claiming.
+const claimFairly = statement<ClaimedRow, ClaimParams & ShareParams>(
   'operation_claim_beside',
   claimOf(`SELECT operation_id, lease_token IS NOT NULL AS was_held FROM operation_queue
          WHERE run_at <= slipway_now() AND operation_id = ANY (ARRAY(
@@ -115,8 +115,8 @@ const heldBy = `
      SELECT operation_id AS id FROM operation_queue
      WHERE operation_id = :id AND lease_token = :token AND NOT is_cancelled FOR UPDATE`
 
-// Gives this attempt a new generation and writes it to the resource, where later attempts continue. A restored database may
-// have adopted a later generation in the meantime.
+// Gives this attempt a new generation and writes it to the resource, so that later attempts get higher ones.
+// A restored database may have adopted a later generation in the meantime.
 const fence = statement<{ generation: number }, Lease>(
   'operation_fence',
   `WITH held AS (${heldBy}),
@@ -152,7 +152,7 @@ const progressParams = ({ id, token }: Lease, progress: Progress): Lease & Progr
   token,
 })
 
-// This changes nothing if the worker has lost its lease, or if the operation was cancelled in the meantime.
+// Changes nothing if the worker has lost its lease or the operation was cancelled in the meantime.
 const advance = statement<{ id: string }, Lease & ProgressParams>(
   'operation_advance',
   `WITH held AS (${heldBy})
@@ -168,7 +168,7 @@ const park = statement<{ id: string }, Lease & ProgressParams & { ms: number }>(
    UPDATE operations o SET ${progressColumns} FROM held WHERE o.id = held.id RETURNING o.id`,
 )
 
-/** Claims the operations that have been due longest. */
+/** Claims the operations that have been due for the longest time. */
 export const claimOperations = async (db: Queryable, params: ClaimParams) =>
   readClaimed(db, await claim.all(db, params))
 
@@ -180,7 +180,7 @@ export const claimOperationsFairly = async (
 ) =>
   readClaimed(
     db,
-    await claimBeside.all(db, {
+    await claimFairly.all(db, {
       ...params,
       projectIds: projects.ids,
       heldByProject: projects.held,

@@ -18,7 +18,7 @@ export interface OperationRow {
   location: string
   generation: number
   request: Record<string, unknown>
-  /** The request with the digests of its scripts; null if it has none. */
+  /** The request with digests in place of its scripts; null if it has no scripts. */
   listed_request: Record<string, unknown> | null
   state: OperationState
   result: Operation['result']
@@ -56,7 +56,7 @@ export interface ClaimedOperation extends OperationRow {
   /** True if the operation was claimed after the lease of another worker expired. */
   was_held: boolean
   is_cancelled: boolean
-  /** The read of its first step, sent when the operation was created. */
+  /** The result of its first step's read, which was sent when the operation was created. */
   prefetched?: Promise<unknown> | undefined
 }
 

@@ -26,10 +26,10 @@ const recordWith = (request: string) =>
 /** The operation that clients see, as SQL on a row `o` of operations. */
 export const operationRecord = recordWith('o.request')
 
-/** The operation in a list, and for viewers: with digests in place of scripts. */
+/** The operation as lists and viewers see it, with digests in place of scripts. */
 export const listedOperationRecord = recordWith('coalesce(o.listed_request, o.request)')
 
-/** The operation that clients see, from a row that was read. */
+/** Converts a row to the operation that clients see. */
 export const operationView = (row: BegunOperation): Operation => ({
   operation_id: row.id,
   state: row.state,

@@ -54,7 +54,8 @@ export const listOperations = filteredStatement<{ id: string; record: string }, 
   },
 ).all
 
-// The subquery looks up each operation by its id, even if the tables have no statistics; a join would then read them whole.
+// The subquery looks up each operation by its id. If the tables had no statistics, a join would read them
+// completely.
 const unfinished = statement<OperationRow, { resourceIds: string[] }>(
   'operation_unfinished',
   `SELECT o.* FROM operation_queue q, LATERAL (SELECT * FROM operations WHERE id = q.operation_id LIMIT 1) o
@@ -69,8 +70,9 @@ const other = keyedStatement<object, { resourceId: string; id: string }>(
 )
 
 /**
- * Makes an operation due if it waits for something that may have happened. An operation that a worker holds checks by itself,
- * and one that failed keeps its pause. Returns the number of operations that are due now.
+ * Makes an operation due if it waits for something that may have happened. Operations that a worker holds,
+ * and operations that pause after a failure, are not changed. Returns the number of operations that are due
+ * now.
  */
 export const makeOperationDue = statement<never, { resourceId: string }>(
   'operation_hasten',
@@ -145,7 +147,7 @@ export const retryStuckOperation = statement<OperationRow, { id: string }, Tx>(
    UPDATE operations SET is_stuck = false, attempts = 0 FROM due WHERE id = due.operation_id AND is_stuck RETURNING operations.*`,
 ).oneBy('id')
 
-/** Takes the operation from a worker that may hold it: the worker loses its lease. */
+/** Takes a stuck operation. If a worker holds it, the worker loses its lease. */
 export const takeStuckOperation = statement<OperationRow, { id: string }, Tx>(
   'operation_take_stuck',
   `WITH taken AS (UPDATE operation_queue SET lease_token = NULL WHERE operation_id = :id RETURNING operation_id)

@@ -14,7 +14,10 @@ const inProjects = (table: string) => (organizationId: string) =>
 
 const isLiveKey = `t.revoked_at IS NULL AND coalesce(t.expires_at > slipway_now(), true)`
 
-/** The usage of each quota, counted in its own table, so that no stored number can be wrong. */
+/**
+ * How the usage of each quota is counted. The rows are counted each time, so that there is no stored number
+ * that could be wrong.
+ */
 const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   projects: (id) => `SELECT count(*) FROM projects WHERE organization_id = ${id} AND deleted_at IS NULL`,
   networks: inProjects('networks'),
@@ -35,7 +38,7 @@ const counts: Record<CountedQuotaName, (organizationId: string) => string> = {
   instance_templates: inProjects('instance_templates'),
   custom_images: (id) => `${inProjects('captures')(id)} AND t.kind = 'image'`,
   snapshots: (id) => `${inProjects('captures')(id)} AND t.kind = 'snapshot'`,
-  // The size of the source until the copy is complete, then what is stored.
+  // The size of the source until the copy is complete, then the stored size.
   captured_gib: (id) =>
     `SELECT coalesce(sum(coalesce(ceil(t.stored_bytes / 1073741824.0), t.size_gib)), 0)::bigint
      FROM captures t JOIN projects p ON p.id = t.project_id WHERE p.organization_id = ${id}`,
@@ -74,7 +77,7 @@ const fill = statement<never, { organizationId: string | null; names: string[]; 
    ON CONFLICT (organization_id, name) DO UPDATE SET max = greatest(excluded.max, q.used) WHERE q.max IS NULL`,
 )
 
-// Transactions that add something that is counted run one after another.
+// Serializes transactions that add resources of these quotas.
 const lock = statement<never, { organizationId: string; names: string[] }>(
   'organization_quota_lock',
   `SELECT FROM organization_quotas WHERE organization_id = :organizationId AND name = ANY (:names::text[])
@@ -94,14 +97,17 @@ export const setOrganizationQuotas = (
   limits: Partial<Record<OrganizationQuotaName, number>>,
 ) => put.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
-/** Sets missing limits of one organization, or of all without an id: the given limit, or what is in use if that is more. */
+/**
+ * Sets the missing limits of one organization, or of all organizations if no id is given. A limit is the
+ * given one, or the current usage if that is higher.
+ */
 export const fillOrganizationQuotas = (
   tx: Tx,
   limits: Record<OrganizationQuotaName, number>,
   organizationId: string | null = null,
 ) => fill.run(tx, { organizationId, names: Object.keys(limits), limits: Object.values(limits) })
 
-/** Returns whether the organization may add one more of what the quota counts. */
+/** Returns whether the organization may add one more resource of this quota. */
 export const hasRoomInQuota = async (
   tx: Tx,
   organizationId: string,

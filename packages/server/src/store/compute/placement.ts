@@ -3,8 +3,8 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { type Columns, columns, statement } from '../../postgres/statement.ts'
 
 /**
- * The condition that a VM fits on a host `h`, which availability, capacity and placement share. The arguments are SQL
- * expressions.
+ * The SQL condition for a host `h` that fits a VM. Availability, capacity and placement share it. The
+ * arguments are SQL expressions.
  */
 export const fits = (location: string, family: string, gpuCount: string) =>
   `h.is_schedulable AND h.state = 'up' AND h.location = ${location} AND h.family = ${family} AND h.free_gpus >= ${gpuCount}`
@@ -19,7 +19,8 @@ export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 export const existsHost = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`
 
-// The transaction fails if a GPU is neither free nor held for this claim. The GPU of a reservation stays with it.
+// The transaction fails if a GPU is neither free nor held for this claim. A reserved GPU stays part of its
+// reservation.
 const claim = statement<never, Columns<{ vmId: string; gpuId: string; heldFor: string | null }>>(
   'gpu_claim',
   `WITH claimed AS (
@@ -29,7 +30,7 @@ const claim = statement<never, Columns<{ vmId: string; gpuId: string; heldFor: s
      FROM unnest(:vmId::uuid[], :gpuId::uuid[], :heldFor::uuid[]) AS c (vm_id, gpu_id, held_for)
      WHERE g.id = c.gpu_id AND (g.state = 'free' OR g.state = 'held' AND g.held_for = c.held_for
        OR g.state = 'quarantined' AND g.last_vm_id = c.vm_id AND NOT g.is_held_back) RETURNING g.id)
-   SELECT assert_or_abort(count(*) = cardinality(:gpuId::uuid[]), 'a GPU is not free any more') FROM claimed`,
+   SELECT assert_or_abort(count(*) = cardinality(:gpuId::uuid[]), 'a GPU is no longer free') FROM claimed`,
 )
 
 // The host row is locked before its GPUs, as in every change of a GPU's state.
@@ -38,11 +39,11 @@ const quarantine = statement<{ vm_id: string }, { vmIds: string[] }>(
   `WITH host AS MATERIALIZED (
      SELECT id FROM hosts WHERE id = ANY (ARRAY(SELECT host_id FROM gpus WHERE vm_id = ANY (:vmIds::uuid[])))
      ORDER BY id FOR NO KEY UPDATE),
-   left_by AS MATERIALIZED (
+   released AS MATERIALIZED (
      SELECT id, vm_id FROM gpus
      WHERE vm_id = ANY (:vmIds::uuid[]) AND state = 'claimed' AND host_id IN (SELECT id FROM host))
-   UPDATE gpus g SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now(), last_vm_id = left_by.vm_id
-   FROM left_by WHERE g.id = left_by.id AND g.vm_id = left_by.vm_id RETURNING left_by.vm_id`,
+   UPDATE gpus g SET state = 'quarantined', vm_id = NULL, quarantined_at = slipway_now(), last_vm_id = released.vm_id
+   FROM released WHERE g.id = released.id AND g.vm_id = released.vm_id RETURNING released.vm_id`,
 )
 
 /** Lists the GPUs that wait for a reset, except those that an operator holds back. */
@@ -53,8 +54,8 @@ export const listQuarantinedGpus = statement<QuarantinedGpu, { location: string 
    WHERE g.state = 'quarantined' AND NOT g.is_held_back AND h.location = :location ORDER BY g.quarantined_at`,
 ).allBy('location')
 
-// An inspection from before the quarantine says nothing about the reset after the last VM. The GPU of a reservation is held
-// for it again.
+// An inspection that began before the quarantine does not show whether the GPU was reset after its last VM. A
+// reserved GPU is held for its reservation again.
 const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt: Date }>(
   'gpu_free_clean',
   `WITH host AS MATERIALIZED (
@@ -65,7 +66,8 @@ const freeClean = statement<{ host_id: string }, { gpuIds: string[]; inspectedAt
      AND host_id IN (SELECT id FROM host) RETURNING host_id`,
 )
 
-// Finds the GPUs that the VM had before it stopped, if they are all still in quarantine and without a fault. Waits for the lock of their host.
+// Finds the GPUs that the VM had before it stopped, if they are all still in quarantine and have no fault.
+// Waits for the lock on their host.
 const lockOwn = statement<{ host_id: string; gpu_ids: string[] }, { vmId: string }>(
   'gpu_lock_own',
   `WITH host AS MATERIALIZED (
@@ -167,8 +169,8 @@ interface QuarantinedGpu {
 }
 
 /**
- * Frees GPUs that are reset and unused according to an inspection. `inspectedAt` is the start of the inspection by the
- * database's clock. Locks their hosts and returns those of the freed GPUs.
+ * Frees GPUs that an inspection found to be reset and unused. `inspectedAt` is when the inspection started,
+ * by the database's clock. Locks the hosts of these GPUs and returns the hosts of those that were freed.
  */
 export async function freeCleanGpus(tx: Tx, gpuIds: string[], inspectedAt: Date): Promise<string[]> {
   if (gpuIds.length === 0) return []
@@ -194,7 +196,7 @@ const typesAt = (types: WantedType[], location: string | null): TypesAt => ({
 export const listAvailability = (db: Queryable, types: WantedType[], location: string | null) =>
   availability.all(db, typesAt(types, location))
 
-/** Lists the locations that have hosts for the type, whether or not it is in stock now. */
+/** Lists the locations that have hosts for the type, whether or not it is available now. */
 export const listOffering = async (db: Queryable, { family, gpuCount }: WantedType): Promise<string[]> =>
   (await offering.all(db, { family, gpuCount })).map(({ location }) => location)
 

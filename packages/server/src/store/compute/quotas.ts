@@ -20,13 +20,13 @@ export interface QuotaShortage {
 }
 
 /** Shown as the limit if neither the project nor its organization has one. */
-const mostOfAnything = 1_000_000_000
+const unlimited = 1_000_000_000
 
-/** Shows the lower limit of project and organization, and what is left under both. */
+/** Shows the lower of the project's and the organization's limits, and what is left under both. */
 export const listQuotas = statement<QuotaRow, { projectId: string }>(
   'quota_list',
-  `SELECT q.name, coalesce(least(q.max, o.max), ${mostOfAnything}) AS max, q.used,
-          greatest(0, coalesce(least(q.max - q.used, o.max - o.used), ${mostOfAnything} - q.used)) AS available
+  `SELECT q.name, coalesce(least(q.max, o.max), ${unlimited}) AS max, q.used,
+          greatest(0, coalesce(least(q.max - q.used, o.max - o.used), ${unlimited} - q.used)) AS available
    FROM quotas q JOIN projects p ON p.id = q.project_id
    LEFT JOIN organization_quotas o ON o.organization_id = p.organization_id AND o.name = q.name
    WHERE q.project_id = :projectId`,
@@ -37,7 +37,10 @@ interface QuotaKey {
   name: QuotaName
 }
 
-/** The rows of `wanted`: rows of organizations, then rows of projects. `inOrder` adds their order and lock. */
+/**
+ * The quota rows for `wanted`: first of organizations, then of projects. `inOrder` adds an ORDER BY and a
+ * lock.
+ */
 const rowsOf = (inOrder: (columns: string, row: string) => string) => `
         whole AS MATERIALIZED (
           SELECT o.organization_id, o.name, o.max, o.used
@@ -48,7 +51,7 @@ const rowsOf = (inOrder: (columns: string, row: string) => string) => `
           SELECT q.project_id, q.name, q.max, q.used
           FROM wanted w JOIN quotas q ON q.project_id = w.project_id AND q.name = w.name
           WHERE (SELECT count(*) FROM whole) >= 0 ${inOrder('q.project_id, q.name', 'q')})`
-const besideRows = `LEFT JOIN own q ON q.project_id = w.project_id AND q.name = w.name
+const joinRows = `LEFT JOIN own q ON q.project_id = w.project_id AND q.name = w.name
    LEFT JOIN whole o ON o.organization_id = w.organization_id AND o.name = w.name`
 
 const read = statement<QuotaState, Columns<QuotaKey>>(
@@ -60,12 +63,13 @@ const read = statement<QuotaState, Columns<QuotaKey>>(
         ${rowsOf(() => '')}
    SELECT w.project_id, w.organization_id, w.name, q.name IS NOT NULL AS is_there, q.max, q.used,
           o.max AS whole_max, o.used AS whole_used
-   FROM wanted w ${besideRows}`,
+   FROM wanted w ${joinRows}`,
 )
 
-// Locks the organization's rows before the project's rows, because a trigger on the latter updates the former. Both are
-// locked in order, so that two transactions never deadlock. After a wait both rows have the values of the other transaction.
-// The transaction fails unless every quota covers the amount that is taken; giving back always succeeds.
+// Locks the organization's rows before the project's rows, because a trigger on the latter updates the
+// former. Both are locked in order, so that two transactions never deadlock. After waiting for a lock, both
+// rows show what the other transaction wrote. The transaction fails unless every quota covers the amount that
+// is taken; giving back always succeeds.
 const change = statement<never, Columns<QuotaChange>>(
   'quota_change',
   `WITH wanted AS MATERIALIZED (
@@ -79,8 +83,8 @@ const change = statement<never, Columns<QuotaChange>>(
    SELECT assert_or_abort(coalesce(bool_and(w.amount <= 0 OR q.name IS NOT NULL
                                      AND w.amount <= coalesce(q.max - q.used, w.amount)
                                      AND w.whole_amount <= coalesce(o.max - o.used, w.whole_amount)), true),
-                 'a quota does not cover it')
-   FROM (SELECT *, sum(amount) OVER (PARTITION BY organization_id, name) AS whole_amount FROM wanted) w ${besideRows}`,
+                 'a quota is exceeded')
+   FROM (SELECT *, sum(amount) OVER (PARTITION BY organization_id, name) AS whole_amount FROM wanted) w ${joinRows}`,
 )
 
 interface QuotaState {
@@ -107,7 +111,10 @@ const put = statement<never, { projectId: string } & Columns<QuotaLimit>>(
    ON CONFLICT (project_id, name) DO UPDATE SET max = excluded.max`,
 )
 
-/** Every creation in a project takes quota: deleting the rows waits for creations that are running and stops later ones. */
+/**
+ * Every creation in a project takes quota, so deleting the rows waits for creations in progress and prevents
+ * later ones.
+ */
 export const deleteQuotas = statement<never, { projectId: string }, Tx>(
   'quota_delete',
   `WITH whole AS MATERIALIZED (
@@ -173,7 +180,10 @@ class QuotasLeft {
     return this.#left.has(`${projectId} ${name}`)
   }
 
-  /** A project's quota without a row covers nothing. A quota without a limit covers what the organization's quota covers. */
+  /**
+   * If the project has no row for a quota, nothing is left. If the row has no limit, only the organization's
+   * limit applies.
+   */
   add(rows: QuotaState[]): void {
     for (const row of rows) {
       const { project_id, organization_id, name } = row
@@ -183,7 +193,7 @@ class QuotasLeft {
     }
   }
 
-  /** Keeps a known amount, from which requests may have taken. */
+  /** Does not replace a known amount, because requests may already have reduced it. */
   #setOnce(key: string, left: number): void {
     if (!this.#left.has(key)) this.#left.set(key, left)
   }
@@ -219,7 +229,9 @@ const quotasLeft = perTransaction(() => new QuotasLeft())
 const leftOf = (max: number | null, used: number | null) =>
   max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)
 
-/** Sorts by name, then the holder with less left first, and the project first if both have the same. */
+/**
+ * Sorts by name, then by what is left. If both holders have the same amount left, the project comes first.
+ */
 function inOrderOfReport(a: QuotaShortage, b: QuotaShortage): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1
   return a.available - b.available || (a.holder === 'project' ? -1 : 1)

@@ -53,9 +53,10 @@ export interface NewVm {
   groupNumber: number | null
 }
 
-// Inserts VMs only if the catalogue still offers what they need or their custom image is available, and if their names and
-// addresses are free. Unless all of them can be inserted, the transaction fails. Names are in order, so that two batches
-// never deadlock. A database without statistics would read all subnets unless their ids are the only way to find them.
+// Inserts VMs only if the catalogue still offers what they need or their custom image is available, and if
+// their names and addresses are free. Unless all of them can be inserted, the transaction fails. Rows are
+// inserted in the order of their names, so that two batches never deadlock. The ids of the subnets are
+// repeated as an array, because without statistics PostgreSQL would otherwise read all subnets.
 const insert = statement<never, { vms: string; count: number }>(
   'vm_insert',
   `WITH made AS (
@@ -87,7 +88,7 @@ const insert = statement<never, { vms: string; count: number }>(
    WHERE n.source IS NOT NULL
    ORDER BY n."projectId", n.name FOR KEY SHARE OF s
    ON CONFLICT DO NOTHING RETURNING id)
-   SELECT assert_or_abort(count(*) = :count, 'a VM is not as it was chosen any more') FROM made`,
+   SELECT assert_or_abort(count(*) = :count, 'a name, address or image is no longer available') FROM made`,
 )
 
 const movesTo = (state: string, now = 'slipway_now()', health = 'v.health') =>
@@ -98,7 +99,7 @@ const movesTo = (state: string, now = 'slipway_now()', health = 'v.health') =>
    health = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN ${health} END,
    billing_paused_at = CASE WHEN ${state} <> 'STATE_SHUTOFF' THEN v.billing_paused_at END`
 
-/** SQL of the product that a VM is metered as. */
+/** SQL for the product under which a VM is metered. */
 const productOf = (vm: string) =>
   `CASE WHEN ${vm}.reservation_id IS NULL THEN ${vm}.type ELSE 'reserved-' || ${vm}.type END`
 
@@ -108,9 +109,9 @@ const move = statement<{ id: string }, { ids: string[]; to: string; from: string
   `UPDATE vms v SET ${movesTo(':to')} WHERE id = ANY (:ids::uuid[]) AND state = ANY (:from) RETURNING id`,
 )
 
-// With the raised generation, the engine rejects calls that earlier operations may still make. A VM that is being deleted is
-// not billed. Its meter ends at the same moment, in the same statement, so that keep_vm_meter finds nothing to change and the
-// row gets one new version instead of two.
+// With the raised generation, the engine rejects calls that earlier operations may still make. A VM that is
+// being deleted is not billed. Its meter is closed by the same statement, so that the trigger keep_vm_meter
+// finds nothing to change, and the row gets one new version instead of two.
 const moveToDeleting = statement<{ id: string; generation: number }, { ids: string[]; from: string[] }>(
   'vm_move_to_deleting',
   `WITH moved AS (
@@ -130,13 +131,14 @@ const raise = statement<{ generation: number }, { id: string }>(
   'UPDATE vms SET generation = generation + 1 WHERE id = :id RETURNING generation',
 )
 
-// A boot clears every fault except the loss of a GPU that the host has found.
+// A boot clears every fault, unless the host has found that a GPU is lost.
 const healthAfterBoot = `CASE WHEN v.health IS NOT NULL
   AND (SELECT true FROM gpus x WHERE x.vm_id = v.id AND x.lost_at IS NOT NULL LIMIT 1) THEN v.health END`
 
-// Everything that the end of a boot changes: one new version of each row, its meters and its event. A member of a group may
-// be metered before it runs (`group/barrier.ts`). VMs are locked in the order of their ids, so that two batches never
-// deadlock. Unless all of them move, the transaction fails. Its time is its beginning, even if it had to wait for a lock.
+// Writes everything that changes when a boot ends: one new version of each VM row, its meters and its event.
+// A member of a group may be metered before it runs (`group/barrier.ts`). VMs are locked in the order of
+// their ids, so that two batches never deadlock. The transaction fails unless all of them move. The time it
+// records is its beginning, even if it had to wait for a lock.
 const started = statement<
   never,
   { vms: string; count: number; from: string[]; billed: string[]; eventType: string }
@@ -174,12 +176,12 @@ const started = statement<
               ('disk', m.os_disk_id, m.name || '-os', 'persistent-ssd', m.os_disk_gib - ${osDiskGib}, m."isNew")
      ) AS w (type, id, name, product, quantity, is_due)
      WHERE w.is_due AND w.quantity > 0
-   ), told AS (
+   ), emitted AS (
      INSERT INTO events_pending (id, project_id, type, resource_type, resource_id, actor, request_id, data, created_at)
      SELECT m."eventId", m.project_id, :eventType, 'vm', m.id, m.actor, m."requestId",
             jsonb_build_object('name', m.name, 'labels', m.labels, 'operation_id', m."operationId"), m.now
      FROM moved m)
-   SELECT assert_or_abort(count(*) = :count, 'a VM is not on its way to running any more') FROM moved`,
+   SELECT assert_or_abort(count(*) = :count, 'a VM is no longer starting') FROM moved`,
 )
 
 const stopped = statement<never, { id: string }>(
@@ -187,7 +189,7 @@ const stopped = statement<never, { id: string }>(
   `UPDATE vms SET ssh_destination = '' WHERE id = :id`,
 )
 
-// The VM is off and its TTL has expired, so the TTL has taken effect. The next start begins without one.
+// The VM is off and its TTL has expired, so the TTL is removed and does not apply to the next start.
 const spendTtl = statement<never, { id: string }>(
   'vm_spend_ttl',
   `UPDATE vms SET expires_at = NULL, ttl_seconds = NULL, expiry_warned_at = NULL
@@ -218,7 +220,7 @@ const setTtl = statement<never, { id: string; ttlSeconds: number; onExpiry: stri
    WHERE id = :id`,
 )
 
-// If two workers write a key, the second one reads the key of the first.
+// If two workers write a key, the second one gets the key of the first.
 const giveHostKey = statement<
   Pick<VmRow, 'ssh_host_key' | 'ssh_host_key_sealed'>,
   { id: string; publicKey: string; sealed: Buffer }
@@ -229,7 +231,7 @@ const giveHostKey = statement<
    WHERE id = :id RETURNING ssh_host_key, ssh_host_key_sealed`,
 )
 
-// Locked in order, so that two batches never deadlock.
+// Locks the VMs in id order, so that two batches never deadlock.
 const replaced = statement<never, { ids: string[] }>(
   'vm_replaced',
   `WITH locked AS MATERIALIZED (SELECT id FROM vms WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE)
@@ -299,7 +301,7 @@ export async function moveVmsToRunning(
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
 /** A VM without a host is on no engine, because its host was forgotten. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
-/** Returns false if that was already known. */
+/** Returns false if this was already recorded. */
 export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>
   (await osDisk.one(tx, { id, isLost })) !== undefined
 export const setVmType = (tx: Tx, id: string, type: string, gpuCount: number) =>

@@ -1,7 +1,7 @@
 import type { VmState } from '@slipway/contract'
 import { filteredStatement, isBefore, type PageParams, statement } from '../../postgres/statement.ts'
 
-/** A VM as operators see it: with its tenant, and without the tenant's data. */
+/** A VM as operators see it: with its tenant, but without the tenant's data. */
 export interface TenantVmRow {
   id: string
   name: string

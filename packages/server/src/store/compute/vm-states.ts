@@ -21,7 +21,8 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
      AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)`,
 )
 
-// A host goes down at once if its engine reports it as offline; its VMs wait for the grace time.
+// A host that its engine reports as offline is down immediately; its VMs are lost only after the grace
+// period.
 const onLostHosts = statement<
   { id: string },
   { states: string[]; graceMs: number; afterId: string; most: number }
@@ -46,7 +47,7 @@ const lockUnchanged = statement<{ id: string }, { id: string; generation: number
 
 export const listKnownVms = (db: Queryable, location: string, hosts: string[]) =>
   onHosts.all(db, { location, hosts })
-/** Lists the VMs in the order of their ids, beginning after one of them. */
+/** Lists the VMs in id order, starting after `afterId`. */
 export const listVmsOnLostHosts = (
   db: Queryable,
   states: VmState[],

@@ -55,7 +55,7 @@ export interface VmRow {
   private_address: string
   public_address: string | null
   public_address_id: string | null
-  /** The public address is a reserved one. */
+  /** True if the public address is a reserved one. */
   is_address_static: boolean
   ttl_seconds: number | null
   on_expiry: 'stop' | 'delete'
@@ -65,7 +65,7 @@ export interface VmRow {
   /** Null if the VM is healthy or off. */
   health: VmHealth | null
   last_replaced_at: Date | null
-  /** Since when the VM is not billed because its host has lost a GPU. */
+  /** The time since which the VM is not billed, because its host has lost a GPU. */
   billing_paused_at: Date | null
   expires_at: Date | null
   started_at: Date | null
@@ -90,7 +90,7 @@ export interface VmRow {
   disks: VmDiskRow[]
 }
 
-/** The disks, in the order in which they were attached. */
+/** SQL for the VM's disks, in the order in which they were attached. */
 export const attachedDisksOfVm = `
          coalesce((SELECT jsonb_agg(jsonb_build_object('id', d.id, 'name', d.name, 'type', d.type, 'size', d.size,
                      'size_gib', d.size_gib, 'location', d.location, 'block_size', d.block_size,
@@ -121,14 +121,15 @@ const wantedVms = 'v.id = ANY (:id::uuid[])'
 
 const anyById = keyedStatement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE ${wantedVms}`)
 
-// Locks in the order of their ids, so that two transactions that lock several VMs never deadlock.
+// Locks VMs in id order, so that two transactions that lock several VMs never deadlock.
 const lockAnySeveral = statement<VmRow, { ids: string[] }>(
   'vm_lock_any_several',
   `${selectVm} WHERE v.id = ANY (:ids::uuid[]) ORDER BY v.id FOR NO KEY UPDATE OF v`,
 )
 
-// Locks in the order of their ids, so that two transactions that lock several VMs never deadlock. Without statistics,
-// PostgreSQL expects almost no living VMs and would read the index of all of them. In this form it can only use the ids.
+// Locks VMs in id order, so that two transactions that lock several VMs never deadlock. Without statistics,
+// PostgreSQL expects almost no VMs that are not deleted, and would read the index of all of them. This form
+// makes it look up the ids.
 const lockSeveral = statement<never, { projectIds: string[]; ids: string[] }>(
   'vm_lock_several',
   `SELECT v.id FROM unnest(:projectIds::uuid[], :ids::uuid[]) AS w (project_id, id)
@@ -143,8 +144,8 @@ const several = statement<VmRow, { projectIds: string[]; ids: string[] }>(
    WHERE v.deleted_at IS NULL`,
 )
 
-// Written as a range and in order, so that only the index of names can be used. As long as PostgreSQL expects one VM per
-// project, an index by project alone would look equally good, and it would read all VMs of the project.
+// The range and the ORDER BY make PostgreSQL use the index on names. If it expects one VM per project, an
+// index on the project alone would look equally good to it, and it would read all VMs of the project.
 const named = statement<
   { project_id: string; name: string; is_taken: boolean; has_reservations: boolean; now: Date },
   { projectIds: string[]; names: string[] }
@@ -165,7 +166,7 @@ export interface VmEngineRow extends VmRow {
   subnet_cidr: string
   /** The engine of its location. */
   engine: string
-  /** The rules of its wanted generation, read in the same statement. */
+  /** The rules of its wanted generation, read by the same statement. */
   firewall: NetworkFirewall
 }
 

@@ -39,7 +39,7 @@ const moveEngines = statement<never, { ms: number }>(
   `UPDATE locations SET engine_answered_at = engine_answered_at + :ms::float8 * interval '1 millisecond'`,
 )
 
-// Otherwise a VM that is ready would be running only after the pause of its operation.
+// Otherwise a VM that is ready would start running only after its operation's pause.
 const wakeReady = statement<never>(
   'dev_clock_wake_ready',
   `UPDATE operation_queue q SET run_at = slipway_now() FROM operations o JOIN simulated_vms s ON s.id = o.resource_id
@@ -47,12 +47,12 @@ const wakeReady = statement<never>(
      AND s.ready_at <= slipway_now() AND NOT s.is_removed`,
 )
 
-/** The next times after `now` at which there is something to do, by what has to be done then. */
+/** The next times after `now` at which something is due, by kind of work. */
 export interface NextDue {
   work: Date | null
   /** When a roll-up is due, or a threshold of a budget is reached. */
   billing: Date | null
-  /** When a host that failed has been silent for so long that it is lost. */
+  /** When a failed host will have been silent long enough to count as lost. */
   silence: Date | null
 }
 

@@ -1,7 +1,7 @@
 import type { Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** Tables that a reset keeps, at least in part. Everything else is emptied. */
+/** Tables that a reset keeps, at least partly. All other tables are emptied. */
 const keptTables = [
   'access_keys',
   'access_tokens',
@@ -38,7 +38,7 @@ const tables = statement<{ name: string }, { kept: string[] }>(
    WHERE schemaname = 'public' AND tablename <> ALL (:kept::text[]) AND tablename NOT LIKE 'schema%'`,
 )
 
-/** The tenants other than the demo. The demo's credentials must keep working. */
+/** Deletes the tenants other than the demo. The demo's credentials must keep working. */
 const others = `
   DELETE FROM access_tokens WHERE family_id IN (SELECT id FROM token_families WHERE user_id NOT IN (SELECT id FROM kept_users));
   DELETE FROM refresh_tokens WHERE family_id IN (SELECT id FROM token_families WHERE user_id NOT IN (SELECT id FROM kept_users));
@@ -60,8 +60,11 @@ const others = `
   `SELECT id FROM users WHERE id = '$user' OR is_operator`,
 )
 
-/** The parts of the kept tables that change while the service is used. Triggers count the GPUs and quotas again. */
-const firstState = `
+/**
+ * Resets the parts of the kept tables that change while the service is used. Triggers recount the GPUs and
+ * quotas.
+ */
+const resetKept = `
   UPDATE clock SET moved = '0', paused_at = NULL, rate = 1, rate_since = sign_in_now();
   UPDATE event_counter SET last_position = 0, pruned_position = 0;
   UPDATE webhook_fan_out SET position = 0;
@@ -94,5 +97,5 @@ export async function deleteAllButDemo(
     .replaceAll('$project', project_id)
     .replaceAll('$organization', organization_id)
     .replaceAll('$user', user_id)
-  await tx.query({ text: `TRUNCATE ${emptied.join(', ')}; ${pruned} ${firstState}` })
+  await tx.query({ text: `TRUNCATE ${emptied.join(', ')}; ${pruned} ${resetKept}` })
 }

@@ -49,7 +49,7 @@ export interface AttemptOutcome {
   /** The time until the next attempt, if there is one. */
   pauseS: number | null
   isSlow: boolean
-  /** The time without attempts for this receiver. */
+  /** How long to pause all attempts to this receiver. */
   restS: number
 }
 
@@ -59,8 +59,9 @@ export const lockWebhooks = statement<{ id: string; failures: number }, { ids: s
   `SELECT id, failures FROM webhooks WHERE id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
 ).allBy('ids')
 
-// A webhook is due when its earliest head is due and its receiver's rest is over. A webhook that already waits keeps its
-// place, even if deliveries are added; one that had its turn moves to the end. The caller holds the rows.
+// A webhook is due when the first delivery of one of its queues is due and the pause of its receiver has
+// ended. A webhook that is already waiting keeps its position, even if deliveries are added; one that had its
+// turn moves to the end. The caller has locked the rows.
 const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
   'webhooks_schedule',
   `UPDATE webhooks w SET due_at = CASE
@@ -76,7 +77,7 @@ const schedule = statement<never, { ids: string[]; hadTurn: boolean }>(
 
 // Slow and quick webhooks have separate queues. This reads the start of one of them. The deliveries of a suspended
 // organization wait until it is active again.
-const inLine = statement<
+const nextInQueue = statement<
   { id: string; project_id: string; organization_id: string },
   AtLimit & { isSlow: boolean; most: number }
 >(
@@ -89,9 +90,9 @@ const inLine = statement<
    ORDER BY w.due_at LIMIT :most FOR NO KEY UPDATE OF w SKIP LOCKED`,
 )
 
-// Only heads have a time, which keeps the order within each resource. The caller holds the webhooks' rows, so that no other
-// worker claims from them. The attempt is counted at the claim: a worker that lost its lease has an old count and writes
-// nothing.
+// Only the first delivery of each queue has a time, which keeps the order within each resource. The caller
+// has locked the webhooks' rows, so that no other worker claims their deliveries. The attempt is counted at
+// the claim: a worker that lost its lease has an old count and writes nothing.
 const claim = statement<
   DeliveryRow & {
     url: string
@@ -117,7 +118,8 @@ const claim = statement<
              statement_timestamp() AS claimed_at`,
 )
 
-// The next delivery of the queue becomes its head when this one ends. Nothing changes if another worker has taken over.
+// When this delivery ends, the next delivery of the queue becomes the first. Nothing changes if another
+// worker has taken over.
 const end = statement<
   { state: DeliveryRow['state'] },
   { id: string; attempt: number } & Pick<AttemptOutcome, 'state' | 'status' | 'error' | 'pauseS'>
@@ -132,13 +134,13 @@ const end = statement<
      FROM webhooks w
      WHERE d.id = :id AND d.attempts = :attempt AND d.state = 'pending' AND w.id = d.webhook_id
      RETURNING d.webhook_id, d.resource_id, d.seq, d.state,
-               d.state <> 'pending' AND NOT d.is_direct AND w.state = 'active' AS leaves_its_line),
+               d.state <> 'pending' AND NOT d.is_direct AND w.state = 'active' AS leaves_queue),
    head AS (
      UPDATE webhook_deliveries d SET next_attempt_at = slipway_now()
      FROM (SELECT (SELECT n.id FROM webhook_deliveries n
                    WHERE n.webhook_id = e.webhook_id AND n.resource_id = e.resource_id AND n.state = 'pending'
                      AND NOT n.is_direct AND n.seq > e.seq ORDER BY n.seq LIMIT 1) AS id
-           FROM ended e WHERE e.leaves_its_line) next
+           FROM ended e WHERE e.leaves_queue) next
      WHERE d.id = next.id)
    SELECT state FROM ended`,
 )
@@ -159,17 +161,17 @@ const noteFailure = statement<never, { id: string; restS: number }>(
    WHERE id = :id`,
 )
 
-/** Updates when the webhooks are due. The caller holds their rows. */
+/** Updates the times at which the webhooks are due. The caller has locked their rows. */
 export const scheduleWebhooks = (tx: Tx, ids: string[]) => schedule.run(tx, { ids, hadTurn: false })
 
-/** Returns the next webhooks in the queue, the longest waiting first, and holds their rows. */
+/** Returns the webhooks that have waited longest, and locks their rows. */
 export async function claimDueWebhooks(
   tx: Tx,
   isSlow: boolean,
   full: AtLimit,
   most: number,
 ): Promise<DueWebhook[]> {
-  const rows = await inLine.all(tx, { ...full, isSlow, most })
+  const rows = await nextInQueue.all(tx, { ...full, isSlow, most })
   return rows.map(({ id, project_id, organization_id }) => ({
     webhookId: id,
     projectId: project_id,
@@ -178,7 +180,10 @@ export async function claimDueWebhooks(
   }))
 }
 
-/** Claims `count` deliveries of each webhook, and moves the webhooks to the end of the queue. The caller holds their rows. */
+/**
+ * Claims `count` deliveries of each webhook, and moves the webhooks to the end of the queue. The caller has
+ * locked their rows.
+ */
 export async function claimDeliveries(
   tx: Tx,
   turns: { webhookId: string; count: number }[],
@@ -195,7 +200,7 @@ export async function claimDeliveries(
   }))
 }
 
-/** Returns undefined if another worker has taken over. The caller holds the webhook's row. */
+/** Returns undefined if another worker has taken over. The caller has locked the webhook's row. */
 export async function endAttempt(
   tx: Tx,
   { id, webhook_id, attempts }: DeliveryRow,

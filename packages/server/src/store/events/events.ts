@@ -76,8 +76,9 @@ const anyPending = statement<{ is_any: boolean }>(
 /** Shared, so that concurrent lists of events need only one query. */
 const isAnyPending = sharedRead(async (db, _: null) => (await anyPending.one(db))!.is_any)
 
-// Both lock statements record in a setting of the transaction whether it is the stamper, so that the statement that stamps
-// can be sent with them. The first one also checks for pending events, so that one round trip is enough.
+// Both lock statements record in a transaction setting whether this transaction is the stamper, so that the
+// statement that stamps can be sent with them. The first one also checks for pending events, so that one
+// round trip is enough.
 const isStamper = `current_setting('slipway.is_stamper', true) = 'true'`
 const tryStamperLock = statement(
   'event_stamper_try',
@@ -92,19 +93,19 @@ const stamperLock = statement(
 const eventColumns = `id, organization_id, project_id, type, resource_type, resource_id, actor, request_id, client_address,
           data, created_at`
 
-// An earlier statement took the stamper's lock, so that the snapshot of this one sees all that the previous stamper has
-// committed; otherwise it would give the same positions again. Events become visible with its commit. The array makes
-// PostgreSQL look the events up one by one, also without statistics.
+// An earlier statement took the stamper's lock, so that the snapshot of this one includes everything that the
+// previous stamper committed; otherwise the same positions would be assigned again. Events become visible
+// with its commit. The array makes PostgreSQL look up the events one by one, even without statistics.
 const stamp = statement<never, { most: number }>(
   'event_stamp',
-  `WITH gone AS (
+  `WITH removed AS (
           DELETE FROM events_pending
           WHERE ${isStamper} AND seq = ANY (ARRAY(SELECT seq FROM events_pending ORDER BY seq LIMIT :most)) RETURNING *),
-        counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM gone)
-                    WHERE EXISTS (SELECT FROM gone)
-                    RETURNING last_position - (SELECT count(*) FROM gone) AS base)
+        counter AS (UPDATE event_counter SET last_position = last_position + (SELECT count(*) FROM removed)
+                    WHERE EXISTS (SELECT FROM removed)
+                    RETURNING last_position - (SELECT count(*) FROM removed) AS base)
    INSERT INTO events (seq, position, ${eventColumns})
-   SELECT seq, base + row_number() OVER (ORDER BY seq), ${eventColumns} FROM gone, counter ORDER BY seq`,
+   SELECT seq, base + row_number() OVER (ORDER BY seq), ${eventColumns} FROM removed, counter ORDER BY seq`,
 )
 
 const bounds = statement<{ last_position: number; pruned_position: number }>(
@@ -150,7 +151,8 @@ const list = filteredStatement<EventRow, EventFilter & { beforePosition: number 
   eventFilters,
 )
 
-// Events become visible in the order of their positions, so that no event appears before the last one that was read.
+// Events become visible in the order of their positions, so no event can appear before the last one that was
+// read.
 const listForward = filteredStatement<EventRow, EventFilter & { after: number }>(
   'event_list_forward',
   (given) => `SELECT * FROM events
@@ -174,15 +176,16 @@ async function writeEvents(tx: Tx, events: NewEvent[]): Promise<void> {
 const stampBatch = 1_000
 
 /**
- * Gives positions to committed events and signals their readers; returns whether there may be more. Does nothing while
- * another process does it, unless `isPatient`: then all events that were committed before the call have positions after it.
+ * Assigns positions to committed events and signals their readers; returns whether there may be more. If
+ * another process is doing this, the call does nothing, unless `mustWait` is set: then all events that were
+ * committed before the call have positions when it returns.
  */
-export async function stampEvents(database: Database, isPatient = false): Promise<boolean> {
-  // Only readers are patient, and usually there is nothing to wait for.
-  if (isPatient && !(await isAnyPending(database, null))) return false
+export async function stampEvents(database: Database, mustWait = false): Promise<boolean> {
+  // Only readers wait, and usually no event is pending.
+  if (mustWait && !(await isAnyPending(database, null))) return false
   let stamped = 0
   await database.transaction(async (tx) => {
-    const lock = isPatient ? stamperLock : tryStamperLock
+    const lock = mustWait ? stamperLock : tryStamperLock
     await tx.awaitAtCommit(lock.run(tx))
     const stamping = stamp.run(tx, { most: stampBatch }).then((count) => {
       stamped = count
@@ -191,7 +194,7 @@ export async function stampEvents(database: Database, isPatient = false): Promis
     await tx.awaitAtCommit(stamping)
   })
   const isFull = stamped === stampBatch
-  return isFull && isPatient ? stampEvents(database, true) : isFull
+  return isFull && mustWait ? stampEvents(database, true) : isFull
 }
 
 /** Returns two positions: events up to `last` are all visible, and events up to `pruned` are deleted. */
@@ -233,14 +236,14 @@ export const listEvents = (db: Queryable, filter: EventFilter, beforePosition: n
 export const listEventsAfter = (db: Queryable, filter: EventFilter, after: number) =>
   listForward.all(db, { ...filter, after })
 
-// Streams see in pruned_position that the events they ask for are deleted. The oldest events are found by an index, so that
-// a run without work is cheap.
+// Streams use pruned_position to detect that the events they request are deleted. The oldest events are found
+// with an index, so that a run with nothing to delete is cheap.
 const prune = statement<{ count: number }, { most: number }>(
   'prune_events',
   `WITH old AS MATERIALIZED (
           SELECT id, position FROM events WHERE created_at < slipway_now() - interval '90 days'
           ORDER BY created_at LIMIT :most),
-        gone AS (DELETE FROM events WHERE position IN (SELECT position FROM old)),
+        removed AS (DELETE FROM events WHERE position IN (SELECT position FROM old)),
         deliveries AS (DELETE FROM webhook_deliveries WHERE event_id IN (SELECT id FROM old)),
         counter AS (UPDATE event_counter
                     SET pruned_position = greatest(pruned_position, (SELECT max(position) FROM old))

@@ -61,7 +61,9 @@ const countAlertMail = statement<never, { organizationId: string }, Tx>(
      AND (alert_mails_on IS DISTINCT FROM (slipway_now() AT TIME ZONE 'UTC')::date OR alert_mails < ${mostAlertMailsPerDay})`,
 )
 
-/** Counts an alert for the additional recipients. Returns false if the organization has sent enough of them today. */
+/**
+ * Counts an alert for the additional recipients. Returns false if the organization has reached today's limit.
+ */
 export const takeAlertMail = async (tx: Tx, organizationId: string) =>
   (await countAlertMail.run(tx, { organizationId })) === 1
 

@@ -37,8 +37,8 @@ const fresh = statement<{ position: number; event_id: string; webhook_id: string
    ORDER BY e.position`,
 )
 
-// The first delivery of an empty queue is its head. The caller holds the webhooks' rows, so that no head completes in the
-// meantime.
+// A delivery that is added to an empty queue is due immediately. The caller has locked the webhooks' rows, so
+// that no first delivery ends in the meantime.
 const insert = statement<never, { ids: string[]; webhookIds: string[]; eventIds: string[] }>(
   'webhook_deliveries_insert',
   `INSERT INTO webhook_deliveries (id, webhook_id, event_id, event_type, resource_id, next_attempt_at)
@@ -67,7 +67,7 @@ const insertDirect = statement<never, { id: string; webhookId: string; eventId: 
    FROM events_written e WHERE e.id = :eventId`,
 )
 
-const liftRest = statement<never, { id: string }>(
+const endPause = statement<never, { id: string }>(
   'webhook_lift_rest',
   'UPDATE webhooks SET rests_until = NULL WHERE id = :id AND rests_until IS NOT NULL',
 )
@@ -96,7 +96,7 @@ export const findDelivery = statement<DeliveryWithResource, { webhookId: string;
   withResource('SELECT * FROM webhook_deliveries WHERE webhook_id = :webhookId AND id = :id'),
 ).oneBy('webhookId', 'id')
 
-/** Returns the position of the first event that a webhook may want; null while there are no webhooks. */
+/** Returns the position of the first event that a webhook may need; null while there are no webhooks. */
 export const firstWantedPosition = async (db: Queryable): Promise<number | null> =>
   (await oldest.one(db))?.since ?? null
 
@@ -126,7 +126,9 @@ export function fanOutEvents(database: Database, since: number): Promise<boolean
   })
 }
 
-/** Creates a delivery that a user requested; it is sent immediately. The caller holds the webhook's row. */
+/**
+ * Creates a delivery that a user requested; it is sent immediately. The caller has locked the webhook's row.
+ */
 export async function insertDirectDelivery(
   tx: Tx,
   webhookId: string,
@@ -134,14 +136,14 @@ export async function insertDirectDelivery(
 ): Promise<DeliveryWithResource> {
   const id = uuid()
   await insertDirect.run(tx, { id, webhookId, eventId })
-  await liftRest.run(tx, { id: webhookId })
+  await endPause.run(tx, { id: webhookId })
   await scheduleWebhooks(tx, [webhookId])
   return (await findDelivery(tx, webhookId, id))!
 }
 
 /**
- * Returns how long ago the oldest of the last `count` deliveries that a user requested was requested; null if there were
- * fewer.
+ * Returns the age, in seconds, of the oldest of the last `count` deliveries that users requested; null if
+ * there were fewer.
  */
 export const secondsSinceSent = async (tx: Tx, webhookId: string, count: number): Promise<number | null> =>
   (await requestedAgo.one(tx, { webhookId, count }))?.ago_s ?? null

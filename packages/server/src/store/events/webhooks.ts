@@ -30,7 +30,7 @@ const retireSecret = statement<never, { id: string; overlapS: number }>(
    WHERE webhook_id = :id AND expires_at IS NULL`,
 )
 
-// The newest comes first; a receiver accepts a signature with any secret that it knows.
+// The newest secret comes first; a receiver accepts a signature made with any secret that it has.
 const secrets = statement<{ sealed: Buffer }, { id: string }>(
   'webhook_secrets',
   `SELECT sealed FROM webhook_secrets
@@ -76,8 +76,8 @@ const update = statement<
    WHERE id = :id RETURNING *`,
 )
 
-// Makes the head of each queue due if the webhook is active, after an attempt that is running. Changes nothing if it is
-// paused. The caller holds the webhook's row.
+// Makes the first delivery of each queue due if the webhook is active, but not before an attempt in progress
+// has ended. Changes nothing if the webhook is paused. The caller has locked the webhook's row.
 const release = statement<never, { id: string }>(
   'webhook_release',
   `UPDATE webhook_deliveries d SET next_attempt_at = greatest(slipway_now(), d.leased_until)
@@ -115,7 +115,10 @@ export const insertWebhook = async (
   return row
 }
 
-/** Deliveries are also signed with the previous secret for `overlapS`. The caller holds the webhook's row. */
+/**
+ * For `overlapS` seconds, deliveries are also signed with the previous secret. The caller has locked the
+ * webhook's row.
+ */
 export async function replaceWebhookSecret(
   tx: Tx,
   id: string,

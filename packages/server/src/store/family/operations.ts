@@ -8,7 +8,7 @@ export interface FamilyOperationRow {
   parts: string[]
 }
 
-/** The newest operations of a project that are kept. Older ones are removed with each new one. */
+/** How many operations are kept for each project. Each new one removes older ones. */
 const mostPerProject = 1_000
 
 // A repeated request finds the operation of the first one, and does not change it.
@@ -42,7 +42,9 @@ interface NewFamilyOperation {
   parts: string[]
 }
 
-/** Returns the operation that was stored for this request: this one, or that of an equal request before. */
+/**
+ * Returns the operation that is stored for this request: this one, or that of an earlier identical request.
+ */
 export async function keepFamilyOperation(
   db: Queryable,
   operation: NewFamilyOperation,
@@ -57,7 +59,7 @@ export const findFamilyOperation = statement<FamilyOperationRow, { projectId: st
   'SELECT operation, parts FROM family_operations WHERE project_id = :projectId AND id = :id',
 ).oneBy('projectId', 'id')
 
-/** Returns the operation that an equal request before this one got. */
+/** Returns the operation of an earlier identical request. */
 export const findFamilyOperationOfRequest = statement<
   FamilyOperationRow,
   { projectId: string; requestHash: Buffer }

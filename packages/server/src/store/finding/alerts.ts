@@ -19,15 +19,15 @@ export interface AlertRow {
 
 /** A budget raises an alert from this percentage on. */
 const budgetPercent = 80
-/** After this many attempts an operation will probably not succeed by itself. */
+/** After this many attempts, an operation will probably not succeed without help. */
 const manyAttempts = 10
 /** A reset takes at most a minute; a GPU that waits this long needs an operator. */
 const longestReset = '15 minutes'
 
-/** A receiver that was restarted raises no alert. */
+/** A shorter failure, such as the restart of a receiver, raises no alert. */
 const longestWebhookFailure = '10 minutes'
 
-/** How long a step of the clock is shown. */
+/** How long an alert about a clock step is shown. */
 const clockStepShown = '1 day'
 
 const ofProjects = 'project_id = ANY (:projectIds::uuid[])'
@@ -47,7 +47,8 @@ const vmsUnhealthy = `
   WHERE v.${ofProjects} AND v.deleted_at IS NULL AND num_nulls(v.health) = 0 AND v.health ->> 'status' = 'unhealthy'
     AND v.state = 'STATE_RUNNING'`
 
-// `num_nulls` keeps the planner from using the index of all VMs that expire: the projects have fewer VMs.
+// `num_nulls` keeps the planner from using the index of all VMs with a TTL, because the projects have fewer
+// VMs.
 const vmsExpiring = `
   SELECT 'expiring', 'vm', v.id, v.name, v.project_id, NULL, v.expiry_warned_at,
          jsonb_build_object('expires_at', v.expires_at, 'on_expiry', v.on_expiry)
@@ -57,7 +58,7 @@ const vmsExpiring = `
 
 const operationName = `coalesce(v.name, d.name, r.name, '')`
 // The index operations_in_trouble has the same condition.
-const isHopeless = `o.state = 'IN_PROGRESS' AND (o.is_stuck OR o.attempts >= ${manyAttempts})`
+const needsOperator = `o.state = 'IN_PROGRESS' AND (o.is_stuck OR o.attempts >= ${manyAttempts})`
 const stuckOperations = (from: string) => `
   SELECT 'stuck', o.resource_type, o.resource_id, ${operationName}, o.project_id, NULL, o.started_at,
          jsonb_build_object('operation_id', o.id, 'operation_name', o.name, 'attempts', o.attempts, 'is_stuck', o.is_stuck)
@@ -65,9 +66,9 @@ const stuckOperations = (from: string) => `
   LEFT JOIN vms v ON v.id = o.resource_id
   LEFT JOIN disks d ON d.id = o.resource_id
   LEFT JOIN firewall_rules r ON r.id = o.resource_id
-  WHERE ${isHopeless}`
+  WHERE ${needsOperator}`
 
-// A VM or group of the same name means that the creation was repeated.
+// If a VM or group with the same name exists, the creation was repeated.
 const failedCreations = (resourceType: 'vm' | 'instance_group', existing: string) => `
   SELECT 'creation_failed', '${resourceType}', o.resource_id, o.request ->> 'name', o.project_id, NULL, o.completed_at,
          jsonb_build_object('operation_id', o.id, 'reason', o.result ->> 'message')
@@ -81,7 +82,7 @@ const vmsOnHosts = (kind: string, since: string, detail: string, condition: stri
          jsonb_build_object('location', h.location, 'can_move', l.storage = 'shared'${detail})
   FROM vms v JOIN hosts h ON h.id = v.host_id JOIN locations l ON l.name = h.location
   WHERE v.${ofProjects} AND v.deleted_at IS NULL AND v.state <> 'STATE_DELETING' AND ${livesOnHost} AND ${condition}`
-const vmsToLeave = vmsOnHosts('draining', 'NULL', '', `h.state = 'draining'`)
+const vmsOnDrainingHosts = vmsOnHosts('draining', 'NULL', '', `h.state = 'draining'`)
 const vmsInMaintenance = vmsOnHosts(
   'maintenance',
   'h.maintenance_announced_at',
@@ -101,14 +102,14 @@ const budgetsReached = `
   WHERE b.${ofProjects} AND p.deleted_at IS NULL AND b.monthly_usd > 0
     AND m.spent_usd_ms * 100 >= b.monthly_usd * 3600000 * ${budgetPercent}`
 
-// The name is the host of the URL: paths often contain tokens.
+// The name is only the host of the URL, because paths often contain tokens.
 const webhooksFailing = `
   SELECT 'webhook_failing', 'webhook', w.id, regexp_replace(w.url, '^https?://([^/?#]*).*$', '\\1'),
          w.project_id, NULL, w.fails_since, jsonb_build_object('since', w.fails_since)
   FROM webhooks w
   WHERE w.${ofProjects} AND w.state = 'active' AND w.fails_since < slipway_now() - interval '${longestWebhookFailure}'`
 
-const paymentsGone = (scope: string) => `
+const paymentsMissing = (scope: string) => `
   SELECT 'payment' AS kind, 'organization' AS resource_type, o.id AS resource_id, o.name, NULL::uuid AS project_id,
          o.id AS organization_id, o.payment_state_since AS since, jsonb_build_object('payment_state', o.payment_state) AS detail
   FROM organizations o WHERE ${scope} AND o.payment_state IN ('declined', 'removed')`
@@ -143,7 +144,7 @@ const hostsWithProblems = `
   CROSS JOIN LATERAL jsonb_array_elements_text(h.capabilities->'problems') p (text)
   WHERE jsonb_typeof(h.capabilities->'problems') = 'array' AND h.forgotten_at IS NULL`
 
-// The same condition keeps the service from replacing VMs there.
+// Under the same condition, the service does not replace VMs in the location.
 const massFaults = `
   SELECT 'mass_gpu_fault', 'location', '${zeroUuid}'::uuid, l.name, NULL::uuid, NULL::uuid, s.since, jsonb_build_object('count', s.count)
   FROM locations l CROSS JOIN LATERAL (
@@ -168,7 +169,7 @@ const reservationsLate = `
   FROM reservations r JOIN organizations o ON o.id = r.organization_id
   WHERE r.is_short AND r.ended_at IS NULL`
 
-// The quota of the request is part of the message, so that operators can decide from the alert.
+// The quota of the request is part of the message, so that the alert has what operators need to decide.
 const quotaRequests = `
   SELECT 'quota_request', 'quota_request', r.id, o.name, NULL, o.id, r.created_at,
          jsonb_build_object('quota', r.name, 'max', r.max, 'reason', r.reason)
@@ -190,11 +191,11 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
     failedVms,
     failedGroups,
     vmsInMaintenance,
-    vmsToLeave,
+    vmsOnDrainingHosts,
     stuckOperations(`operation_queue q JOIN operations o ON o.id = q.operation_id AND q.${ofProjects}`),
     budgetsReached,
     webhooksFailing,
-    paymentsGone('o.id = :organizationId'),
+    paymentsMissing('o.id = :organizationId'),
     invoicesDue('i.organization_id = :organizationId'),
   ]),
 ).allBy('organizationId', 'projectIds', 'most')
@@ -203,7 +204,7 @@ export const listAlerts = statement<AlertRow, { projectIds: string[]; organizati
 export const listOperatorAlerts = statement<AlertRow, { most: number }>(
   'alert_list_all',
   union([
-    paymentsGone('true'),
+    paymentsMissing('true'),
     invoicesDue('true'),
     stuckOperations('operations o'),
     clockSteps,

@@ -18,8 +18,8 @@ export interface FoundRow {
 const most = 20
 
 /**
- * Ranks a text: it equals the query, begins with it, has a word that begins with it, or contains it. Other texts have no
- * rank. The query is in lower case.
+ * Ranks how well a text matches the query: it equals the query, begins with it, has a word that begins with
+ * it, or contains it. Other texts have no rank. The query is in lower case.
  */
 const rankOf = (text: string) =>
   `CASE WHEN ${text} = :q THEN 0 WHEN starts_with(${text}, :q) THEN 1
@@ -30,7 +30,7 @@ const rankOfId = (id: string) =>
 const rankOfAddress = (address: string) =>
   `CASE WHEN host(${address}) = :q THEN 0 WHEN length(:q) >= 4 AND starts_with(host(${address}), :q) THEN 1 END`
 
-/** One type of resource. A row without any rank is not found. */
+/** The query for one type of resource. Rows without a rank are not returned. */
 const part = (found: { type: SearchableType; columns: string; ranks: string[]; from: string }) =>
   `(SELECT * FROM (SELECT '${found.type}' AS resource_type, ${found.columns}, least(${found.ranks.join(', ')}) AS rank
                    FROM ${found.from}) ranked
@@ -39,9 +39,9 @@ const part = (found: { type: SearchableType; columns: string; ranks: string[]; f
 const best = (parts: string[]) =>
   `SELECT * FROM (${parts.join(' UNION ALL ')}) found ORDER BY rank, length(name), name, resource_id LIMIT ${most}`
 
-const place = (thing: string) => `p.id AS project_id, p.name AS project_name, ${thing}`
+const place = (owner: string) => `p.id AS project_id, p.name AS project_name, ${owner}`
 const owner = `o.id AS organization_id, o.name AS organization_name`
-const things = (table: string) =>
+const resources = (table: string) =>
   `${table} t JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id
    WHERE p.organization_id = :organizationId AND p.deleted_at IS NULL`
 const columnsOf = (state: string, location: string, address: string) =>
@@ -61,13 +61,13 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       type: 'vm',
       columns: columnsOf('t.state', 't.location', vmAddress),
       ranks: [...byNameOrId, rankOfAddress('t.public_address'), rankOfAddress('t.private_address')],
-      from: `${things('vms')} AND t.deleted_at IS NULL`,
+      from: `${resources('vms')} AND t.deleted_at IS NULL`,
     }),
     part({
       type: 'vm',
       columns: columnsOf(`'FAILED'`, 't.location', `''`),
       ranks: byNameOrId,
-      from: things(
+      from: resources(
         `(SELECT o.resource_id AS id, o.project_id, o.request ->> 'name' AS name, o.location FROM ${failedCreationsOf('vm')})`,
       ),
     }),
@@ -75,32 +75,32 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       type: 'disk',
       columns: columnsOf('t.state', 't.location', `''`),
       ranks: byNameOrId,
-      from: things('disks'),
+      from: resources('disks'),
     }),
     part({
       type: 'snapshot',
       columns: captureColumns,
       ranks: byNameOrId,
-      from: `${things('captures')} AND t.kind = 'snapshot'`,
+      from: `${resources('captures')} AND t.kind = 'snapshot'`,
     }),
     part({
       type: 'custom_image',
       columns: captureColumns,
       ranks: byNameOrId,
-      from: `${things('captures')} AND t.kind = 'image'`,
+      from: `${resources('captures')} AND t.kind = 'image'`,
     }),
     part({
       type: 'instance_group',
       columns: columnsOf('t.state', 't.location', `''`),
       ranks: byNameOrId,
-      from: things('instance_groups'),
+      from: resources('instance_groups'),
     }),
     // A name finds only the newest version of a template.
     part({
       type: 'instance_template',
       columns: columnsOf(`''`, `''`, `''`),
       ranks: [`CASE WHEN t.is_newest THEN ${rankOf('lower(t.name)')} END`, rankOfId('t.id')],
-      from: things(
+      from: resources(
         `(SELECT id, project_id, name, version = max(version) OVER (PARTITION BY project_id, name) AS is_newest
           FROM instance_templates WHERE project_id IN (SELECT id FROM projects WHERE organization_id = :organizationId))`,
       ),
@@ -109,25 +109,25 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       type: 'firewall_rule',
       columns: columnsOf('t.state', `''`, `''`),
       ranks: byNameOrId,
-      from: things('firewall_rules'),
+      from: resources('firewall_rules'),
     }),
     part({
       type: 'network',
       columns: columnsOf(`''`, `''`, 't.cidr::text'),
       ranks: [...byNameOrId, rankOf('t.cidr::text')],
-      from: things('networks'),
+      from: resources('networks'),
     }),
     part({
       type: 'subnet',
       columns: columnsOf(`''`, 't.location', 't.cidr::text'),
       ranks: [...byNameOrId, rankOf('t.cidr::text')],
-      from: things('subnets'),
+      from: resources('subnets'),
     }),
     part({
       type: 'address',
       columns: addressColumns,
       ranks: [...byNameOrId, rankOfAddress('t.address')],
-      from: `${things('public_addresses')} AND t.name IS NOT NULL`,
+      from: `${resources('public_addresses')} AND t.name IS NOT NULL`,
     }),
     part({
       type: 'project',
@@ -143,7 +143,8 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
 const noProject = `NULL::uuid AS project_id, NULL AS project_name`
 const noOwner = `NULL::uuid AS organization_id, NULL AS organization_name`
 const joinOwner = 'JOIN projects p ON p.id = t.project_id JOIN organizations o ON o.id = p.organization_id'
-// There can be many rows: their names are read from a unique index, and only the best matches are looked up.
+// There can be many rows, so their names are read from a unique index and only the best matches are looked
+// up.
 const byName = (table: string, condition: string) => `
   (SELECT project_id, name, rank
    FROM (SELECT project_id, name, ${rankOf('lower(name)')} AS rank FROM ${table} t WHERE ${condition}) named
@@ -151,7 +152,7 @@ const byName = (table: string, condition: string) => `
   JOIN ${table} t ON t.project_id = n.project_id AND t.name = n.name AND ${condition} ${joinOwner}`
 const exactly = ['0']
 
-/** Resources of one type of all tenants, by name and by full id. */
+/** Finds resources of one type, of all tenants, by name and by full id. */
 const ofAllTenants = (found: { type: SearchableType; columns: string; table: string; condition: string }) => [
   part({ ...found, ranks: ['n.rank'], from: byName(found.table, found.condition) }),
   part({

@@ -16,7 +16,9 @@ export interface SuggestionRow {
 const { hours, gpuPercent } = idleSuggestion
 const neededValues = ((hours * 3600) / sampleSeconds) * coveredShare
 
-/** The index of utilization among the values of a GPU is 0. The samples of this hour are not packed yet. */
+/**
+ * Utilization is the first of a GPU's values (index 0). The samples of the current hour are not packed yet.
+ */
 const isBusyNow = `EXISTS (
   SELECT FROM vm_samples s CROSS JOIN LATERAL json_array_elements(s.data -> 'g') g (gpu)
   WHERE s.vm_id = v.id AND (g.gpu ->> 0)::float8 >= ${gpuPercent})`
@@ -39,7 +41,7 @@ const detachedDisks = `
     AND d.created_at < ${now} - interval '${detachedSuggestionHours} hours'
     AND NOT EXISTS (SELECT FROM disk_attachments a WHERE a.disk_id = d.id)`
 
-/** Lists what a project could save, the most expensive first. Resources without a price are left out. */
+/** Lists what a project could save, the most expensive first. Resources without a price are not listed. */
 export const listSuggestions = statement<SuggestionRow, { projectId: string; most: number }>(
   'suggestion_list',
   `SELECT kind, id, name, usd_per_hour::text, gpu_peak, size_gib FROM (${idleVms} UNION ALL ${detachedDisks}) s

@@ -3,7 +3,7 @@ import { statement } from '../../postgres/statement.ts'
 /** A clock step of at least this size raises an alert. Smaller corrections of clocks are normal. */
 export const alertMs = 5_000
 
-/** The time of the service without the shift, and the steps of PostgreSQL's clock. */
+/** The service's time, before any shift by `--dev`, and the steps of PostgreSQL's clock. */
 interface Observation {
   /** In milliseconds since 1970. */
   ms: number
@@ -18,8 +18,9 @@ const latestTime = `greatest(${real} + ahead, latest)`
 const inMs = (interval: string) => `(extract(epoch FROM ${interval}) * 1000)::float8`
 const isStepBack = `${real} + ahead < latest - interval '${alertMs} milliseconds'`
 
-// If the clock went back, the time continues from the latest record, and then pauses for a tenth of each second until it
-// agrees with the clock again. One process writes the record. The others wait for the row, and find the new record in it.
+// If the clock went back, the time continues from the latest record, and then pauses for a tenth of each
+// second until it agrees with the clock again. One process writes the record; the others wait for the row and
+// then read the new record.
 const record = statement<Observation>(
   'clock_record',
   `WITH recorded AS (
@@ -38,7 +39,7 @@ const record = statement<Observation>(
    FROM clock c`,
 )
 
-// Processes find the same step within seconds: the first one records it.
+// All processes notice the same step within seconds; the first one records it.
 const recordForward = statement<{ step: unknown }, { ms: number }>(
   'clock_record_forward',
   `UPDATE clock SET stepped_at = ${latestTime}, step = :ms * interval '1 millisecond'

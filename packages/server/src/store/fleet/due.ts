@@ -14,7 +14,10 @@ const eventsAfter = (position: string) => `(SELECT last_position FROM event_coun
 /** PostgreSQL ignores LIMIT and ORDER BY in an EXISTS, and may then read the whole table. */
 const found = (rows: string) => `(SELECT count(*) FROM (${rows} LIMIT 1) AS first) > 0`
 
-/** The conditions that there is work, by kind. Each finds its first row by an index. */
+/**
+ * For each kind of work, a condition that is true if there is some. Each condition finds its first row with
+ * an index.
+ */
 const conditions = {
   operations: found(`SELECT FROM operation_queue WHERE ${claimable} ORDER BY run_at`),
   events: found('SELECT FROM events_pending'),

@@ -82,7 +82,8 @@ const cordoned = statement<{ name: string }, { location: string; names: string[]
   `SELECT name FROM hosts WHERE location = :location AND name = ANY(:names) AND (is_draining OR NOT is_schedulable)`,
 )
 
-// Waits for running placements on this host: after the commit all of them are visible, and no new ones follow.
+// Waits for placements in progress on this host. After the commit, all of them are visible and no new ones
+// begin.
 const drain = statement<never, { id: string }>(
   'host_drain',
   `UPDATE hosts SET is_draining = true, state = CASE state WHEN 'up' THEN 'draining' ELSE state END WHERE id = :id`,
@@ -107,7 +108,7 @@ export const listHostTenants = statement<
    WHERE v.host_id = :id AND v.deleted_at IS NULL GROUP BY v.project_id, p.organization_id`,
 ).allBy('id')
 
-// The host is locked before the check whether it is empty, so that running placements have ended.
+// Locks the host before checking whether it is empty, so that placements in progress have ended.
 const lock = statement<{ id: string }, { id: string }>(
   'host_lock_by_id',
   'SELECT id FROM hosts WHERE id = :id FOR UPDATE',
@@ -189,17 +190,20 @@ export async function markDrainedHosts(tx: Tx): Promise<number> {
   return drained.length
 }
 
-/** Locks the host of the GPU and lets its next report decide. Returns the GPU; false if a VM or hold has it. */
+/**
+ * Locks the GPU's host, and marks the GPU for a check by the host's next report. `isMarked` is false if the
+ * GPU is used or held.
+ */
 export async function requestGpuCheck(
   tx: Tx,
   gpuId: string,
-): Promise<{ gpu: Gpu; isAsked: boolean } | undefined> {
+): Promise<{ gpu: Gpu; isMarked: boolean } | undefined> {
   const known = await findGpu(tx, gpuId)
   if (!known) return undefined
   await lock.one(tx, { id: known.host_id })
-  const isAsked = (await markForCheck(tx, gpuId)) !== undefined
+  const isMarked = (await markForCheck(tx, gpuId)) !== undefined
   const { host_id, ...gpu } = (await findGpu(tx, gpuId))!
-  return { gpu, isAsked }
+  return { gpu, isMarked }
 }
 
 /** Locks the host. Returns `in_use` while VMs or disks are on it. */

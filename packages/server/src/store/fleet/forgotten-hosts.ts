@@ -2,7 +2,8 @@ import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { livesOnHost } from './fleet.ts'
 
-// Only a host that is down can be forgotten. The row stays, because it rejects later reports.
+// Only a host that is down can be forgotten. The row is kept, so that later reports of the host can be
+// rejected.
 const forget = statement<{ id: string }, { id: string }>(
   'host_forget',
   `UPDATE hosts SET forgotten_at = coalesce(forgotten_at, slipway_now())

@@ -5,14 +5,14 @@ import { statement } from '../../postgres/statement.ts'
 interface FaultQuery {
   /** Null for all locations. */
   location: string | null
-  /** How many UTC days, with today as the last one. */
+  /** The number of UTC days, including today. */
   days: number
   groupBy: FaultGrouping
-  /** The errors that are faults of the hardware. */
+  /** The XID errors that count as hardware faults. */
   suspectXids: number[]
 }
 
-// At most as many rows as days times groups, plus the sum of the other groups for each day.
+// Returns at most one row for each day and group, plus one row for each day that sums up the other groups.
 const faultDays = statement<GpuFaultDay, FaultQuery>(
   'gpu_fault_days',
   `WITH counted AS (

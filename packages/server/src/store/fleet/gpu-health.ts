@@ -2,7 +2,7 @@ import type { FaultSource, GpuFault, VmHealth } from '@slipway/contract'
 import type { Queryable, Tx } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-/** A GPU of a VM. Their order is the one in which the guest sees them. */
+/** A GPU of a VM. Lists are in the order in which the guest sees the GPUs. */
 export interface VmGpu {
   id: string
   host_id: string
@@ -23,7 +23,7 @@ interface NewFault {
   isSuspect: boolean
 }
 
-// A fault that is known adds nothing. The transaction has locked the host of the GPU.
+// A fault that is already recorded changes nothing. The transaction has locked the GPU's host.
 const addFault = statement<{ id: number }, NewFault>(
   'gpu_fault_insert',
   `WITH made AS (
@@ -37,7 +37,7 @@ const addFault = statement<{ id: number }, NewFault>(
 export const recordFault = async (tx: Tx, fault: NewFault): Promise<boolean> =>
   (await addFault.one(tx, fault)) !== undefined
 
-/** Marks a GPU without a fault at a certain time. The transaction has locked its host. */
+/** Marks a GPU as suspect without recording a fault. The transaction has locked its host. */
 export const markSuspect = statement<never, { gpuId: string }, Tx>(
   'gpu_mark_suspect',
   `UPDATE gpus SET suspect_since = slipway_now() WHERE id = :gpuId AND suspect_since IS NULL`,
@@ -60,7 +60,10 @@ export const readRecentFaults = statement<
    FROM moment t`,
 ).oneBy('gpuId', 'vmId')
 
-/** Faults that the host reports and that are not recorded yet. A VM that is on its way to running is left for later. */
+/**
+ * Lists faults that hosts report and that are not recorded yet. Skips GPUs whose VM is being created or
+ * started; a later run finds their faults.
+ */
 export const listNewHostFaults = statement<
   { gpu_id: string; host_id: string; vm_id: string | null; xid: number; at: Date },
   { location: string }
@@ -77,13 +80,13 @@ export const listNewHostFaults = statement<
    ORDER BY g.id, f.at`,
 ).allBy('location')
 
-/** A VM whose GPUs are degraded or unhealthy. */
-interface SickVm {
+/** A VM that is degraded or unhealthy because of its GPUs. */
+interface UnhealthyVm {
   id: string
   health: VmHealth
 }
 
-export const listSickVms = statement<SickVm, { location: string }>(
+export const listUnhealthyVms = statement<UnhealthyVm, { location: string }>(
   'vm_sick_list',
   `SELECT id, health FROM vms WHERE location = :location AND health IS NOT NULL AND deleted_at IS NULL`,
 ).allBy('location')
@@ -94,7 +97,7 @@ interface XidPosition {
   position: number
 }
 
-/** Where the reading of these guests' errors ended. */
+/** Up to which position the errors of these guests have been read. */
 export const listXidPositions = statement<XidPosition, { vmIds: string[] }>(
   'vm_xid_positions',
   `SELECT vm_id, xid_boot AS boot, xid_position AS position FROM vm_guests WHERE vm_id = ANY (:vmIds::uuid[])`,
@@ -116,13 +119,18 @@ export const setOnGpuFault = statement<never, { id: string; policy: string }, Tx
   'UPDATE vms SET on_gpu_fault = :policy, updated_at = slipway_now() WHERE id = :id',
 ).runBy('id', 'policy')
 
-/** Notes since when the VM is not billed; null when it is billed again. The caller changes the meter. */
+/**
+ * Records the time since which the VM is not billed, or null when it is billed again. The caller changes the
+ * meter.
+ */
 export const setBillingPaused = statement<never, { id: string; at: Date | null }, Tx>(
   'vm_set_billing_paused',
   'UPDATE vms SET billing_paused_at = :at, updated_at = slipway_now() WHERE id = :id',
 ).runBy('id', 'at')
 
-/** VMs whose pause has reached its longest time, is over, or may be over because other GPUs may be in stock. */
+/**
+ * Lists VMs whose billing pause may end: it has lasted at least an hour, or the VM has no lost GPU any more.
+ */
 export const listPausedVms = statement<{ id: string }, { location: string }>(
   'vm_paused_list',
   `SELECT v.id FROM vms v CROSS JOIN moment t
@@ -146,10 +154,16 @@ export const listReplaceableVms = statement<ReplaceableVm, { location: string }>
    ORDER BY v.health ->> 'since', v.id LIMIT 100`,
 ).allBy('location')
 
-/** More unhealthy VMs than these in a location have a common cause: replacing them would only move the problem. */
+/**
+ * If a location has at least this many unhealthy VMs, and more than this percentage of its VMs are unhealthy,
+ * they probably have a common cause. Replacing them would only move the problem.
+ */
 export const commonCause = { vms: 3, percent: 10 }
 
-/** A condition on the name of a location. The VMs of the location are counted only if several of them are unhealthy. */
+/**
+ * An SQL condition on the name of a location. All VMs of the location are counted only if several of them are
+ * unhealthy.
+ */
 export const hasCommonCause = (location: string) => `
   (SELECT CASE WHEN count(*) < ${commonCause.vms} THEN false ELSE count(*) * 100 > ${commonCause.percent} * (
      SELECT count(*) FROM vms a WHERE a.location = ${location} AND a.deleted_at IS NULL
@@ -168,7 +182,7 @@ const automatic = statement<{ count: number }, { vmId: string }>(
   `SELECT count(*)::integer AS count FROM operations
    WHERE resource_id = :vmId AND kind = 'vm-replace' AND actor = 'system' AND started_at > slipway_now() - interval '1 day'`,
 )
-/** Counts the replacements of a VM by the service in the last 24 hours. */
+/** Counts how often the service has replaced a VM in the last 24 hours. */
 export const countReplacements = async (tx: Tx, vmId: string): Promise<number> =>
   (await automatic.one(tx, { vmId }))!.count
 
@@ -178,7 +192,8 @@ interface CheckedGpu {
   reasons: string[]
 }
 
-// A GPU that fails is held back until an operator has it checked again. The transaction has locked the hosts.
+// A GPU that fails the check is held back until an operator requests another check. The transaction has
+// locked the hosts.
 const writeCheck = statement<
   { id: string; pci_address: string; was_suspect: boolean },
   { id: string; passed: boolean; reasons: string }
@@ -194,7 +209,7 @@ const writeCheck = statement<
 export const recordCheck = (tx: Tx, { id, passed, reasons }: CheckedGpu) =>
   writeCheck.one(tx, { id, passed, reasons: JSON.stringify(reasons) })
 
-/** Lets the next report of the host decide about the GPU. */
+/** Puts a GPU into quarantine, so that the next report of its host checks it. */
 export const markForCheck = statement<{ id: string }, { gpuId: string }, Tx>(
   'gpu_ask_for_check',
   `UPDATE gpus SET state = 'quarantined', is_held_back = false, quarantined_at = slipway_now(),

@@ -6,15 +6,16 @@ import type { Inspection } from './inspections.ts'
 
 /** When a report was requested, and in which inspection of its location. */
 export interface ReportRequest {
-  /** Null for now. */
+  /** Null means now. */
   askedAt: Date | null
   inspection: number
 }
 
-// Reports without a change only update their time, for all hosts at once and without a lock on any host. The rows are locked
-// in order, so that two processes with the same reports never deadlock. A report is as old as its request: a late one does
-// not make a host that has been silent since then look alive. A time in the future, from before a clock was set back, is not
-// kept: the host would look alive until then.
+// Reports without a change only update their time, in one statement for all hosts and without locking any
+// host. The rows are locked in order, so that two processes with the same reports never deadlock. The time of
+// a report is that of its request, so that a late report does not make a host look alive that has been silent
+// since. If the clock was set back, a stored time can be in the future; it is replaced, because the host
+// would look alive until then.
 const touch = statement<{ name: string }, { location: string } & Columns<Report> & ReportRequest>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (
@@ -35,7 +36,8 @@ const insertMissing = statement<never, { location: string; ids: string[]; names:
    ORDER BY w.name ON CONFLICT (location, name) DO NOTHING`,
 )
 
-// Locks in order, like every statement that locks several hosts. A host that was forgotten in the meantime is skipped.
+// Locks hosts in id order, like every statement that locks several hosts. Skips hosts that were forgotten in
+// the meantime.
 const lockByName = statement<
   ReportedHost,
   { location: string; names: string[]; askedAt: Date | null; silenceMs: number }
@@ -79,13 +81,13 @@ const gpuMembers = [
   'isLost',
   'hostXids',
 ] as const
-/** Milliseconds, because the time becomes that of a fault, which JavaScript writes. */
+/** Rounded to milliseconds, because JavaScript later writes it as the time of a fault. */
 const lostNow = `date_trunc('milliseconds', slipway_now())`
 
 // Only a reservation keeps a GPU that has failed its check.
 const keepsHold = `w.state <> 'gone' AND NOT (w.state = 'quarantined' AND g.held_kind IS DISTINCT FROM 'reservation')`
 
-// Writes every known GPU of the hosts, changed or not: a trigger then counts the free ones again.
+// Writes every known GPU of the hosts, even if it did not change, so that a trigger recounts the free GPUs.
 const updateGpus = statement<never, Columns<ReportedGpu>>(
   'gpu_apply_reports',
   `UPDATE gpus g SET model = w.model, numa_node = w.numa_node, iommu_group = w.iommu_group, state = w.state,
@@ -115,8 +117,8 @@ const putReports = statement<never, Columns<Pick<HostChange, 'id' | 'fingerprint
 )
 
 /**
- * Marks these hosts down at once, and returns those that were not down. Locks in order, like every statement on several
- * hosts.
+ * Marks these hosts as down immediately, and returns those that were not down. Locks hosts in id order, like
+ * every statement that locks several hosts.
  */
 export const loseHosts = statement<LostHost, { location: string; names: string[] }, Tx>(
   'host_lose_named',
@@ -126,8 +128,8 @@ export const loseHosts = statement<LostHost, { location: string; names: string[]
    UPDATE hosts h SET state = 'down' FROM lost WHERE h.id = lost.id RETURNING h.id, h.name, h.location`,
 ).allBy('location', 'names')
 
-// A host that reported in this inspection, or a later one, is not silent, even if the clock was changed later. The duration
-// of the inspection does not count.
+// A host that reported in this inspection or a later one is not silent, even if the clock was changed
+// afterwards. The duration of the inspection does not count as silence.
 const loseSilent = statement<
   LostHost,
   { afterMs: number; locations: string[] | null; asOf: Date | null; inspection: number | null }
@@ -163,9 +165,9 @@ export interface ReportedGpu {
   numaNode: number
   iommuGroup: number | null
   state: GpuState
-  /** The host does not report it although a VM has it, or it has failed its check. */
+  /** True if the host does not report the GPU although a VM uses it, or if the GPU has failed its check. */
   isLost: boolean
-  /** JSON of the errors that the host has seen, [{xid, at}]; null if there are none. */
+  /** The errors that the host has seen, as JSON: [{xid, at}]; null if there are none. */
   hostXids: string | null
 }
 
@@ -181,7 +183,10 @@ interface Report {
   fingerprint: string
 }
 
-/** Updates the time of reports that repeat the last one of their host; returns the names of these hosts. */
+/**
+ * Updates the times of reports that are the same as their host's last report. Returns the names of these
+ * hosts.
+ */
 export async function touchReports(
   db: Queryable,
   location: string,
@@ -241,7 +246,7 @@ export interface Silence {
   inspection?: Pick<Inspection, 'number' | 'begunAt'>
 }
 
-/** Marks hosts down that have not reported for `afterMs`, and returns them. */
+/** Marks hosts as down that have not reported for `afterMs`, and returns them. */
 export const loseSilentHosts = (tx: Tx, afterMs: number, { locations, inspection }: Silence) =>
   loseSilent.all(tx, {
     afterMs,

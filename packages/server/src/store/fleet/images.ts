@@ -39,7 +39,7 @@ const findSource = statement<{ source: Record<string, unknown> }, { given: Recor
   'SELECT source FROM images WHERE source @> :given AND is_registered ORDER BY created_at LIMIT 1',
 )
 
-// This inserts nothing if the name is taken.
+// Inserts nothing if the name is taken.
 const insert = statement<ImageRow, NewImage & { id: string }>(
   'image_insert',
   `INSERT INTO images (id, name, description, tags, locations, source, is_registered)

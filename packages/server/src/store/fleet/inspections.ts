@@ -1,9 +1,9 @@
 import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 
-// Takes the next hosts in turn, and hosts that are not down with GPUs that wait for a reset, the oldest first. The turn is
-// advanced before the inspection, so that one that fails never blocks other hosts. One additional name shows whether
-// any host is left.
+// Selects the next hosts by name, and the hosts (except those that are down) whose GPUs have waited longest
+// for a reset. The position is advanced before the inspection, so that an inspection that fails never blocks
+// other hosts. One extra name is read to see whether more hosts follow.
 const begin = statement<
   {
     number: number
@@ -59,7 +59,7 @@ export async function beginInspection(db: Queryable, location: string, most: num
     most,
     mostGpus: most * gpusPerHost,
   }))!
-  const close = new Set(names)
-  const isDetailed = is_whole ? () => true : (host: string) => close.has(host)
+  const selected = new Set(names)
+  const isDetailed = is_whole ? () => true : (host: string) => selected.has(host)
   return { number, begunAt: now, isDetailed, hasQuarantined: has_quarantined, hasFaults: has_faults }
 }

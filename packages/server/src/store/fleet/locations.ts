@@ -14,7 +14,7 @@ export interface LocationRow {
   engine_problem: string
 }
 
-/** True if the location's engine has recently returned its inventory. */
+/** Whether the location's engine has recently returned its inventory. */
 interface EngineAnswer {
   location: string
   engine: LocationRow['engine']
@@ -129,8 +129,8 @@ export const hasAnsweredWithin = async (db: Queryable, name: string, ms: number)
   (await answered.one(db, { name, ms })) !== undefined
 
 /**
- * An engine is responding if it has responded within a minute, which is longer than the pause between inspections of a
- * large fleet.
+ * An engine counts as responding if it has responded in the last minute, which is longer than the pause
+ * between inspections of a large fleet.
  */
 export const listEngineStates = statement<EngineAnswer>(
   'location_engine_answers',

@@ -1,6 +1,9 @@
 import { statement } from '../../postgres/statement.ts'
 
-/** Returns the ids without a VM, disk, custom image or snapshot, with the newest generation of those that operations know. */
+/**
+ * Returns the ids that have no VM, disk, custom image or snapshot, with the newest generation that an
+ * operation has for them.
+ */
 export const findOrphans = statement<{ id: string; newest_generation: number | null }, { ids: string[] }>(
   'orphans',
   `SELECT s.id, (SELECT max(o.generation) FROM operations o WHERE o.resource_id = s.id) AS newest_generation

@@ -2,8 +2,8 @@ import type { Queryable } from '../../postgres/database.ts'
 import { statement } from '../../postgres/statement.ts'
 import { firewallDue } from '../network/firewalls.ts'
 
-// The rules in the database are applied again, because the engine may have others. Locks in order, like every statement that
-// writes the firewalls of several VMs.
+// The rules in the database are applied again, because the engine may have different ones. Locks VMs in id
+// order, like every statement that writes the firewalls of several VMs.
 const vmGenerations = statement<
   { id: string },
   { ids: string[]; generations: number[]; firewalls: number[] }
@@ -50,7 +50,10 @@ interface Seen {
   captures: { id: string; generation: number }[]
 }
 
-/** Adopts generations that engines report and the database does not have. Returns the ids of their resources. */
+/**
+ * Adopts generations that engines report and that are newer than those in the database. Returns the ids of
+ * the changed resources.
+ */
 export async function takeGenerations(db: Queryable, { vms, disks, captures }: Seen): Promise<string[]> {
   const taken = await vmGenerations.all(db, {
     ids: vms.map(({ id }) => id),

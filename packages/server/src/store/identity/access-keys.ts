@@ -79,8 +79,8 @@ export const lockParentKey = statement<AccessKeyRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Also finds the descendants of keys that were revoked before. Misses keys that are created while it waits for a lock. OFFSET
- * and the array make PostgreSQL look up the keys one by one, even without statistics.
+ * Also finds the descendants of keys that are already revoked. Misses keys that are created while it waits
+ * for a lock. OFFSET and the array make PostgreSQL look up the keys one by one, even without statistics.
  */
 export const revokeDescendantsOnce = statement<AccessKeyRow, { id: string }, Tx>(
   'access_keys_revoke_descendants',
@@ -147,7 +147,10 @@ interface NewAccessKeyRow extends KeyScope {
   signingSealed: Buffer | null
 }
 
-/** Finds a signing key by its access key id. Who the caller is, and whether the key expired, is looked up as for every key. */
+/**
+ * Finds a signing key by its access key id. The caller and the expiry are checked afterwards, as for every
+ * key.
+ */
 export const findSigningKey = statement<{ signing_sealed: Buffer }, { prefix: string }>(
   'access_key_find_signing',
   `SELECT signing_sealed FROM access_keys

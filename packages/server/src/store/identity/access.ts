@@ -129,7 +129,7 @@ const scopeOfProject = keyedStatement<
    WHERE p.id = ANY (:projectId::uuid[]) AND p.deleted_at IS NULL`,
 )
 
-/** `notesUse`: records the time of this use. */
+/** With `notesUse`, records the time of this use. */
 export async function findKeyCaller(
   db: Queryable,
   digest: string,

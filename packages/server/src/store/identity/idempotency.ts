@@ -15,7 +15,7 @@ const lockKeys = statement<{ is_locked: boolean }, Columns<CallersKey>>(
    FROM unnest(:caller::text[], :keyHash::bytea[]) WITH ORDINALITY AS k (caller, key_hash, place) ORDER BY place`,
 )
 
-const remembered = statement<RememberedAnswer & { caller: string; key_hash: Buffer }, Columns<CallersKey>>(
+const stored = statement<StoredResponse & { caller: string; key_hash: Buffer }, Columns<CallersKey>>(
   'idempotency_find',
   `SELECT i.caller, i.key_hash, i.request_hash, i.answer_sealed
    FROM unnest(:caller::text[], :keyHash::bytea[]) AS k (caller, key_hash)
@@ -23,7 +23,7 @@ const remembered = statement<RememberedAnswer & { caller: string; key_hash: Buff
    WHERE i.created_at > slipway_now() - interval '24 hours'`,
 )
 
-const remember = statement<never, Columns<NewAnswer>>(
+const remember = statement<never, Columns<NewResponse>>(
   'idempotency_remember',
   `INSERT INTO idempotency_keys (caller, key_hash, request_hash, answer_sealed)
    SELECT * FROM unnest(:caller::text[], :keyHash::bytea[], :requestHash::bytea[], :answerSealed::bytea[])
@@ -31,7 +31,7 @@ const remember = statement<never, Columns<NewAnswer>>(
    SET request_hash = excluded.request_hash, answer_sealed = excluded.answer_sealed, created_at = slipway_now()`,
 )
 
-interface RememberedAnswer {
+interface StoredResponse {
   request_hash: Buffer
   answer_sealed: Buffer
 }
@@ -39,14 +39,17 @@ interface RememberedAnswer {
 export interface KeyState {
   /** True if the transaction holds the key's lock: no other request with this key is running. */
   isOurs: boolean
-  answer: RememberedAnswer | undefined
+  answer: StoredResponse | undefined
 }
 
-/** Locks the key, then reads its response: an earlier request with the key has written its response before it unlocks. */
+/**
+ * Locks the key, then reads its response. An earlier request with the key writes its response before it
+ * releases the lock.
+ */
 export const openIdempotencyKey = gathered(
   async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
     const wanted = columns(keys, ['caller', 'keyHash'])
-    const [locked, answers] = await Promise.all([lockKeys.all(tx, wanted), remembered.all(tx, wanted)])
+    const [locked, answers] = await Promise.all([lockKeys.all(tx, wanted), stored.all(tx, wanted)])
     return keys.map(({ caller, keyHash }, index) => ({
       isOurs: locked[index]!.is_locked,
       answer: answers.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
@@ -55,12 +58,13 @@ export const openIdempotencyKey = gathered(
   { claimOf: ({ caller, keyHash }) => `${caller} ${keyHash.toString('hex')}` },
 )
 
-interface NewAnswer extends CallersKey {
+interface NewResponse extends CallersKey {
   requestHash: Buffer
   answerSealed: Buffer
 }
 
-export const storeResponse = (tx: Tx, answer: NewAnswer): Promise<void> => tx.enqueue(writeAnswers, answer)
+export const storeResponse = (tx: Tx, answer: NewResponse): Promise<void> =>
+  tx.enqueue(writeResponses, answer)
 
-const writeAnswers = (tx: Tx, answers: NewAnswer[]) =>
+const writeResponses = (tx: Tx, answers: NewResponse[]) =>
   remember.run(tx, columns(answers, ['caller', 'keyHash', 'requestHash', 'answerSealed']))

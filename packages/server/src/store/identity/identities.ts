@@ -15,7 +15,7 @@ export const findIdentity = statement<{ user_id: string }, { issuer: string; sub
   'SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject',
 ).oneBy('issuer', 'subject')
 
-// If two requests bind the same subject at once, the second one inserts nothing.
+// If two requests bind the same subject at the same time, the second one inserts nothing.
 const insert = statement<never, { issuer: string; subject: string; userId: string }>(
   'identity_insert',
   `INSERT INTO user_identities (issuer, subject, user_id) VALUES (:issuer, :subject, :userId)
@@ -58,7 +58,7 @@ interface NewMembership {
   userId: string
   role: Role
   issuer: string
-  /** How long the role has effect if the claims are not read again. */
+  /** How long the role is valid if the claims are not read again. */
   seconds: number
 }
 
@@ -76,7 +76,7 @@ export const putClaimedMembership = statement<never, NewMembership, Tx>(
 export const insertIdentity = async (tx: Tx, issuer: string, subject: string, userId: string) =>
   (await insert.run(tx, { issuer, subject, userId })) === 1
 
-/** Returns undefined if no organization has the name, or more than one. */
+/** Returns undefined if no organization or more than one has the name. */
 export async function findOrganizationNamed(db: Queryable, nameOrId: string): Promise<string | undefined> {
   if (isUuid(nameOrId)) return (await findOrganization(db, nameOrId))?.id
   const found = await organizationByName.all(db, { name: nameOrId })

@@ -15,7 +15,10 @@ export interface InvitationRow {
   expires_at: Date
 }
 
-/** The person or key that invites, with its right. The invitation is valid while its maker keeps that right. */
+/**
+ * The user or key that invites, and the right that allows it. The invitation is valid only while its maker
+ * has that right.
+ */
 export interface Inviter {
   /** Shown to the invited person: an e-mail address, or a description of a key. */
   invitedBy: string
@@ -25,7 +28,7 @@ export interface Inviter {
   madeAs: 'owner' | 'operator'
 }
 
-// One row for each offer to an address: inviting again keeps the id and replaces the code.
+// There is one row for each offer to an address. Inviting again keeps the id and replaces the code.
 const put = statement<InvitationRow, NewInvitation>(
   'invitation_put',
   `INSERT INTO invitations (id, email, organization_id, role, is_operator, code_hash, invited_by, maker_user_id,
@@ -49,9 +52,9 @@ export const findInvitations = statement<
 ).allBy('codeHash')
 
 /**
- * Returns no rows if the code is unknown, used, replaced or expired, or if its maker has lost the right to invite. If a
- * code is redeemed twice at once, only one request gets its rows. When the maker loses the right, the same rows are
- * deleted, so that one of the two transactions waits for the other.
+ * Returns no rows if the code is unknown, used, replaced or expired, or if its maker has lost the right to
+ * invite. If two requests redeem a code at the same time, only one of them gets its rows. When the maker
+ * loses the right, the same rows are deleted, so that one of the two transactions waits for the other.
  */
 export const takeInvitations = statement<InvitationRow, { codeHash: Buffer }, Tx>(
   'invitations_take',
@@ -70,13 +73,14 @@ export const deleteInvitation = statement<never, { organizationId: string; id: s
 ).runBy('organizationId', 'id')
 
 /** Deletes an open invitation to become an operator. */
-export const deleteMarkInvitation = statement<InvitationRow, { id: string }, Tx>(
+export const deleteOperatorInvitation = statement<InvitationRow, { id: string }, Tx>(
   'invitation_delete_mark',
   'DELETE FROM invitations WHERE id = :id AND is_operator RETURNING *',
 ).oneBy('id')
 
 /**
- * Deletes the user's open invitations that the user no longer has the right to make. Call this after every loss of a right.
+ * Deletes the user's open invitations that the user no longer has the right to make. Call this whenever a
+ * user loses a right.
  */
 export const dropInvitationsOfUser = statement<InvitationRow, { userId: string }, Tx>(
   'invitations_drop_of_user',

@@ -11,7 +11,10 @@ export interface MemberRow {
   created_at: Date
 }
 
-/** On a row `m` of memberships: a role that single sign-on gave ends unless its claims are read again in time. */
+/**
+ * An SQL condition on a row `m` of memberships. A role from single sign-on ends unless its claims are read
+ * again in time.
+ */
 export const isInEffect = '(m.claimed_until IS NULL OR m.claimed_until > sign_in_now())'
 
 const membersAndInvited = `

@@ -31,7 +31,7 @@ export const findOrganization = statement<OrganizationRow, { id: string }>(
   'SELECT * FROM organizations WHERE id = :id',
 ).oneBy('id')
 
-/** Makes changes of an organization's owners run one after another. */
+/** Serializes changes of an organization's owners. */
 export const lockOrganization = statement<OrganizationRow, { id: string }, Tx>(
   'organization_lock',
   'SELECT * FROM organizations WHERE id = :id FOR NO KEY UPDATE',
@@ -49,7 +49,7 @@ export const listOwners = statement<{ id: string }, { ids: string[] }>(
    UNION SELECT organization_id FROM projects WHERE id = ANY (:ids::uuid[])`,
 ).allBy('ids')
 
-// Deleted projects count, because their cost of this month is still owed.
+// The spending includes deleted projects, because their cost of this month is still owed.
 const selectAccount = `
   SELECT o.*, (SELECT count(*) FROM projects p WHERE p.organization_id = o.id AND p.deleted_at IS NULL) AS projects,
          coalesce((SELECT q.used FROM organization_quotas q WHERE q.organization_id = o.id AND q.name = 'vms'), 0) AS vms,
@@ -98,6 +98,6 @@ export const suspendOrganization = statement<
 export const insertOrganization = async (tx: Tx, id: string, name: string): Promise<OrganizationRow> =>
   (await insert.one(tx, { id, name }))!
 
-/** Keeps columns that are null in `changes`. */
+/** Null leaves a column unchanged. */
 export const changeOrganization = (tx: Tx, id: string, changes: OrganizationChange) =>
   change.one(tx, { id, ...changes })

@@ -47,7 +47,7 @@ export const releasePasswordAttempt = statement<never, { id: number }>(
   'DELETE FROM password_failures WHERE id = :id',
 ).runBy('id')
 
-/** Forgets the failures of a user at an address, after the user has signed in from there. */
+/** Deletes the failures of a user at an address after the user has signed in from there. */
 export const clearPasswordFailures = statement<never, Attempt>(
   'password_failures_clear',
   'DELETE FROM password_failures WHERE email = :email AND address = :address',

@@ -114,7 +114,10 @@ export const listProjects = (
   labels: LabelSelector | null,
 ) => listByIds.all(db, { organizationIds, ids, ...labelParams(labels) })
 
-/** Keeps values that are not given. Violates `projects_name` if the name is taken in the organization. */
+/**
+ * Values that are not given stay unchanged. Violates `projects_name` if the name is taken in the
+ * organization.
+ */
 export const updateProject = (tx: Tx, id: string, change: { name?: string; labels?: Labels }) =>
   update.one(tx, { id, name: change.name ?? null, labels: change.labels ?? null })
 

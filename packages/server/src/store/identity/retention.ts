@@ -3,11 +3,11 @@ import { type Statement, statement } from '../../postgres/statement.ts'
 
 type Prune = Statement<never, { most: number }>
 
-// A row that another transaction changes in the meantime gets another ctid and is not deleted.
-const prune = (table: string, isOver: string, name = table): Prune =>
+// If another transaction changes a row in the meantime, the row gets a new ctid and is not deleted.
+const prune = (table: string, isExpired: string, name = table): Prune =>
   statement(
     `prune_${name}`,
-    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isOver} LIMIT :most))`,
+    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${table} t WHERE ${isExpired} LIMIT :most))`,
   )
 
 /** Token families come after the tokens that refer to them. */
@@ -34,7 +34,7 @@ const credentials: Prune[] = [
   prune('idempotency_keys', `created_at < slipway_now() - interval '24 hours'`),
 ]
 
-/** Each function deletes at most `most` expired rows of one table, and returns how many. */
+/** Each function deletes at most `most` expired rows of one table, and returns the number of deleted rows. */
 export const credentialPrunes = credentials.map(
   (statement) => (db: Queryable, most: number) => statement.run(db, { most }),
 )

@@ -11,7 +11,8 @@ interface SealedColumn {
   update: Statement<never, SealedRow>
 }
 
-// Reads a page by id and locks its rows, so that no other transaction changes a secret before it is sealed again.
+// Reads a page of rows by id and locks them, so that no other transaction changes a secret before it is
+// sealed again.
 const sealedColumn = (table: string, column: string): SealedColumn => ({
   list: statement(
     `${table}_sealed_list`,

@@ -21,7 +21,7 @@ const remove = statement<never, { userId: string }>(
   'UPDATE users SET totp_sealed = NULL, totp_confirmed_at = NULL, totp_last_step = 0 WHERE id = :userId',
 )
 
-// The condition makes a code work only once, even if two processes receive it.
+// The condition ensures that a code works only once, even if two processes receive it.
 const spend = statement<never, { userId: string; step: number }>(
   'totp_spend',
   'UPDATE users SET totp_last_step = :step WHERE id = :userId AND totp_last_step < :step',
@@ -58,7 +58,7 @@ export async function removeTotp(tx: Tx, userId: string): Promise<void> {
   await removeCodes.run(tx, { userId })
 }
 
-/** Returns false if this code, or a later one, was used already. */
+/** Returns false if this code or a later one was already used. */
 export const spendTotpStep = async (tx: Tx, userId: string, step: number) =>
   (await spend.run(tx, { userId, step })) === 1
 

@@ -11,7 +11,7 @@ interface NewTokenFamily {
   address: string
   userAgent: string
   hasSecondFactor: boolean
-  /** How long the session can last, even if it is refreshed. */
+  /** The maximum duration of the session, even if it is refreshed. */
   maxAgeS: number
   /** The single sign-on provider, and its sealed tokens if its claims can be read again. */
   oidcProvider: string | null
@@ -54,7 +54,9 @@ const insertPair = statement<{ access_seconds: number }, NewTokenPair, Tx>(
 export const insertTokenPair = async (tx: Tx, pair: NewTokenPair): Promise<number> =>
   (await insertPair.one(tx, pair))!.access_seconds
 
-/** The family is locked before the token is read, so that the second use of a token sees the effect of the first. */
+/**
+ * Lock the family before reading the token, so that the second use of a token sees the effect of the first.
+ */
 export const lockTokenFamily = statement<
   { id: string; user_id: string; is_ended: boolean },
   { refreshHash: Buffer },
@@ -75,7 +77,7 @@ interface RefreshTokenRow {
   is_successor_spent: boolean | null
 }
 
-/** The caller holds the family's lock. */
+/** The caller has locked the family. */
 export const findRefreshToken = statement<RefreshTokenRow, { hash: Buffer }, Tx>(
   'refresh_token_find',
   `SELECT r.expires_at <= sign_in_now() AS is_expired,
@@ -87,7 +89,7 @@ export const findRefreshToken = statement<RefreshTokenRow, { hash: Buffer }, Tx>
    WHERE r.token_hash = :hash`,
 ).oneBy('hash')
 
-/** Spent tokens beyond the newest ones are deleted. */
+/** Also deletes the oldest spent tokens above the limit. */
 export const spendRefreshToken = statement<
   never,
   { hash: Buffer; successorHash: Buffer; successorSealed: Buffer },
@@ -105,8 +107,9 @@ export const spendRefreshToken = statement<
 ).runBy('hash', 'successorHash', 'successorSealed')
 
 /**
- * Takes the provider's tokens out of the session of an unspent refresh token. Only one of several requests gets them, because
- * the provider may accept them only once. That request stores the next ones.
+ * Removes the provider's tokens from the session of an unspent refresh token and returns them. Only one of
+ * several concurrent requests gets them, because the provider may accept them only once. That request stores
+ * the next tokens.
  */
 export const takeProviderTokens = statement<
   { id: string; user_id: string; oidc_provider: string; oidc_sealed: Buffer },

@@ -9,7 +9,7 @@ export interface UserRow {
   password_hash: string | null
   is_operator: boolean
   suspended_at: Date | null
-  /** The encrypted TOTP secret, which is in use once it is confirmed. */
+  /** The encrypted TOTP secret. It is used only after it is confirmed. */
   totp_sealed: Buffer | null
   totp_confirmed_at: Date | null
   created_at: Date
@@ -35,7 +35,7 @@ export interface UserAccountRow extends UserRow {
   memberships: { organization_id: string; organization_name: string; role: Role }[]
 }
 
-/** Finds the password account with this address; accounts of single sign-on are found by their subject. */
+/** Finds the password account with this address. Single sign-on accounts are found by their subject. */
 export const findUserByEmail = statement<UserRow, { email: string }>(
   'user_by_email',
   'SELECT * FROM users WHERE email = :email AND password_hash IS NOT NULL',
@@ -47,8 +47,8 @@ export const lockUser = statement<UserRow, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Returns undefined if the e-mail address is taken. It inserts nothing if a password account has the address, and
- * waits for a transaction that is creating one.
+ * Returns undefined if the e-mail address is taken. Inserts nothing if a password account has the address,
+ * and waits for a transaction that is creating one.
  */
 export const insertUser = statement<UserRow, NewUser, Tx>(
   'user_insert',
@@ -71,7 +71,7 @@ export const makeUserOperator = statement<UserRow, { id: string }, Tx>(
   'UPDATE users SET is_operator = true WHERE id = :id RETURNING *',
 ).oneBy('id')
 
-export const takeOperatorMark = statement<UserRow, { id: string }, Tx>(
+export const revokeOperatorRole = statement<UserRow, { id: string }, Tx>(
   'user_take_operator_mark',
   'UPDATE users SET is_operator = false WHERE id = :id RETURNING *',
 ).oneBy('id')
@@ -114,7 +114,7 @@ export const listUsers = statement<PersonRow, PageParams>(
    ORDER BY id DESC LIMIT :limit`,
 ).allBy('beforeId', 'limit')
 
-/** Lists the members of an organization and those who are invited. */
+/** Lists the members of an organization and the people who are invited. */
 export const listUsersOfOrganization = statement<PersonRow, PageParams & { organizationId: string }>(
   'user_list_of_organization',
   `SELECT * FROM (

@@ -14,11 +14,11 @@ export interface WatchedVm {
   stops_at: Date | null
   is_told: boolean
   now: Date
-  /** Since when the policy has applied to this run of the VM. */
+  /** The time since which the policy has applied to this run of the VM. */
   watched_since: Date
 }
 
-// What was noted before the last start of the VM no longer counts.
+// Values that were recorded before the VM's last start are ignored.
 const since = 'greatest(v.idle_policy_at, v.started_at, v.created_at)'
 const columns = `v.id, v.project_id, v.name, v.labels, v.gpu_count, v.idle_policy AS policy,
   CASE WHEN v.idle_since >= date_trunc('minute', ${since}) THEN v.idle_since END AS idle_since,
@@ -26,13 +26,13 @@ const columns = `v.id, v.project_id, v.name, v.labels, v.gpu_count, v.idle_polic
   coalesce(v.idle_told_at >= ${since}, false) AS is_told, t.now, ${since} AS watched_since`
 const isWatched = `v.idle_policy IS NOT NULL AND v.state = 'STATE_RUNNING' AND v.deleted_at IS NULL`
 
-/** Lists the VMs of a location that a policy applies to now. */
+/** Lists the VMs of a location to which a policy currently applies. */
 export const listWatchedVms = statement<WatchedVm, { location: string }>(
   'vm_idle_list',
   `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.location = :location AND ${isWatched}`,
 ).allBy('location')
 
-/** Reads and locks such a VM; undefined if the policy no longer applies. */
+/** Locks and returns a watched VM; undefined if the policy no longer applies. */
 export const lockWatchedVm = statement<WatchedVm, { id: string }, Tx>(
   'vm_idle_lock',
   `SELECT ${columns} FROM vms v CROSS JOIN moment t WHERE v.id = :id AND ${isWatched} FOR UPDATE OF v`,
@@ -44,7 +44,7 @@ export const setIdlePolicy = statement<never, { id: string; policy: string | nul
           idle_since = NULL, idle_stops_at = NULL, idle_told_at = NULL WHERE id = :id`,
 ).runBy('id', 'policy')
 
-/** A busy sample ends everything that was noted. */
+/** Clears everything that was recorded, because a sample shows that the VM is busy. */
 export const markBusy = statement<never, { id: string }>(
   'vm_idle_busy',
   `UPDATE vms SET idle_since = NULL, idle_stops_at = NULL, idle_told_at = NULL
@@ -78,6 +78,6 @@ const watchedLocations = statement<{ location: string }>(
   `SELECT DISTINCT v.location FROM vms v WHERE ${isWatched} OR v.health IS NOT NULL OR v.billing_paused_at IS NOT NULL`,
 )
 
-/** Lists where samples can cause something: a policy applies to a VM, or a GPU of a VM is at fault. */
+/** Lists the locations where samples matter: an idle policy applies to a VM, or a VM's GPU has a fault. */
 export const listWatchedLocations = async (db: Queryable): Promise<string[]> =>
   (await watchedLocations.all(db)).map(({ location }) => location)

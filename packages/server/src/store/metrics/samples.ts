@@ -9,7 +9,7 @@ export interface NewSample {
   gpus: { uuid: string; name: string }[] | null
 }
 
-// VMs that the store does not know in this location are left out, and so is a second sample of the same minute.
+// Skips VMs that have no row in this location, and a second sample for the same minute.
 const insert = statement<never, { location: string; samples: string }>(
   'vm_sample_insert',
   `INSERT INTO vm_samples (vm_id, at, data)
@@ -19,7 +19,7 @@ const insert = statement<never, { location: string; samples: string }>(
    ON CONFLICT DO NOTHING`,
 )
 
-// Only what changed is written.
+// Writes only the rows that changed.
 const putGuests = statement<never, { location: string; samples: string }>(
   'vm_guest_put',
   `INSERT INTO vm_guests (vm_id, gpus)
@@ -55,7 +55,7 @@ export const listSamples = statement<TimedSample, { vmIds: string[]; start: Date
    WHERE s.vm_id = ANY (:vmIds::uuid[]) AND s.at BETWEEN :start AND :end ORDER BY s.vm_id, s.at`,
 ).allBy('vmIds', 'start', 'end')
 
-/** Lists the chunks that can have samples of this time. */
+/** Lists the chunks that can contain samples of this period. */
 export const listChunks = statement<
   { vm_id: string; data: Chunk },
   { vmIds: string[]; step: number; start: Date; end: Date }
@@ -67,8 +67,8 @@ export const listChunks = statement<
 ).allBy('vmIds', 'step', 'start', 'end')
 
 /**
- * Takes the samples of complete hours of a few VMs, those whose samples are oldest. Another process that does the same
- * waits or takes other VMs.
+ * Deletes and returns the samples of complete hours, for the few VMs with the oldest samples. A concurrent
+ * process waits or takes other VMs.
  */
 export const takeOldSamples = statement<TimedSample, { vms: number }, Tx>(
   'vm_sample_take',
@@ -100,7 +100,7 @@ const pruneChunks = (name: string, step: number, kept: string) =>
        ORDER BY hour LIMIT :most)`,
   ).runBy('most')
 
-/** A chunk has an hour, so it is kept for an hour longer than its first sample. */
+/** A chunk covers an hour, so it is kept for an hour longer than its first sample. */
 export const chunkPrunes = [
   pruneChunks('vm_sample_prune_60', 60, '25 hours'),
   pruneChunks('vm_sample_prune_300', 300, '361 hours'),
@@ -118,7 +118,7 @@ export interface LatestSample {
   xids: Record<string, number> | null
 }
 
-/** Lists the VMs of a project with their sample of the last minutes. */
+/** Lists the VMs of a project with their newest sample of the last five minutes. */
 export const listLatestSamples = statement<LatestSample, { projectId: string }>(
   'vm_sample_latest',
   `SELECT v.id AS vm_id, v.name, v.state, k.gpus, l.at, l.data,

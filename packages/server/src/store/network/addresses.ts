@@ -10,22 +10,28 @@ export interface AddressRange {
   count: number
 }
 
-/** `offset` is where the search of a block starts; it is random, so that two searches at once rarely find the same. */
+/**
+ * `offset` is where the search of a block starts. It is random, so that two concurrent searches rarely find
+ * the same address.
+ */
 interface Search {
   first: string
   count: number
   offset: number
 }
 
-// Private addresses are unique in their network, public ones everywhere, including those that are held back. The form of
-// the statement makes PostgreSQL look up candidates one by one in the index until enough are free.
+// Private addresses are unique within their network. Public addresses are unique everywhere, including those
+// that are held. The form of the statement makes PostgreSQL look up candidates one by one in the index until
+// enough are free.
 const isPrivateFree = (networkId: string, address: string) =>
   `(SELECT id FROM vms WHERE network_id = ${networkId} AND private_address = ${address} LIMIT 1) IS NULL`
 const isPublicFree = (address: string) =>
   `(SELECT used.address FROM public_addresses used WHERE used.address = ${address} LIMIT 1) IS NULL
            AND (SELECT held.address FROM held_addresses held WHERE held.address = ${address} LIMIT 1) IS NULL`
 
-/** The number of free candidates to read; more than one, because another VM of the list may take one. */
+/**
+ * The number of free candidates to read. It is more than one, because another VM of the batch may take one.
+ */
 const spares = 4
 
 const candidates = statement<
@@ -42,9 +48,9 @@ const candidates = statement<
                                                "publicCandidates" text[])`,
 )
 
-// An exact search: reads one block of 256 addresses after another, in random order, until one has a free address. Counting
-// the index entries of a block shows whether it is full. In a pool that is 95% full, at least every twentieth block has
-// one.
+// Searches exhaustively: reads blocks of 256 addresses in random order until one of them has a free address.
+// Counting the index entries of a block shows whether it is full. In a pool that is 95% full, at least one in
+// twenty blocks has a free address.
 const search = (takenInBlock: string, isFree: (address: string) => string) => `
    SELECT host(free.address) AS address
    FROM (SELECT :first::inet + n AS first, least(n + 255, :count::bigint - 1) - n AS more
@@ -90,8 +96,8 @@ interface FreeAddresses {
 const takenAddresses = perTransaction(() => new Set<string>())
 
 /**
- * Finds free addresses, different ones for each VM; null if no candidate is free, or if no address is wanted. With `isExact`,
- * null only if all addresses of the range are taken.
+ * Finds different free addresses for each VM; null if no candidate is free or no address is wanted. With
+ * `isExact`, a wanted address is null only if the whole range is taken.
  */
 export async function findFreeAddresses(
   tx: Tx,
@@ -147,8 +153,8 @@ async function searched(
   return { privateAddress: privateAddress ?? null, publicAddress: publicAddress ?? null }
 }
 
-// Firewalls of the project may still allow the address while one has been outdated since this time or earlier. Firewalls on
-// a host that is down do not count, because they are updated before the host is up again.
+// A firewall of the project may still allow the address if it has been outdated since this time or earlier.
+// Firewalls on a host that is down do not count, because they are updated before the host is up again.
 const mayStillAllow = (projectId: string, heldAt: string) => `
   EXISTS (SELECT FROM locations l JOIN vms v ON v.location = l.name AND v.project_id = ${projectId}
           JOIN hosts h ON h.id = v.host_id
@@ -161,13 +167,13 @@ const hold = statement<never, { addresses: string[]; projectIds: string[] }>(
    WHERE ${mayStillAllow('g.project_id', 'slipway_now()')}`,
 )
 
-/** Releases the addresses that no firewall still allows, and returns how many. */
+/** Releases the addresses that no firewall allows any more, and returns their number. */
 export const releaseAddresses = statement<never>(
   'address_release',
   `DELETE FROM held_addresses a WHERE NOT ${mayStillAllow('a.project_id', 'a.held_at')}`,
 ).run
 
-/** Holds the dynamic addresses that VMs lose, as long as a firewall may still allow them. */
+/** Holds the dynamic addresses that VMs lose while a firewall may still allow them. */
 export async function holdAddresses(
   tx: Tx,
   vms: { project_id: string; public_address: string | null; is_address_static: boolean }[],

@@ -16,12 +16,13 @@ export interface BehindVm {
   is_reachable: boolean
 }
 
-/** The duration of a claim; longer than any engine call about a firewall. */
+/** The duration of a claim. It is longer than any engine call that applies a firewall. */
 const claimMs = 20_000
 
-// The index vms_firewall_behind has only these VMs. A VM that is being created applies the newest rules anyway.
+// The index vms_firewall_behind contains only these VMs. A VM that is being created gets the newest rules
+// anyway.
 const isBehind = 'v.firewall_applied < v.firewall_wanted AND v.firewall_applied > 0'
-/** The condition that an attempt to apply the firewall of a VM `v` is due. */
+/** The SQL condition for a VM `v` whose firewall should be applied now. */
 export const isFirewallDue = `${isBehind} AND v.firewall_next_at <= slipway_now()`
 const isStaying = `v.deleted_at IS NULL AND v.state <> 'STATE_DELETING'`
 
@@ -30,8 +31,8 @@ const claimed = `
   RETURNING v.id, coalesce(due.host, '') AS host, v.location, v.network_id, v.subnet_id, v.private_address,
             v.public_address, v.firewall_wanted, v.firewall_attempts, due.is_reachable`
 
-// A claim moves the VM to the end of the queue, so that other VMs come first even if it or its worker fails. VMs that
-// cannot be reached are claimed as well, so that they are not read again each time.
+// A claim moves the VM to the end of the queue, so that other VMs come first even if the attempt or its
+// worker fails. VMs that cannot be reached are claimed as well, so that they are not read again each time.
 const claimDue = statement<
   BehindVm,
   { location: string; projectId: string; networkId: string | null; most: number; claimMs: number }
@@ -46,7 +47,7 @@ const claimDue = statement<
    ${claimed}`,
 )
 
-// Also claims VMs that are not due, because these hosts are down only until their firewalls are up to date.
+// Also claims VMs that are not due, because these hosts count as down until their firewalls are up to date.
 const claimOnHosts = statement<
   BehindVm,
   { location: string; hosts: string[]; most: number; claimMs: number }
@@ -61,8 +62,9 @@ const claimOnHosts = statement<
 )
 
 /**
- * Lists at most `most` projects with VMs behind at the location, in order, from the one after `after`. It steps from one
- * project to the next in the index, without reading the VMs in between.
+ * Lists at most `most` projects that have VMs with outdated firewalls in the location, in order of their ids,
+ * starting after `after`. It jumps from one project to the next in the index, without reading the VMs in
+ * between.
  */
 export const listProjectsBehind = statement<
   { project_id: string; is_due: boolean },
@@ -106,8 +108,8 @@ const vmsOnDownHosts = statement<{ exists: boolean }, { location: string; hosts:
                   WHERE h.location = :location AND h.name = ANY (:hosts) AND h.state = 'down') AS exists`,
 )
 
-// A generation of 0 means that the firewall could not be applied. If the generation is older than the wanted one, the VM
-// stays behind, and the time since when it is behind does not change.
+// A generation of 0 means that the firewall could not be applied. If the generation is older than the wanted
+// one, the firewall remains outdated, and `firewall_behind_since` does not change.
 const settle = statement<never, Columns<TriedFirewall>>(
   'firewall_settle',
   `WITH tried AS MATERIALIZED (
@@ -129,22 +131,22 @@ export interface BehindScope {
   networkId: string | null
 }
 
-/** Claims VMs that are due, the longest overdue first. */
+/** Claims VMs that are due, the most overdue first. */
 export const claimBehind = (db: Queryable, scope: BehindScope, most: number) =>
   claimDue.all(db, { ...scope, most, claimMs })
 
-/** Claims VMs of hosts that are down, those with the oldest last attempt first. */
+/** Claims VMs of hosts that are down, starting with those whose last attempt was longest ago. */
 export const claimBehindOnHosts = (db: Queryable, location: string, hosts: string[], most: number) =>
   claimOnHosts.all(db, { location, hosts, most, claimMs })
 
-/** Returns whether a reachable VM of the network is behind. */
+/** Returns whether a reachable VM of the network has an outdated firewall. */
 export const isNetworkBehind = async (db: Queryable, network: { id: string; projectId: string }) =>
   (await networkBehind.one(db, { networkId: network.id, projectId: network.projectId }))!.is_behind
 
 export const listNetworkLocations = async (db: Queryable, networkId: string) =>
   (await locations.all(db, { networkId })).map(({ location }) => location)
 
-/** Returns the hosts that have a VM which is behind. */
+/** Returns the hosts that have a VM with an outdated firewall. */
 export const findHostsBehind = async (tx: Tx, hostIds: string[]) =>
   new Set((await hostsBehind.all(tx, { hostIds })).map(({ host_id }) => host_id))
 
@@ -160,6 +162,6 @@ export interface TriedFirewall {
   pauseMs: number
 }
 
-/** Writes the results of claims. The transaction retries after a deadlock with a change of rules. */
+/** Writes the results of claims. The transaction is retried if it deadlocks with a change of rules. */
 export const settleFirewalls = (database: Database, tried: TriedFirewall[]): Promise<number> =>
   database.transaction((tx) => settle.run(tx, columns(tried, ['id', 'generation', 'pauseMs'])))

@@ -5,8 +5,8 @@ import { statement } from '../../postgres/statement.ts'
 import type { RuleRow } from './rules.ts'
 
 /**
- * The rules of a network, and the addresses of the resources that they name, as one JSON object. Each resource is looked up
- * by its id alone, so that the plan is the same in a database without statistics.
+ * SQL for the rules of a network, and the addresses of the resources that they refer to, as one JSON object.
+ * Each resource is looked up by its id alone, so that the plan is the same in a database without statistics.
  */
 export const networkFirewall = (networkId: string) => `
      (WITH rules AS (SELECT * FROM firewall_rules WHERE network_id = ${networkId} AND state <> 'deleting'),
@@ -30,15 +30,18 @@ const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: str
    FROM unnest(:networkId::uuid[]) AS w (network_id)`,
 )
 
-/** Marks a VM behind since the earliest change that it lacks, and due at once. */
+/**
+ * Assignments that mark a VM's firewall as outdated since the earliest missing change, and as due
+ * immediately.
+ */
 export const firewallDue = `firewall_next_at = slipway_now(),
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
-// Locks in order, like every statement that writes the firewalls of several VMs.
-const wantNetwork = statement<never, { networkId: string; goingIds: string[] }>(
+// Locks VMs in id order, like every statement that writes the firewalls of several VMs.
+const wantNetwork = statement<never, { networkId: string; exceptIds: string[] }>(
   'firewall_want_network',
   `WITH concerned AS MATERIALIZED (
-     SELECT id FROM vms WHERE network_id = :networkId AND id <> ALL (:goingIds::uuid[]) ORDER BY id FOR NO KEY UPDATE)
+     SELECT id FROM vms WHERE network_id = :networkId AND id <> ALL (:exceptIds::uuid[]) ORDER BY id FOR NO KEY UPDATE)
    UPDATE vms v SET firewall_wanted = firewall_wanted + 1, ${firewallDue}
    FROM concerned WHERE v.id = concerned.id`,
 )
@@ -65,16 +68,19 @@ export async function firewallOfNetwork(db: Queryable, networkId: string): Promi
   return (await ofNetwork.one(db, { networkId }))!.firewall
 }
 
-/** Marks the firewalls of all VMs of the network as outdated, except those of removed VMs. */
+/** Marks the firewalls of all VMs of the network as outdated, except those of `exceptIds`. */
 export async function markFirewallsOutdated(
   tx: Tx,
   networkId: string,
-  goingIds: string[] = [],
+  exceptIds: string[] = [],
 ): Promise<void> {
-  if ((await wantNetwork.run(tx, { networkId, goingIds })) > 0) await shareLock(tx, 'returningHosts')
+  if ((await wantNetwork.run(tx, { networkId, exceptIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
-/** Marks firewalls as outdated in networks with rules that name these VMs, which are being removed. */
+/**
+ * Marks firewalls as outdated in networks whose rules refer to these VMs, except the firewalls of the VMs
+ * themselves.
+ */
 export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })

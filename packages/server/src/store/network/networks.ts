@@ -21,7 +21,7 @@ export interface SubnetRow {
   created_at: Date
 }
 
-/** A subnet with what a new VM needs to know about it. */
+/** A subnet, with the additional data that a new VM needs. */
 export interface VmSubnetRow extends SubnetRow {
   network_cidr: string
   /** True if the hosts of its location carry a range for only one network at a time (`carried-ranges.ts`). */
@@ -68,7 +68,7 @@ export const insertNetwork = statement<never, NewNetwork, Tx>(
   'network_insert',
   'INSERT INTO networks (id, project_id, name, cidr, labels) VALUES (:id, :projectId, :name, :cidr, :labels)',
 ).run
-// Null keeps a column.
+// Null leaves a column unchanged.
 const networkUpdate = statement<never, { id: string; name: string | null; labels: Labels | null }>(
   'network_update',
   'UPDATE networks SET name = coalesce(:name, name), labels = coalesce(:labels, labels) WHERE id = :id',

@@ -11,7 +11,7 @@ export interface AddressRow {
   address: string
   location: string
   vm_id: string | null
-  /** The VM that an unfinished operation gives the address to. */
+  /** The VM that gets the address from an unfinished operation. */
   next_vm_id: string | null
   labels: Labels
   created_at: Date
@@ -66,7 +66,7 @@ const adopt = statement<AddressRow, { vmId: string; name: string; labels: Labels
    RETURNING ${columns.replace('host(address)', 'host(a.address)')}`,
 )
 
-// Null keeps a column.
+// Null leaves a column unchanged.
 const update = statement<AddressRow, { id: string; name: string | null; labels: Labels | null }>(
   'address_update',
   `UPDATE public_addresses SET name = coalesce(:name, name), labels = coalesce(:labels, labels)
@@ -78,7 +78,7 @@ export const deleteAddressRow = statement<never, { id: string }, Tx>(
   'DELETE FROM public_addresses WHERE id = :id AND name IS NOT NULL AND vm_id IS NULL',
 ).runBy('id')
 
-/** The address that an unfinished operation gives to the VM. */
+/** Finds the address that the VM gets from an unfinished operation. */
 export const findPromisedAddress = statement<
   { id: string; address: string; is_reserved: boolean; vm_id: string | null },
   { vmId: string }
@@ -143,7 +143,10 @@ export const promiseNewAddress = async (tx: Tx, address: NewAddress & { vmId: st
   (await promiseNew.one(tx, address)) !== undefined
 export const giveAddress = (tx: Tx, given: GivenAddress) => give.run(tx, given)
 
-/** Withdraws what was promised to the VM: a dynamic address is free again, a reserved one stays reserved. */
+/**
+ * Withdraws the address that was promised to the VM. A dynamic address becomes free again, and a reserved one
+ * stays reserved.
+ */
 export async function withdrawPromise(tx: Tx, vmId: string): Promise<void> {
   await withdrawNew.run(tx, { vmId })
   await withdrawReserved.run(tx, { vmId })

@@ -69,7 +69,7 @@ const recordList = statement<
   ),
 )
 
-// The columns are jsonb, but the driver would send a list as a PostgreSQL array.
+// The columns are jsonb, but the driver would send a JavaScript array as a PostgreSQL array.
 type Stored<Rule> = Omit<Rule, 'sources' | 'destinations'> & { sources: string; destinations: string }
 
 const ruleInsert = statement<never, Stored<NewRule>>(

@@ -38,14 +38,15 @@ const find = keyedStatement<SimulatedVm, { id: string }>(
    WHERE v.id = ANY (:id::uuid[])`,
 )
 
-// In a FROM clause, this makes the commit of the statement not wait for the disk. A transaction that depends on it commits
-// later, and that commit also writes this one to disk. Work that a crash loses is repeated.
+// In a FROM clause, this lets the statement commit without waiting for the disk. A transaction that depends
+// on it commits later, and that commit also writes this one to disk. Work that a crash loses is repeated.
 const withoutFlush = `set_config('synchronous_commit', 'off', true)`
 
-// Defines new VMs, updates those that are off, and starts them if wanted, each only if its generation is not older than the
-// newest one seen, and never on a lost host. A VM that is not off keeps everything except its firewall, and a newer firewall
-// is kept. Ids are in order, so that two batches never deadlock. The scalar subqueries run for each VM: as EXISTS they would
-// become joins, which read all hosts and VMs where these are few.
+// Defines new VMs, updates those that are off, and starts them if wanted. Each change needs a generation that
+// is not older than the newest one seen, and a host that is not lost. A VM that is not off changes only its
+// firewall, and only to a newer one. Rows are written in id order, so that two batches never deadlock. The
+// scalar subqueries run once for each VM; with EXISTS, PostgreSQL would use joins that read all hosts and VMs
+// if there are few.
 const isOff = `(v.power = 'off' OR v.power = 'shutdown' AND v.ready_at <= slipway_now())`
 const isStarting = `(${isOff} AND excluded.power = 'on')`
 const put = statement<SimulatedVm, { vms: string }>(
@@ -104,12 +105,12 @@ const see = statement<{ id: string }, { id: string; generation: number }>(
    WHERE id = :id AND generation <= :generation AND NOT is_removed RETURNING id`,
 )
 
-// The row of a removed VM stays, so that a late call with an older generation is rejected.
+// The row of a removed VM is kept, so that a late call with an older generation is rejected.
 const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
   'simulated_vm_remove',
   `WITH given AS MATERIALIZED (
      SELECT * FROM json_to_recordset(:vms::json) AS g (id uuid, location text, host text, generation bigint)),
-   gone AS (
+   removed AS (
      INSERT INTO simulated_vms AS v (id, location, host, generation, spec, is_removed, removed_at)
      SELECT g.id, g.location, g.host, g.generation, '{}', true, slipway_now() FROM ${withoutFlush}, given g
      WHERE (SELECT h.is_lost FROM simulated_vms k JOIN simulated_hosts h ON h.location = k.location AND h.name = k.host
@@ -121,11 +122,11 @@ const remove = statement<{ id: string }, { vms: string; resetMs: number }>(
    resets AS (
      INSERT INTO simulated_gpu_resets (location, host, pci_address, clean_at)
      SELECT v.location, v.host, pci, slipway_now() + :resetMs * interval '1 millisecond'
-     FROM gone, LATERAL (SELECT * FROM simulated_vms k WHERE k.id = gone.id AND NOT k.is_removed LIMIT 1) v,
+     FROM removed, LATERAL (SELECT * FROM simulated_vms k WHERE k.id = removed.id AND NOT k.is_removed LIMIT 1) v,
        unnest(v.gpus) pci
      ORDER BY v.location, v.host, pci
      ON CONFLICT (location, host, pci_address) DO UPDATE SET clean_at = excluded.clean_at)
-   SELECT id FROM gone`,
+   SELECT id FROM removed`,
 )
 
 const setFirewall = statement<{ id: string }, { id: string; generation: number; rules: string }>(
@@ -239,7 +240,7 @@ export interface SimulatedHost {
   name: string
   model: string
   gpu_count: number
-  /** What the host itself reports about its GPUs. */
+  /** The errors that the host itself reports for its GPUs. */
   xids: { pci_address: string; xid: number; at: string }[]
 }
 
@@ -261,7 +262,7 @@ export interface SimulatedContents {
   dirty: string[]
 }
 
-// Leaves out the specs of the VMs, which are much larger.
+// Does not read the specs of the VMs, which are much larger.
 const contents = statement<SimulatedContents, { location: string; hosts: string[] }>(
   'simulated_contents',
   `SELECT w.host,
@@ -287,7 +288,7 @@ export interface RunningVm {
   metrics: SimulatedMetrics | null
   boot: string
   xids: { gpuIndex: number; xid: number; position: number }[]
-  /** Seconds since 1970, and since the VM is up. */
+  /** The current time in seconds since 1970, and how many seconds the VM has been up. */
   now_s: number
   up_s: number
 }
@@ -328,7 +329,7 @@ const loseHost = statement<never, { location: string; name: string; isLost: bool
 
 export interface SimulatedFault {
   method: string
-  /** Null for the next resource. */
+  /** Null for whichever resource comes next. */
   resourceId: string | null
   kind: 'fail' | 'reject' | 'lie' | 'forget' | 'delay'
   delayMs: number

@@ -1,12 +1,12 @@
 import { statement } from '../../postgres/statement.ts'
 
-/** An XID error that the lever lets a guest or a host report. */
+/** An XID error that a simulated guest or host reports. */
 interface SimulatedXid {
   id: string
   xid: number
   gpuIndex: number
   source: 'host' | 'guest'
-  /** Null for now. */
+  /** Null means now. */
   at: Date | null
 }
 
@@ -19,7 +19,7 @@ export const addXid = statement<{ id: number }, SimulatedXid>(
    FROM simulated_vms WHERE id = :id AND NOT is_removed AND cardinality(gpus) > :gpuIndex::integer RETURNING id`,
 ).one
 
-/** Ends the errors of all GPUs of a host. */
+/** Removes the errors of all GPUs of a host. */
 export const repairGpus = statement<never, { location: string; name: string }>(
   'simulated_xid_clear',
   `DELETE FROM simulated_xids WHERE location = :location AND host = :name`,
