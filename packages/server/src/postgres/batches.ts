@@ -13,15 +13,19 @@ interface Waiting<Item, Result> {
 }
 
 export interface BatchOptions<Item, Result> {
-  /** Handles the requests together. With `isAlone`, it is a single request that was tried in a batch before and may wait. */
+  /**
+   * Handles the requests together. With `isAlone`, there is a single request, which has left its batch and
+   * may wait.
+   */
   handle: (items: Item[], isAlone: boolean) => Promise<BatchResult<Result>[]>
   maxItems: number
 }
 
 /**
- * Handles requests in batches. While one batch is running, the next one forms. A request that arrives when none is running
- * joins the requests of the same turn of the event loop. No request waits for a batch to fill. If a whole batch fails and is
- * rolled back, each request is handled by itself, so that no request fails because of another.
+ * Handles requests in batches. While one batch is running, new requests collect in the next one. If none is
+ * running, the requests of the same turn of the event loop form a batch. No request waits for a batch to
+ * fill. If a whole batch fails and is rolled back, each request is handled separately, so that no request
+ * fails because of another.
  */
 export class Batches<Item, Result> {
   readonly #options: BatchOptions<Item, Result>
@@ -72,9 +76,9 @@ export class Batches<Item, Result> {
 class AllRefused extends Error {}
 
 /**
- * Runs requests in one transaction, each as if it had the transaction to itself. A request that fails before it has written
- * gets its own failure; after that the whole transaction fails. If the outcome of the commit is unknown, `didCommit` finds
- * out whether the transaction was committed.
+ * Runs requests in one transaction, each as if it had the transaction to itself. If a request fails before it
+ * has written anything, only that request fails; otherwise the whole transaction fails. If the outcome of the
+ * commit is unknown, `didCommit` finds out whether the transaction was committed.
  */
 export async function transactTogether<Item, Result>(
   database: Database,
@@ -112,11 +116,16 @@ interface SharedTransaction<Item, Result> {
   maxItems: number
   work: (tx: Tx, item: Item) => Promise<Result>
   didCommit?: (results: BatchResult<Result>[]) => Promise<boolean>
-  /** The owner of a request, which determines when it gets a connection if it runs alone. A batch has several owners. */
+  /**
+   * The owner of a request. If the request runs alone, it waits for a connection in its owner's queue. A
+   * batch has several owners.
+   */
   ownerOf?: (item: Item) => string
 }
 
-/** Returns a function that does the work for an item, in a transaction that concurrent calls share. */
+/**
+ * Returns a function that does the work for one item, in a transaction that it shares with concurrent calls.
+ */
 export function inSharedTransactions<Item, Result>(
   database: Database,
   { maxItems, work, didCommit, ownerOf }: SharedTransaction<Item, Result>,

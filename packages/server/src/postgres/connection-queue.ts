@@ -12,8 +12,9 @@ interface Waiter {
 }
 
 /**
- * Decides which owner gets the next database connection. Owners, mostly organizations, are served in turn, so that an owner
- * with many waiting requests delays another owner by one request at most. Every second connection is given to the system.
+ * Decides which owner gets the next database connection. Owners, mostly organizations, take turns, so that an
+ * owner with many waiting requests delays another owner by at most one request. Every other connection goes
+ * to the system.
  */
 export class ConnectionQueue {
   #free: number

@@ -5,8 +5,8 @@ import type pg from 'pg'
 const connectMs = 8_000
 
 /**
- * Settings of every connection. Keep-alive detects a lost peer while the connection is idle: this side within 20 seconds,
- * PostgreSQL within a minute.
+ * Settings of every connection. Keep-alive detects a lost peer while the connection is idle. This process
+ * notices within 20 seconds, and PostgreSQL within a minute.
  */
 export const connectionOptions = {
   connectionTimeoutMillis: connectMs,
@@ -24,28 +24,29 @@ interface DriverClient {
   connection: { stream: Socket }
 }
 
-/** Breaks the connection at once. Its statements fail as they do when the database is unavailable. */
+/** Breaks the connection immediately. Its statements fail as if the database were unavailable. */
 export function breakConnection(client: pg.ClientBase, reason: string): void {
   const error = Object.assign(new Error(reason), { code: 'ETIMEDOUT' })
   ;(client as unknown as DriverClient).connection.stream.destroy(error)
 }
 
-/** The number of checks before the limit is reached. More checks make the limit more exact. */
+/** How many checks are made before the limit is reached. More checks make the limit more precise. */
 const checksPerLimit = 20
 
 interface Watched {
   bytesRead: number
-  /** Checks in a row in which nothing was received. */
+  /** The number of consecutive checks in which nothing was received. */
   silent: number
-  /** Checks in a row in which nothing was received although a response was due. */
+  /** The number of consecutive checks in which nothing was received although a response was expected. */
   waiting: number
 }
 
 /**
- * Breaks connections on which a response is overdue. PostgreSQL ends statements itself before that, so either PostgreSQL or
- * the network has stopped without closing the connection. One timer checks all connections, so that a statement costs
- * nothing. It counts checks instead of measuring time: after a suspension of the process, elapsed time would make every
- * response look overdue, although responses may be waiting to be read.
+ * Breaks connections on which a response is overdue. PostgreSQL ends statements itself before that, so either
+ * PostgreSQL or the network has stopped without closing the connection. One timer checks all connections, so
+ * that a single statement has no extra cost. The class counts checks instead of measuring time: if the
+ * process was suspended, every response would look overdue by elapsed time, although it may be waiting to be
+ * read.
  */
 export class ResponseWatch {
   readonly #limitMs: number
@@ -75,7 +76,8 @@ export class ResponseWatch {
       isOverdue ||= watched.waiting >= checksPerLimit
     }
     if (!isOverdue) return
-    // Connections that have been silent for as long are probably dead as well, and the next request would have to wait too.
+    // Other connections that have been silent for this long are probably dead as well, and the next request
+    // would also have to wait.
     for (const [client, { silent }] of this.#watched)
       if (silent >= checksPerLimit)
         breakConnection(client, `PostgreSQL did not respond within ${this.#limitMs / 1_000} s`)

@@ -16,17 +16,23 @@ export type * from './queryable.ts'
 // 64-bit counts and generations stay far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
-/** How long a statement may go without a response. With the time for a new connection it stays below 30 seconds. */
+/**
+ * How long a statement may go without a response. Together with the time for a new connection, this is less
+ * than 30 seconds.
+ */
 const defaultResponseMs = 20_000
-/** PostgreSQL ends a statement before this process gives up its connection. */
+/**
+ * PostgreSQL's own timeout is this share of it, so that PostgreSQL ends a statement before this process
+ * breaks the connection.
+ */
 const statementShare = 0.9
 const mostAttempts = 8
 const mostOwners = 10_000
-/** Doubles with every further attempt. */
+/** The pause doubles with every further attempt. */
 const longestFirstPauseMs = 4
 
 export interface DatabaseOptions {
-  /** One server, or several of which one is the primary. */
+  /** One server, or several servers, one of which is the primary. */
   url: string | DatabaseServers
   poolSize: number
   applicationName?: string
@@ -58,20 +64,21 @@ export class Database implements Queryable {
       ...{ servers: this.#servers },
       max: options.poolSize,
       application_name: options.applicationName ?? 'slipway',
-      // Statements that a transaction sends without waiting in between go to the database in one piece, in order.
+      // If a transaction sends several statements without waiting in between, they are sent together, in
+      // order.
       pipeline: true,
       stream: () => new JoinedSocket(),
-      // A new connection has no prepared statements, so the first requests after a quiet time should find an existing
-      // connection. Networks drop silent connections after four minutes or more.
+      // A new connection has no prepared statements, so the first requests after a quiet period should find
+      // an existing connection. Networks drop idle connections after four minutes or more.
       idleTimeoutMillis: 120_000,
-      // A process that hangs in the middle of a transaction must not keep its locks.
-      // Statements have generic plans, which are the ones that tests check against a large store.
+      // A process that hangs in the middle of a transaction must not keep its locks. Statements use generic
+      // plans, because these are the plans that the tests check with a large database.
       options: `-c statement_timeout=${statementShare * responseMs} -c idle_in_transaction_session_timeout=8000 ${sessionKeepAlive} -c timezone=UTC -c plan_cache_mode=force_generic_plan`,
     })
     this.pool.on('error', (error) => {
       // The pool adds its client to the error, with details that must not be logged.
       Reflect.deleteProperty(error, 'client')
-      // Connections end after their pool; their errors do not matter then.
+      // Connections end after their pool, and their errors then do not matter.
       if (!this.pool.ending) options.onError?.(error)
     })
     const watch = new ResponseWatch(responseMs)
@@ -89,7 +96,8 @@ export class Database implements Queryable {
 
   #send(config: pg.QueryConfig): Promise<QueryResult> {
     return this.pool.query(queryOf(config)).then(this.#releaseAndReturn, (error) =>
-      // The pool has closed the connection. The retries end when no connection is older than the migration.
+      // The pool has closed the connection. Retries end at the latest when no connection is older than the
+      // migration.
       isOutdatedPlan(error) ? this.#send(config) : this.#releaseAndThrow(error),
     )
   }
@@ -108,7 +116,7 @@ export class Database implements Queryable {
     this.#signals?.send(...signal)
   }
 
-  /** Runs writes that need no transaction: every statement commits by itself. */
+  /** For writes that need no transaction: each statement commits separately. */
   readonly withoutTransaction: Tx = this.#autocommit(systemOwner)
 
   /** Like `withoutTransaction`, for statements that wait for a connection as requests of this owner. */
@@ -127,9 +135,10 @@ export class Database implements Queryable {
   }
 
   /**
-   * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or `TryAgain`, `work` runs again
-   * from the start: at once the first time, then after a pause, so that transactions that collided do not collide again.
-   * A request of a batch that throws `TryAgain` leaves the batch. `owner` determines when the transaction gets a connection.
+   * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or
+   * `TryAgain`, `work` runs again from the start. The first retry is immediate; later ones follow after a
+   * pause, so that transactions that collided do not collide again. If a request of a batch throws
+   * `TryAgain`, it leaves the batch. `owner` determines when the transaction gets a connection.
    */
   async transaction<T>(
     work: (tx: Transaction) => Promise<T>,
@@ -174,7 +183,7 @@ function pauseBefore(attempt: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Returns a `Tx` without a transaction: each statement is sent at once and commits by itself. */
+/** Returns a `Tx` without a transaction: each statement is sent immediately and commits separately. */
 function autocommit(query: Queryable['query'], given: Pick<Tx, 'signal' | 'sharedReads'>): Tx {
   const tx: Tx = {
     ...given,
@@ -194,8 +203,8 @@ function autocommit(query: Queryable['query'], given: Pick<Tx, 'signal' | 'share
 }
 
 /**
- * Does the work inside the transaction and undoes it, including its signals, to find out whether the work would succeed. If
- * it throws the error of the work, the caller must end the transaction.
+ * Does the work inside the transaction and then undoes it, to find out whether the work would succeed. Its
+ * signals are not sent. If the work throws, the caller must end the transaction.
  */
 export async function runAndRollBack(tx: Tx, work: (tx: Tx) => Promise<unknown>): Promise<void> {
   await tx.query({ text: 'SAVEPOINT tried_out' })

@@ -1,6 +1,8 @@
 import pg from 'pg'
 
-/** Thrown to retry the whole transaction: a random choice collided, or a request must leave its batch. */
+/**
+ * Thrown to retry the whole transaction, because a random choice collided or a request must leave its batch.
+ */
 export class TryAgain extends Error {}
 
 /** The connection broke during the commit, which may or may not have taken place. */
@@ -9,19 +11,19 @@ export class UnknownOutcome extends Error {}
 /** All connections were in use for too long. */
 export class PoolExhausted extends Error {}
 
-/** The error code of `assert_or_abort`: the state is not the one that was read before. */
-const unmet = 'SL001'
+/** The error code of `assert_or_abort`: the state has changed since it was read. */
+const assertionFailed = 'SL001'
 const serializationFailure = '40001'
 const deadlockDetected = '40P01'
-const retryableStates: unknown[] = [unmet, serializationFailure, deadlockDetected]
+const retryableStates: unknown[] = [assertionFailed, serializationFailure, deadlockDetected]
 
 /** Returns whether a transaction that failed with this error lost a race, and may succeed if it is retried. */
 export const isRetryable = (error: unknown): boolean =>
   error instanceof TryAgain || retryableStates.includes(sqlState(error)) || isOutdatedPlan(error)
 
 /**
- * Returns whether a migration of another process has changed the columns of a statement that this connection had prepared.
- * PostgreSQL has not run the statement then. It works again on a new connection.
+ * Returns whether another process's migration has changed the columns of a statement that this connection had
+ * prepared. In that case PostgreSQL has not run the statement. It works again on a new connection.
  */
 export const isOutdatedPlan = (error: unknown): boolean =>
   sqlState(error) === '0A000' && /^cached plan must not change/.test((error as Error).message)
@@ -31,7 +33,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /** Returns whether a statement's `assert_or_abort` failed. */
-export const isAssertionFailure = (error: unknown): boolean => sqlState(error) === unmet
+export const isAssertionFailure = (error: unknown): boolean => sqlState(error) === assertionFailed
 
 /** Returns the unique or exclusion constraint that the statement violated, if it did. */
 export function violatedConstraint(error: unknown): string | undefined {
@@ -40,15 +42,15 @@ export function violatedConstraint(error: unknown): string | undefined {
     : undefined
 }
 
-/** States in which PostgreSQL runs but cannot serve, and the message for the caller. */
+/** SQL states in which PostgreSQL runs but cannot process requests, and the message for the caller. */
 const unavailableStates = new Map([
   ['25006', 'The database is read-only.'],
   ['25P03', 'The database ended a transaction that was idle for too long.'],
-  ['53100', 'The disk of the database is full.'],
+  ['53100', 'The database server has no free disk space.'],
   ['57014', 'The database did not finish a statement in time.'],
 ])
 
-/** Returns the sentence that says why the database is unavailable. */
+/** Returns a sentence that explains why the database is unavailable. */
 export const unavailableReason = (error: unknown): string =>
   unavailableStates.get(sqlState(error) ?? '') ?? 'The database is temporarily unavailable.'
 
@@ -68,5 +70,5 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   )
 }
 
-/** Returns whether the database rejects the login: a wrong user, password or database name. */
+/** Returns whether the database rejects the login because of a wrong user, password or database name. */
 export const isDatabaseRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '')

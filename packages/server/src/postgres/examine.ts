@@ -1,7 +1,10 @@
 import pg from 'pg'
 import { connectionOptions } from './connections.ts'
 
-/** What a database says about itself, for an operator. Values of our own tables are empty before the first migration. */
+/**
+ * Facts about a database, for operators. Values from Slipway's own tables are empty before the first
+ * migration.
+ */
 export interface DatabaseFacts {
   majorVersion: number
   settings: Record<string, string>
@@ -10,8 +13,9 @@ export interface DatabaseFacts {
   isEncrypted: boolean
   connectionCount: number
   nowMs: number
-  /** True if the log is archived for recovery to a point in time; the second if the last attempt failed. */
+  /** True if the write-ahead log is archived for point-in-time recovery. */
   isArchiving: boolean
+  /** True if the last attempt to archive it failed. */
   hasArchiveFailed: boolean
   schemaVersion: number
   secretKeyId: string | null
@@ -29,7 +33,7 @@ const wanted = [
   'data_checksums',
 ]
 
-/** Reads only, on a connection of its own, so that it also works where the service does not start. */
+/** Only reads, on a separate connection, so that it also works if the service does not start. */
 export async function examineDatabase(url: string): Promise<DatabaseFacts> {
   const client = new pg.Client({
     ...connectionOptions,

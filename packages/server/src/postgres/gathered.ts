@@ -2,8 +2,8 @@ import type { Tx } from './database.ts'
 import { BatchMember, retryAlone } from './transaction.ts'
 
 /**
- * Returns a function that finds the state of a transaction or batch, which its gathered calls share across turns of the
- * event loop.
+ * Returns a function that finds the state of a transaction or batch. Its gathered calls share this state
+ * across turns of the event loop.
  */
 export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   const states = new WeakMap<Tx, State>()
@@ -14,7 +14,7 @@ export function perTransaction<State>(create: () => State): (tx: Tx) => State {
   }
 }
 
-/** The result of one caller, or its own failure. */
+/** The result for one caller, or that caller's failure. */
 export type OwnResult<Result> = Result | Error
 
 interface Call<Item, Result> {
@@ -24,14 +24,15 @@ interface Call<Item, Result> {
 }
 
 interface GatherOptions<Item> {
-  /** Two requests of a batch must not have the same claim: the second one leaves the batch. */
+  /** Two requests of a batch must not have the same claim. If they do, the second one leaves the batch. */
   claimOf?: (item: Item) => string
 }
 
 /**
- * Turns a store function for many items into a function for one item. The calls that the requests of a batch make in the same
- * turn of the event loop become one call of `many`, in the order of arrival. Each caller gets its own result or failure.
- * Calls of `many` for one transaction run one after another, so that a later one sees what the earlier ones have claimed.
+ * Turns a store function for many items into a function for one item. Calls that the requests of a batch make
+ * in the same turn of the event loop become one call of `many`, in the order in which they were made. Each
+ * caller gets its own result or failure. Calls of `many` for one transaction run one after another, so that a
+ * later one sees what the earlier ones have claimed.
  */
 export function gathered<Item, Result>(
   many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
@@ -87,7 +88,7 @@ export function gathered<Item, Result>(
   }
 }
 
-/** Like `gathered`, for a change: if a request fails after it, the whole batch fails. */
+/** Like `gathered`, for changes. If a request fails after its change, the whole batch fails. */
 export function gatheredChange<Item, Result>(
   many: (tx: Tx, items: Item[]) => Promise<OwnResult<Result>[]>,
 ): (tx: Tx, item: Item) => Promise<Result> {

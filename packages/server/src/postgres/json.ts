@@ -1,6 +1,6 @@
 /**
- * Strings of at least this length are encoded once and sent separately from their headers: encoding them for each response
- * would cost more than the extra write.
+ * Strings of at least this length are encoded once and sent separately from the headers. Encoding them for
+ * each response would cost more than the extra write.
  */
 const longText = 16_384
 
@@ -13,7 +13,7 @@ export class JsonText<T> {
     this.text = text
   }
 
-  /** A short string is sent in one piece with its headers. A long one is encoded once for all responses. */
+  /** A short string is sent together with the headers. A long one is encoded once for all responses. */
   get body(): string | Buffer {
     if (this.text.length < longText) return this.text
     this.#bytes ??= Buffer.from(this.text)
@@ -29,9 +29,9 @@ export const jsonTextOf = (value: unknown): string =>
   value instanceof JsonText ? value.text : JSON.stringify(value)
 
 /**
- * JSON as SQL: pieces of fixed text and of expressions, joined by one `concat`, which looks up the output function of a
- * type once per statement. PostgreSQL's `json_build_object` does so for each value of each row, and takes six times as
- * long for a VM.
+ * JSON as SQL: fixed text and expressions, joined by one `concat`, which looks up the output function of a
+ * type once per statement. PostgreSQL's `json_build_object` looks it up for each value of each row, and takes
+ * six times as long for a VM.
  */
 export type Json = readonly ({ readonly fixed: string } | { readonly sql: string })[]
 
@@ -39,7 +39,8 @@ const fixed = (text: string) => ({ fixed: text })
 const sql = (expression: string) => ({ sql: expression })
 
 /**
- * Use this for every text column: it is the only function here that escapes. NULL becomes an empty string, here and below.
+ * Use this for every text column, because it is the only function here that escapes. NULL becomes an empty
+ * string, also in the functions below.
  */
 export const text = (expression: string): Json => [sql(`to_json(coalesce(${expression}, ''::text))`)]
 /** For ids, addresses and other types that need no escaping. */
@@ -51,7 +52,7 @@ export const number = (expression: string): Json => [sql(expression)]
 export const boolean = (expression: string): Json => [
   sql(`CASE WHEN ${expression} THEN 'true' ELSE 'false' END`),
 ]
-/** For columns that are JSON themselves, or become it (`to_json(…)`). */
+/** For columns that are JSON, or are converted to JSON (`to_json(…)`). */
 export const json = (expression: string): Json => [sql(`coalesce(${expression}::text, 'null')`)]
 export const constant = (value: unknown): Json => [fixed(JSON.stringify(value))]
 
@@ -65,21 +66,21 @@ export const object = <T>(members: { readonly [Name in keyof T]-?: Json }): Json
   fixed('}'),
 ]
 
-/** A list of items; `each` gives as many as there are rows. */
+/** A list of items. `each` produces one item for each row. */
 export const list = (...items: [Json, ...Json[]]): Json => [
   fixed('['),
   ...(items.length === 1 ? items[0] : [sql(`concat_ws(',', ${items.map(jsonSql).join(', ')})`)]),
   fixed(']'),
 ]
-/** An item of a list for each row; `from` is what follows FROM. */
+/** A list item for each row. `from` is the text that follows FROM. */
 export const each = (item: Json, from: string, orderBy: string): Json => [
   sql(`(SELECT string_agg(${jsonSql(item)}, ',' ORDER BY ${orderBy}) FROM ${from})`),
 ]
 
-/** PostgreSQL accepts at most 100 arguments. */
+/** PostgreSQL accepts at most 100 arguments of a function. */
 const mostArguments = 100
 
-/** Returns the SQL expression of the whole text. */
+/** Returns the SQL expression for the whole text. */
 export function jsonSql(pieces: Json): string {
   const parts: string[] = []
   let waiting = ''
@@ -98,7 +99,7 @@ export function jsonSql(pieces: Json): string {
 }
 
 function concat(parts: string[]): string {
-  // NULL stays NULL, unlike in `concat`, so that a list has no item where there is no row.
+  // Unlike `concat`, this keeps NULL, so that a list has no item if there is no row.
   if (parts.length === 1) return `(${parts[0]})::text`
   if (parts.length <= mostArguments) return `concat(${parts.join(', ')})`
   return `concat(${concat(parts.slice(0, mostArguments))}, ${concat(parts.slice(mostArguments))})`

@@ -9,7 +9,7 @@ export interface KeyedStatement<Row, Key> {
 /** Keys are compared by the text of their fields. */
 type KeyMembers<Key> = { [Member in keyof Key]: string | number }
 
-/** Reads that share one statement. A key that several callers ask for is read once. */
+/** Reads that share one statement. A key that several callers request is read once. */
 class Batch<Row, Key> {
   readonly keys = new Map<string, Key>()
   readonly rows: Promise<Map<string, Row>>
@@ -24,12 +24,13 @@ class Batch<Row, Key> {
   }
 }
 
-/** The next batch starts after this time even if the previous one has not ended. */
+/** The next batch starts after this time, even if the previous one has not ended. */
 const maxWaitMs = 20
 
 /**
- * The batches of one statement. While one batch is running, the next one forms; it starts when the callers of the previous
- * one have had a turn of the event loop to ask again. A single read starts at once.
+ * The batches of one statement. While one batch is running, new reads collect in the next one. It starts when
+ * the callers of the previous batch have had a turn of the event loop to make further reads. A single read
+ * starts immediately.
  */
 class ReadQueue<Row, Key> {
   readonly #read: (keys: Key[]) => Promise<Map<string, Row>>
@@ -37,7 +38,7 @@ class ReadQueue<Row, Key> {
   #next: Batch<Row, Key> | undefined
   #running: Batch<Row, Key> | undefined
 
-  /** `read` returns the rows by the names of their keys. */
+  /** `read` returns a map from the names of keys to rows. */
   constructor(read: (keys: Key[]) => Promise<Map<string, Row>>, gather: Queryable['gather'] = setImmediate) {
     this.#read = read
     this.#gather = gather
@@ -65,13 +66,13 @@ class ReadQueue<Row, Key> {
     if (this.#next !== batch) return
     this.#next = undefined
     this.#running = batch
-    // The queue moves on before the readers get their rows, so that the last reader finds it idle.
+    // Update the queue before resolving its readers, so that the last reader finds it idle.
     await this.#read([...batch.keys.values()])
-      .finally(() => this.#moveOnFrom(batch))
+      .finally(() => this.#startNextAfter(batch))
       .then(batch.resolve, batch.reject)
   }
 
-  #moveOnFrom(batch: Batch<Row, Key>): void {
+  #startNextAfter(batch: Batch<Row, Key>): void {
     if (this.#running !== batch) return
     this.#running = undefined
     const next = this.#next
@@ -80,12 +81,12 @@ class ReadQueue<Row, Key> {
 }
 
 /**
- * A read by key that many callers request at once. Callers that wait together share a statement, which starts after their
- * calls, so that it sees everything that was committed before. In a transaction each read is its own statement, except under
- * `withSharedReads`.
+ * A read by key that many callers make concurrently. Callers that wait at the same time share a statement. It
+ * starts after their calls, so that it sees everything that was committed before. In a transaction, each read is
+ * its own statement, except with `withSharedReads`.
  *
- * In `text`, each field of the key is a list (`:id::uuid[]`). A row has the fields of its key, under the same names, and is
- * the result for that key only.
+ * In `text`, each field of the key is an array (`:id::uuid[]`). A row has the fields of its key, under the same
+ * names, and is the result for that key only.
  */
 export function keyedStatement<Row, Key extends KeyMembers<Key>>(
   name: string,
@@ -122,8 +123,8 @@ export function keyedStatement<Row, Key extends KeyMembers<Key>>(
 }
 
 /**
- * Returns a view of the transaction in which concurrent reads share a statement, sent with the transaction's first
- * statements.
+ * Returns a view of the transaction in which concurrent reads share a statement. It is sent with the
+ * transaction's first statements.
  */
 export function withSharedReads(tx: Queryable): Queryable {
   const shared: Queryable = {
@@ -136,7 +137,7 @@ export function withSharedReads(tx: Queryable): Queryable {
   return shared
 }
 
-/** Shares the results of any read: callers that wait at the same time with the same question get the same result. */
+/** Shares the results of any read: concurrent callers with the same question get the same result. */
 export function sharedRead<Question, Result>(
   find: (db: Queryable, question: Question) => Promise<Result>,
 ): (db: Queryable, question: Question) => Promise<Result> {

@@ -9,8 +9,8 @@ export interface LabelParams {
 }
 
 /**
- * A condition on a column of labels, with the parameters of `labelParams`. It is true for all rows without a selector, and
- * is a CASE for the same reason as `ifGiven`.
+ * An SQL condition on a column of labels, with the parameters of `labelParams`. Without a selector, it is
+ * true for all rows. It is a CASE for the same reason as `ifGiven`.
  */
 export const fitsLabels = (column: string) =>
   `CASE WHEN ${column} @> ALL (:labelPairs::jsonb[]) AND NOT ${column} @> ANY (:labelPairsAbsent::jsonb[])

@@ -1,7 +1,10 @@
 import type { Queryable } from './database.ts'
 import { statement } from './statement.ts'
 
-/** The longest possible lease. A lease that ends even later was taken before the clock was set back, and is ignored. */
+/**
+ * The longest possible lease. A lease that ends later than that was taken before the clock was set back, and
+ * is ignored.
+ */
 const longestMs = 3_600_000
 
 interface Lease {
@@ -16,8 +19,8 @@ export const isLeaseOver = (since: string): string =>
 
 const until = `slipway_now() + :ms * interval '1 millisecond'`
 
-// If several processes ask at once, exactly one gets the lease: the others find its row and see that it has not expired.
-// The holder may take it again.
+// If several processes try at the same time, exactly one gets the lease: the others find its row and see that
+// it has not expired. The holder may take it again.
 const take = statement<{ name: string }, Lease>(
   'lease_take',
   `INSERT INTO leases AS l (name, holder, until) VALUES (:name, :holder, ${until})
@@ -26,7 +29,7 @@ const take = statement<{ name: string }, Lease>(
    RETURNING name`,
 )
 
-// The lease may have expired a moment ago, which is harmless as long as no other holder has taken it.
+// The lease may have just expired, which is harmless unless another holder has taken it.
 const extend = statement<{ name: string }, Lease>(
   'lease_extend',
   `UPDATE leases SET until = ${until} WHERE name = :name AND holder = :holder RETURNING name`,
@@ -45,5 +48,5 @@ export const takeLease = async (db: Queryable, lease: Lease): Promise<boolean> =
 export const extendLease = async (db: Queryable, lease: Lease): Promise<boolean> =>
   (await extend.one(db, lease)) !== undefined
 
-/** Releases all leases of a holder that stops, so that other processes can take them at once. */
+/** Releases all leases of a holder that stops, so that other processes can take them immediately. */
 export const releaseLeases = (db: Queryable, holder: string) => release.run(db, { holder })

@@ -7,11 +7,11 @@ import { connectionOptions, ResponseWatch, sessionKeepAlive } from './connection
 import { sqlState } from './errors.ts'
 import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 
-/** A server with only older migrations than this one cannot work with the schema of this version. */
+/** A server whose newest migration is older than this one cannot use the schema of this version. */
 const minCompatibleVersion = 100
 /** The first migration. Databases with lower versions were created during development and cannot be upgraded. */
 const firstVersion = 100
-/** The advisory lock that makes processes which start together migrate one after another. */
+/** The advisory lock that makes processes that start at the same time migrate one after another. */
 const migrationLock = 7_102_001
 const lockRetryMs = 50
 const lockWaitMs = 400
@@ -21,7 +21,7 @@ const lockNotAvailable = '55P03'
 /** How long a statement may go without a response, except those of a migration. */
 const responseMs = 20_000
 
-/** The schema was changed by a newer version in a way that this version cannot work with. */
+/** A newer version changed the schema so that this version cannot use it. */
 export class NewerSchemaError extends Error {}
 /** The schema is older than the first migration. */
 export class OlderSchemaError extends Error {}
@@ -39,7 +39,10 @@ export function migrations(): Migration[] {
     .map((name) => ({ version: Number(name.slice(0, 4)), text: readFileSync(join(directory, name), 'utf8') }))
 }
 
-/** Brings the schema up to date, each migration in a transaction of its own; refuses a schema that it cannot upgrade. */
+/**
+ * Brings the schema up to date, with each migration in its own transaction. Refuses a schema that it cannot
+ * upgrade.
+ */
 export async function migrate(
   url: string | DatabaseServers,
   known: Migration[] = migrations(),
@@ -82,8 +85,9 @@ export async function migrate(
 }
 
 /**
- * Migrations lock tables that other processes use. A migration gives up before PostgreSQL looks for deadlocks, which takes a
- * second, and tries again: requests would fail otherwise, or wait behind it.
+ * Migrations lock tables that other processes use. If a migration cannot get a lock, it gives up before
+ * PostgreSQL's deadlock check, which runs after a second, and tries again. Otherwise, requests would fail or
+ * wait for the migration.
  */
 async function applyMigration(client: pg.Client, { version, text }: Migration): Promise<void> {
   for (let attempt = 1; ; attempt++)
@@ -103,7 +107,9 @@ async function applyMigration(client: pg.Client, { version, text }: Migration): 
     }
 }
 
-/** Waits while another process migrates. It polls, because a statement that waits would exceed its time limit. */
+/**
+ * Waits while another process migrates. It polls, because a statement that waits could exceed its time limit.
+ */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS is_taken', [migrationLock])

@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream'
 import pg from 'pg'
 
 /**
- * How the rows of a statement are built: the name of each column, and the function that parses its text. Our own parsers are
- * registered before the first call (`database.ts`).
+ * How the rows of a statement are built: the name of each column, and the function that parses its text.
+ * Custom parsers are registered before the first call (`database.ts`).
  */
 interface Shape {
   names: string[]
@@ -32,7 +32,8 @@ export type QueryResult = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 const { prepareValue } = (pg as unknown as { utils: { prepareValue: (value: unknown) => unknown } }).utils
 
 /**
- * The columns of a prepared statement stay the same as long as its connection lives; otherwise PostgreSQL rejects the call.
+ * The columns of a prepared statement never change during its connection's lifetime, because PostgreSQL would
+ * reject the call.
  */
 const shapes = new WeakMap<Connection, Map<string, Shape>>()
 
@@ -46,14 +47,14 @@ function shapesOf(connection: Connection): Map<string, Shape> {
 }
 
 /**
- * One call of a named statement. The driver's own class asks PostgreSQL to describe the columns at each call and prepares
- * their parsers again, which costs more than reading the row for most of our statements. Here only the calls until the first
- * success on a connection ask for the description.
+ * One call of a named statement. The driver's own class requests a description of the columns with each call
+ * and looks up their parsers again. For most statements, that costs more than reading the row. This class
+ * requests the description only until a call has succeeded on the connection.
  */
 class Prepared {
   readonly name: string
   readonly text: string
-  /** The driver sets this to the query that it serves. */
+  /** Set by the driver. */
   callback: ((error: Error | null, answer?: QueryResult) => void) | undefined
   readonly #values: unknown[]
   readonly #rows: unknown[] = []
@@ -72,7 +73,7 @@ class Prepared {
     const { name, text } = this
     const { parsedStatements, submittedNamedStatements, stream } = connection
     const prepared = parsedStatements[name] ?? submittedNamedStatements[name]
-    if (prepared !== undefined && prepared !== text) return new Error(`two statements are called ${name}`)
+    if (prepared !== undefined && prepared !== text) return new Error(`two statements have the name ${name}`)
     this.#known = shapesOf(connection)
     this.#shape = this.#known.get(name)
     stream.cork()
@@ -141,7 +142,7 @@ class Prepared {
 // In pipeline mode the driver accepts only instances of its own `Query` class, in order to reject cursors.
 Object.setPrototypeOf(Prepared.prototype, pg.Query.prototype)
 
-/** Returns what the driver gets for a statement. Statements with a name are prepared. */
+/** Returns the query object for the driver. Statements with a name are prepared. */
 export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
   config.name === undefined
     ? config
@@ -152,7 +153,7 @@ export function sendStatement(client: pg.PoolClient, config: pg.QueryConfig): Pr
   return new Promise<QueryResult>((resolve, reject) => {
     client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
   }).catch((error) => {
-    // The stack of the caller is more useful than the stack of the code that read the response.
+    // The caller's stack is more useful than the stack of the code that reads the response.
     Error.captureStackTrace(error)
     throw error
   })

@@ -1,14 +1,15 @@
 import pg from 'pg'
 
-/** What the driver's clients are created with: the servers instead of one connection string. */
+/** The options of the driver's clients, with the servers instead of one connection string. */
 type PrimaryOptions = Omit<pg.ClientConfig, 'connectionString'> & { servers: DatabaseServers }
 
 /** PostgreSQL's own code for a write to a read-only server. */
 const readOnly = '25006'
 
 /**
- * The servers of one database, of which one is the primary. New connections use the server that worked last. If it fails or
- * is read-only, the next connection tries the next one, and after the last one the first again.
+ * The servers of one database, one of which is the primary. New connections use the server that worked last.
+ * If it fails or is read-only, the next connection tries the next server. After the last server, it tries the
+ * first one again.
  */
 export class DatabaseServers {
   readonly #urls: readonly string[]
@@ -27,7 +28,10 @@ export class DatabaseServers {
     return this.#urls[this.#index]!
   }
 
-  /** Connections that fail together skip their server once. */
+  /**
+   * Moves on to the next server. If several connections to the same server fail, only the first call has an
+   * effect.
+   */
   skip(url: string): void {
     if (url === this.url) this.#index = (this.#index + 1) % this.#urls.length
   }
@@ -50,8 +54,8 @@ export const serversOf = (url: string | readonly string[] | DatabaseServers): Da
   url instanceof DatabaseServers ? url : new DatabaseServers(url)
 
 /**
- * A connection to the primary. A single server is not asked whether it is one: there is no other, and requests that only
- * read still work there.
+ * A connection to the primary. If there is only one server, the check is skipped: there is no alternative,
+ * and requests that only read still work.
  */
 export class PrimaryClient extends pg.Client {
   readonly #servers: DatabaseServers
@@ -59,8 +63,9 @@ export class PrimaryClient extends pg.Client {
 
   constructor({ servers, ...options }: PrimaryOptions) {
     super({ ...options, connectionString: servers.url })
-    // A connection that breaks fails the running statement, and also emits an error event, which would end the process
-    // without a listener. It can break before the pool knows that it is connected.
+    // If a connection breaks, the running statement fails and the client emits an error event. Without a
+    // listener, that event would end the process. A connection can break before the pool has added its own
+    // listener.
     this.on('error', () => {})
     this.#servers = servers
     this.#url = servers.url

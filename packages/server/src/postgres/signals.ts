@@ -4,34 +4,38 @@ import { breakConnection, connectionOptions, sessionKeepAlive } from './connecti
 import { type DatabaseServers, PrimaryClient, serversOf } from './servers.ts'
 
 /**
- * operations: one is due. ended: an operation ended. events: some have no position yet. stamped: events got positions.
- * access: cached rights are out of date. capacity: a capacity request is due.
- * console: another session may write to the console of a VM.
+ * operations: an operation is due. ended: an operation ended. events: some events have no position yet.
+ * stamped: events got positions. access: cached rights are out of date. capacity: a capacity request is due.
+ * console: another session can now write to a VM's console.
  */
 export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | 'capacity' | 'console'
 
 const channel = 'slipway'
 /**
- * NOTIFY inside a hot transaction serializes commits, so it is sent on a separate connection, at most once in this time.
- * A process also passes on what it receives at most this often, so that its work does not grow with the number of senders.
+ * NOTIFY serializes the commits of the transactions that use it, so it is sent on a separate connection, at
+ * most once per this interval. A process also passes on received signals at most this often, so that its work
+ * does not grow with the number of senders.
  */
 const coalesceMs = 20
 /** A notification may have 8,000 bytes; an id has 36. */
 const subjectsPerNotice = 200
 const reconnectMs = 500
 /**
- * A listener only reads and would not notice a dead connection. So it sends a statement this often, and expects a response
- * in time.
+ * A listener only reads and would not notice a dead connection. So it sends a statement at this interval, and
+ * expects a response before the next one.
  */
 const heartbeatMs = 5_000
-/** How long the end of the connection may take. */
+/** How long closing the connection may take. */
 const closeMs = 1_000
 const notify = { name: 'notify', text: 'SELECT pg_notify($1, notice) FROM unnest($2::text[]) notice' }
 
-/** PostgreSQL cuts off longer names. */
+/** PostgreSQL truncates longer names. */
 const maxNameBytes = 63
 
-/** Names the connection of a server that clients reach at `url`; '' for a process without clients. */
+/**
+ * Returns the connection name of a server that clients reach at `url`, which is '' for a process without
+ * clients.
+ */
 export const connectionName = (url: string): string => `slipway-signals ${url}`.trim().slice(0, maxNameBytes)
 
 /** Ids of the operations that ended; undefined means any subject. */
@@ -41,17 +45,17 @@ const subjectsOf = (subject: string | undefined): Subjects => (subject === undef
 type Listener = (subjects: Subjects, record?: string) => void
 
 /**
- * Wakes the parts of one process at once, and other processes shortly after. Signals are hints: a listener also polls,
- * because a signal can be lost while the database is unavailable.
+ * Wakes the listeners of this process immediately, and those of other processes shortly after. Listeners also
+ * poll, because a signal can be lost while the database is unavailable.
  */
 export class Signals {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #servers: DatabaseServers
   readonly #toSend = new PendingSignals()
-  readonly #heard = new PendingSignals()
+  readonly #received = new PendingSignals()
   #client: pg.Client | undefined
   #sending: NodeJS.Timeout | undefined
-  #hearing: NodeJS.Timeout | undefined
+  #pausing: NodeJS.Timeout | undefined
   #isClosed = false
   #servedUrl = ''
   #backendPid = 0
@@ -62,7 +66,7 @@ export class Signals {
 
   async open(): Promise<void> {
     const client = await this.#servers.connect(() => this.#newClient())
-    keepBeating(client)
+    sendHeartbeats(client)
     const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
     this.#backendPid = rows[0].pid
     await client.query(`LISTEN ${channel}`)
@@ -83,12 +87,12 @@ export class Signals {
     client.on('error', () => this.#reconnect(client))
     client.on('end', () => this.#reconnect(client))
     client.on('notification', ({ payload, processId }) => {
-      if (processId !== this.#backendPid) this.#hear(payload ?? '')
+      if (processId !== this.#backendPid) this.#receive(payload ?? '')
     })
     return client
   }
 
-  /** Shows other processes on this database where clients reach this one, for as long as it runs. */
+  /** Tells other processes on this database at which URL clients reach this one, while it runs. */
   async announce(url: string): Promise<void> {
     this.#servedUrl = url
     await this.#client?.query("SELECT set_config('application_name', $1, false)", [connectionName(url)])
@@ -114,7 +118,7 @@ export class Signals {
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#sending)
-    clearTimeout(this.#hearing)
+    clearTimeout(this.#pausing)
     const client = this.#client
     if (!client) return
     const limit = setTimeout(
@@ -125,7 +129,7 @@ export class Signals {
     clearTimeout(limit)
   }
 
-  /** Signals that come while a notification is being sent go with the next one. */
+  /** Signals that arrive while a notification is being sent are included in the next one. */
   async #flush(): Promise<void> {
     const notices = this.#toSend.take().flatMap(([topic, subjects]) => noticesOf(topic, subjects))
     await this.#client?.query({ ...notify, values: [channel, notices] }).catch(() => {})
@@ -133,20 +137,20 @@ export class Signals {
     this.#sending = isMore ? setTimeout(() => this.#flush(), coalesceMs) : undefined
   }
 
-  /** The first signal is passed on at once; those that follow closely are passed on together. */
-  #hear(notice: string): void {
+  /** The first signal is passed on immediately; signals that follow shortly after are passed on together. */
+  #receive(notice: string): void {
     const [topic = '', subjects = ''] = notice.split(' ')
-    this.#heard.add(topic as Topic, subjects === '' ? undefined : subjects.split(','))
-    if (!this.#hearing) this.#passOn()
+    this.#received.add(topic as Topic, subjects === '' ? undefined : subjects.split(','))
+    if (!this.#pausing) this.#passOn()
   }
 
   #passOn(): void {
-    for (const [topic, subjects] of this.#heard.take()) this.#emitter.emit(topic, subjects)
-    this.#hearing = setTimeout(() => {
-      this.#hearing = undefined
-      if (!this.#heard.isEmpty) this.#passOn()
+    for (const [topic, subjects] of this.#received.take()) this.#emitter.emit(topic, subjects)
+    this.#pausing = setTimeout(() => {
+      this.#pausing = undefined
+      if (!this.#received.isEmpty) this.#passOn()
     }, coalesceMs)
-    this.#hearing.unref()
+    this.#pausing.unref()
   }
 
   #reconnect(client: pg.Client): void {
@@ -156,20 +160,20 @@ export class Signals {
       if (this.#isClosed) return
       this.open().catch(() => setTimeout(attempt, reconnectMs))
     }
-    // This timer keeps the process alive: a worker without connections has nothing else that does.
+    // Keep this timer referenced: for a worker without connections, nothing else keeps the process alive.
     setTimeout(attempt, reconnectMs)
   }
 }
 
-/** Breaks the connection if a heartbeat has no response by the time of the next one. */
-function keepBeating(client: pg.Client): void {
-  let isAnswered = true
+/** Sends heartbeats. Breaks the connection if a heartbeat has no response when the next one is due. */
+function sendHeartbeats(client: pg.Client): void {
+  let hasResponse = true
   const timer = setInterval(() => {
-    if (!isAnswered) return breakConnection(client, 'PostgreSQL did not respond to a heartbeat')
-    isAnswered = false
+    if (!hasResponse) return breakConnection(client, 'PostgreSQL did not respond to a heartbeat')
+    hasResponse = false
     client.query('SELECT').then(
       () => {
-        isAnswered = true
+        hasResponse = true
       },
       () => {},
     )

@@ -3,7 +3,10 @@ import { zeroUuid } from '../domain/ids.ts'
 import type { Queryable } from './database.ts'
 import { filteredStatement, untilPageIsFull } from './statement.ts'
 
-/** A page of a sorted list: it begins after a row, or at the start of the list if `afterId` and `afterKey` are null. */
+/**
+ * A page of a sorted list. It begins after the given row, or at the start of the list if `afterId` and
+ * `afterKey` are null.
+ */
 export interface SortedPage {
   sort: Sort
   afterId: string | null
@@ -36,7 +39,10 @@ const lastId = `'ffffffff-ffff-ffff-ffff-ffffffffffff'`
 /** Sorts after every name of at most 63 letters, in any collation. */
 const lastName = `repeat('z', 64)`
 
-/** Each bound is one comparison that an index can serve; without an `after` value it lies before the first row. */
+/**
+ * Each bound is one comparison that can use an index. Without an `after` value, the bound is before the first
+ * row.
+ */
 const ordersOf = ({ id, name, usdPerHour }: SortColumns): Record<Sort, Order> => {
   // Rows without a price come last in both directions.
   const [dearest, cheapest] = [`coalesce(${usdPerHour}, 'Infinity')`, `coalesce(${usdPerHour}, -1)`]
@@ -86,7 +92,10 @@ export function sortedStatement<Row extends SortedRow, Params extends SortedPage
   return { all: (db, params) => bySort[params.sort].all(db, params) }
 }
 
-/** The time as a subquery, evaluated once per statement and not per row, because it reads a table. */
+/**
+ * The time as a subquery, which is evaluated once per statement instead of once per row, because it reads a
+ * table.
+ */
 export const now = '(SELECT slipway_now())'
 
 /** The current price of one product, as SQL. */

@@ -26,24 +26,26 @@ const parameter = /(?<![:\w"]):([a-z]\w*)/gi
 
 const writing = new Set<string>()
 
-/** Returns whether a statement changes rows; a statement without a name is assumed to. */
+/** Returns whether a statement changes rows. A statement without a name is assumed to change rows. */
 export const isWrite = ({ name }: { name?: string | undefined }): boolean =>
   name === undefined || writing.has(name)
 
-/** `text` names its parameters (`:projectId`). They are replaced by `$1`, `$2`, … once, and not at each call. */
+/**
+ * `text` names its parameters (`:projectId`). They are replaced by `$1`, `$2`, … only once, not at each call.
+ */
 export function statement<Row = never, Params = void, Db extends Queryable = Queryable>(
   name: string,
   text: string,
 ): Statement<Row, Params, Db> {
   const names = [...new Set(Array.from(text.matchAll(parameter), ([, param]) => param as keyof Params))]
   const compiled = text.replace(parameter, (_, param) => `$${names.indexOf(param) + 1}`)
-  if (statements.has(name)) throw new Error(`two statements are called ${name}`)
+  if (statements.has(name)) throw new Error(`two statements have the name ${name}`)
   statements.set(name, compiled)
   if (/\b(INSERT INTO|(?<!FOR |KEY )UPDATE \w+|DELETE FROM)\b/.test(text)) writing.add(name)
   const query = (db: Db, params: Params) => {
     const values = names.map((param) => {
       const value = params[param]
-      // The driver would send NULL, and a forgotten value would go unnoticed.
+      // Otherwise the driver would send NULL, and a missing value would go unnoticed.
       if (value === undefined) throw new Error(`statement ${name}: no value for :${String(param)}`)
       return value
     })
@@ -60,7 +62,7 @@ export function statement<Row = never, Params = void, Db extends Queryable = Que
   return { all, one, run, allBy: byPosition(all), oneBy: byPosition(one), runBy: byPosition(run) }
 }
 
-/** Rows as one list for each field, for a statement that reads them with `unnest(:id::uuid[], …)`. */
+/** Rows as one array per field, for a statement that reads them with `unnest(:id::uuid[], …)`. */
 export type Columns<Row> = { [Member in keyof Row]: Row[Member][] }
 
 export const columns = <Row, Member extends keyof Row>(rows: Row[], members: readonly Member[]) =>
@@ -68,13 +70,16 @@ export const columns = <Row, Member extends keyof Row>(rows: Row[], members: rea
     Pick<Row, Member>
   >
 
-/** A condition, or one condition for each value if an index is used only when the value is a literal in the SQL. */
+/**
+ * A condition, or one condition per value if PostgreSQL uses an index only when the value is a literal in the
+ * SQL.
+ */
 type Filter = string | Record<string, string>
 
 /**
- * A list with optional filters, which are null if not given. Each set of filters is a separate statement, with its own plan
- * and the index that fits. This is for filters that an index serves; other filters stay in `text`, with `ifGiven`.
- * `text` gets the conditions of the given filters, each after an AND.
+ * A list with optional filters, which are null if not given. Each combination of filters is a separate
+ * statement, with its own plan and the right index. Use this for filters that have an index; put other
+ * filters into `text`, with `ifGiven`. `text` gets the conditions of the given filters, each after an AND.
  */
 export function filteredStatement<Row, Params>(
   name: string,
@@ -82,52 +87,52 @@ export function filteredStatement<Row, Params>(
   filters: { [Param in keyof Params]?: Filter },
 ): Pick<Statement<Row, Params>, 'all'> {
   const entries = Object.entries(filters) as [keyof Params & string, Filter][]
-  let ways = [{ suffix: '', given: '' }]
+  let variants = [{ suffix: '', given: '' }]
   for (const [param, filter] of entries) {
     const conditions = typeof filter === 'string' ? { '': filter } : filter
-    const added = ways.flatMap(({ suffix, given }) =>
+    const added = variants.flatMap(({ suffix, given }) =>
       Object.entries(conditions).map(([value, condition]) => ({
         suffix: suffix + suffixOf(param, value),
         given: `${given} AND ${condition}`,
       })),
     )
-    ways = [...ways, ...added]
+    variants = [...variants, ...added]
   }
   const byName = new Map(
-    ways.map(({ suffix, given }) => [suffix, statement<Row, Params>(name + suffix, text(given))]),
+    variants.map(({ suffix, given }) => [suffix, statement<Row, Params>(name + suffix, text(given))]),
   )
-  const wayFor = (params: Params) =>
+  const suffixFor = (params: Params) =>
     entries
       .filter(([param]) => params[param] !== null)
       .map(([param, filter]) => suffixOf(param, typeof filter === 'string' ? '' : String(params[param])))
       .join('')
-  return { all: (db, params) => byName.get(wayFor(params))!.all(db, params) }
+  return { all: (db, params) => byName.get(suffixFor(params))!.all(db, params) }
 }
 
 const suffixOf = (param: string, value: string) => `_${param}${value && `_${value}`}`
 
 /**
- * An optional condition of a list, for a parameter that may be null. PostgreSQL estimates that almost no row passes
- * `:x IS NULL OR …`, and would read and sort all rows of a project for one page. It estimates that half of the rows pass a
- * CASE, and then reads the index in the order of the list until the page is full.
+ * An optional condition of a list, for a parameter that may be null. PostgreSQL estimates that almost no row
+ * satisfies `:x IS NULL OR …`, and would read and sort all rows of a project for one page. It estimates that
+ * half of the rows satisfy a CASE, and then reads the index in list order until the page is full.
  */
 export const ifGiven = (param: string, condition: string): string =>
   `CASE WHEN ${param} IS NULL THEN true ELSE ${condition} END`
 
-/** The position of a page in a list, newest first. A null `beforeId` is the start. */
+/** The position of a page in a list, newest first. If `beforeId` is null, the page is the first one. */
 export interface PageParams {
   beforeId: string | null
   limit: number
 }
 
-/** A page of records, which also ends after `bytes`. */
+/** A page of records, which also ends when `bytes` is reached. */
 export interface RecordPageParams extends PageParams {
   bytes: number
 }
 
 /**
- * A list of records that ends with the first record above `:bytes`, so that records which do not fit into the page are not
- * sent to this process. `columns` are the columns other than the record.
+ * A list of records that ends with the first record that exceeds `:bytes`, so that records that do not fit
+ * into the page are not sent to this process. `columns` are the columns other than the record.
  */
 export const untilPageIsFull = (columns: string, list: string): string =>
   `SELECT ${columns}, record FROM (
@@ -135,6 +140,9 @@ export const untilPageIsFull = (columns: string, list: string): string =>
      FROM (${list}) listed) sized
    WHERE bytes_before <= :bytes`
 
-/** The condition of a page in a list that descends by id. It is one bound, which an index can serve. */
+/**
+ * The SQL condition for a page in a list in descending id order. It is a single bound, so that it can use an
+ * index.
+ */
 export const isBefore = (column: string) =>
   `${column} < coalesce(:beforeId::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')`

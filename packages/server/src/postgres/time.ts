@@ -1,4 +1,7 @@
-/** Formats a time for clients, from a column or from JSON that the database built; null becomes ''. */
+/**
+ * Formats a time for clients. The time comes from a column, or from JSON that the database built; null
+ * becomes ''.
+ */
 export function time(at: Date | string | null): string {
   if (at === null) return ''
   if (typeof at !== 'string') return at.toISOString()

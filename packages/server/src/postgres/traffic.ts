@@ -2,7 +2,7 @@
 export class Traffic {
   statements = 0
   roundTrips = 0
-  /** Transactions, and statements outside of one. */
+  /** Transactions, and statements outside of a transaction. */
   commits = 0
   /** Gets the name of each statement; for a round trip or a commit, the name of the first statement in it. */
   observer: ((what: 'statement' | 'round trip' | 'commit', name: string) => void) | undefined
@@ -37,18 +37,18 @@ export class TransactionTraffic {
   sent(name = ''): void {
     this.firstName ??= name
     this.#traffic.sent(name)
-    this.#waits(name)
+    this.#countRoundTrip(name)
   }
 
   committing(): void {
-    this.#waits('COMMIT')
+    this.#countRoundTrip('COMMIT')
   }
 
   committed(): void {
     this.#traffic.committed(this.firstName)
   }
 
-  #waits(name: string): void {
+  #countRoundTrip(name: string): void {
     if (this.#isSending) return
     this.#isSending = true
     this.#traffic.waited(name)

@@ -63,9 +63,11 @@ export class Transaction implements Tx {
   }
 
   query(config: pg.QueryConfig): Promise<QueryResult> {
-    // In a batch, a read of one request does not send the queued writes of the others: these are sent together, later.
+    // In a batch, a read of one request does not send the queued writes of the others; those are sent
+    // together, later.
     if (!this.#isShared || isWrite(config)) this.sendQueued()
-    // BEGIN goes with the first statement. If it fails, the connection is broken, and the statement fails as well.
+    // BEGIN is sent with the first statement. If BEGIN fails, the connection is broken, and the statement
+    // fails as well.
     if (this.#traffic.firstName === undefined) this.#client.query('BEGIN').catch(() => {})
     this.#traffic.sent(config.name)
     return sendStatement(this.#client, config)
@@ -134,7 +136,7 @@ export class Transaction implements Tx {
       })
     await Promise.all(this.#unawaited)
     const reason = error instanceof UnknownOutcome ? error : (this.#firstFailure ?? error)
-    // After a failover, for example, only a new connection reaches the server that accepts writes.
+    // For example, after a failover, only a new connection reaches the server that accepts writes.
     if (reason instanceof Error && (isDatabaseUnavailable(reason) || isOutdatedPlan(reason)))
       this.#broken ??= reason
     return reason
@@ -148,7 +150,7 @@ export class Transaction implements Tx {
     for (const run of this.#onEnd) run(this.#isCommitted)
   }
 
-  /** Sends the writes that were queued so far. */
+  /** Sends the writes that are queued so far. */
   sendQueued(): void {
     if (this.#queued.size === 0) return
     const queued = [...this.#queued]
@@ -172,11 +174,11 @@ async function commit(client: pg.PoolClient): Promise<void> {
     // outcome is unknown.
     const isRolledBack = error instanceof pg.DatabaseError && error.severity === 'ERROR'
     throw isDatabaseUnavailable(error) && !isRolledBack
-      ? new UnknownOutcome('the connection broke at the commit', { cause: error })
+      ? new UnknownOutcome('the connection broke during the commit', { cause: error })
       : error
   })
-  // PostgreSQL's reply to COMMIT after a statement that failed.
-  if (command === 'ROLLBACK') throw new Error('a statement of the transaction had failed')
+  // PostgreSQL responds to COMMIT with ROLLBACK if an earlier statement failed.
+  if (command === 'ROLLBACK') throw new Error('an earlier statement of the transaction failed')
 }
 
 /** A transaction as one request of a batch sees it. */
@@ -185,7 +187,7 @@ export class BatchMember implements Tx {
   readonly database: TransactionHost
   readonly mayWait = false
   readonly gather: NonNullable<Queryable['gather']>
-  /** A request that fails before it has written can be left out of the batch. */
+  /** A request that fails before it has written anything can be removed from the batch. */
   hasWritten = false
 
   constructor(batch: Transaction) {
@@ -227,5 +229,7 @@ export class BatchMember implements Tx {
   }
 }
 
-/** Returns the error for a request that would have to wait in its batch. The request is retried in its own transaction. */
+/**
+ * Returns the error for a request that would have to wait in its batch. It is retried in its own transaction.
+ */
 export const retryAlone = (reason: string) => new TryAgain(reason)

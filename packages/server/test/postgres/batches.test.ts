@@ -76,9 +76,9 @@ test('a batch that fails as a whole is repeated one by one, and only the failing
 
 test('a batch whose commit may have happened is not repeated', async () => {
   const { lists, gathered } = batchesOf(() => {
-    throw new UnknownOutcome('the connection broke at the commit')
+    throw new UnknownOutcome('the connection broke during the commit')
   })
-  const lost = 'the connection broke at the commit'
+  const lost = 'the connection broke during the commit'
   expect(await gathered('one', 'two')).toEqual([lost, lost])
   expect(lists).toEqual(['one two'])
 })

@@ -114,7 +114,7 @@ test('an error in a statement or its values is reported, and the connection stay
   await expect(rowsOf(wrong)).rejects.toMatchObject({ code: '42P01' })
   await expect(rowsOf(wrong)).rejects.toMatchObject({ code: '42P01' })
   const namesake = { ...divide, text: 'SELECT 13 / $1::integer AS share', values: [1] }
-  await expect(rowsOf(namesake)).rejects.toThrow('two statements are called divide')
+  await expect(rowsOf(namesake)).rejects.toThrow('two statements have the name divide')
   expect(await shareOf(6)).toEqual([{ share: 2 }])
   expect((await connectionOf(database)).stream).toBe(stream)
 })

@@ -80,7 +80,7 @@ test('rows become one array for each member, even if there are none', () => {
 test('a statement name belongs to one statement, because a connection keeps one plan for each name', () => {
   const name = `test_${randomUUID()}`
   statement(name, 'SELECT 1')
-  expect(() => statement(name, 'SELECT 2')).toThrow(`two statements are called ${name}`)
+  expect(() => statement(name, 'SELECT 2')).toThrow(`two statements have the name ${name}`)
 })
 
 test('a list query contains only the given filters, with a statement name for each combination', async () => {

@@ -10,7 +10,10 @@ export interface Account {
   isOther: boolean
 }
 
-/** Chooses, for root, the owner of the existing cluster, or `postgres` or `nobody`; otherwise the current user. */
+/**
+ * If this process runs as root, chooses the owner of the existing cluster, or else `postgres` or `nobody`;
+ * otherwise the current user.
+ */
 export function chooseAccount(clusterDir: string | undefined): Account {
   const uid = process.getuid?.()
   const gid = process.getgid?.()
@@ -47,7 +50,10 @@ export function makeOwnDir(path: string): boolean {
   }
 }
 
-/** Tests access as that user, so that the modes of all parent directories, ACLs and mount options are included. */
+/**
+ * Tests access as that user, so that ACLs, mount options and the modes of all parent directories are taken
+ * into account.
+ */
 export function canUse(path: string, test: '-r' | '-w' | '-x', account: Account): boolean {
   if (!account.isOther) return true
   const { status } = spawnSync('/bin/sh', ['-c', `test ${test} "$0"`, path], {

@@ -11,12 +11,15 @@ import { ensureRunning, openEmbedded } from './index.ts'
 import { exclusively } from './mutex.ts'
 import { livingPid, stopPostmaster, superuser } from './postmaster.ts'
 
-/** A backup is a folder with the cluster, the password of its superuser, and this record. */
+/**
+ * The record of a backup. A backup is a folder with the cluster, the password of its superuser, and this
+ * record.
+ */
 interface BackupRecord {
   taken_at: string
   postgres_version: string
   schema_version: number
-  /** Rows of all tables, counted in the backup itself. */
+  /** The number of rows in all tables, counted in the backup itself. */
   rows: number
 }
 
@@ -30,8 +33,9 @@ export interface Backup {
 }
 
 /**
- * Backs up the database of a data directory into a new folder below `to`, while its servers run. The copy is recovered and
- * read completely by a PostgreSQL of its own before it gets its name, so that every backup with a name can be restored.
+ * Backs up the database of a data directory into a new folder below `to`, while its servers run. A separate
+ * PostgreSQL recovers the copy and reads it completely before the copy gets its final name, so that every
+ * backup with a final name can be restored.
  */
 export async function backUp(dataDir: string, to: string, now = new Date()): Promise<Backup> {
   const name = now
@@ -65,7 +69,7 @@ export async function backUp(dataDir: string, to: string, now = new Date()): Pro
   }
 }
 
-/** Removes all backups below `from` but the newest ones. Returns the paths of the removed ones. */
+/** Removes all backups below `from` except the newest `keep`. Returns the removed paths. */
 export async function removeOldBackups(from: string, keep: number): Promise<string[]> {
   const names = (await fs.readdir(from)).filter((name) => backupName.test(name)).sort()
   const old = names.slice(0, Math.max(0, names.length - keep)).map((name) => join(from, name))
@@ -85,7 +89,8 @@ export async function restore(dataDir: string, from: string): Promise<Backup & {
     const replaced = await exclusively(target, await readPassword(target), () =>
       replace(target, from, record),
     )
-    // The start recovers nothing, because the backup was shut down cleanly, and shows that the password fits.
+    // The start needs no recovery, because the backup was shut down cleanly. It verifies that the password is
+    // correct.
     const embedded = await openEmbedded({ dataDir, log: () => {} })
     await embedded.stop()
     return { path: from, record, replaced }
@@ -101,11 +106,11 @@ async function readRecord(from: string): Promise<BackupRecord> {
   return JSON.parse(text) as BackupRecord
 }
 
-/** The caller holds the lock of the data directory. */
+/** The caller holds the data directory's lock. */
 async function replace(dataDir: string, from: string, record: BackupRecord): Promise<string | null> {
   const { home, binaries } = await findParts(dataDir)
   if (livingPid(home) !== undefined)
-    throw new EmbeddedError(`a server uses ${dataDir}: stop it before you restore a backup`)
+    throw new EmbeddedError(`a server is using ${dataDir}: stop it before you restore a backup`)
   if (record.postgres_version !== binaries.majorVersion)
     throw new EmbeddedError(
       `${from} was written by PostgreSQL ${record.postgres_version}, but this is PostgreSQL ${binaries.majorVersion}`,
@@ -140,7 +145,10 @@ async function makePartial(partial: string, account: Account): Promise<void> {
     )
 }
 
-/** Copies the cluster with the log that its recovery needs. A slot that ends with this session keeps the log meanwhile. */
+/**
+ * Copies the cluster with the write-ahead log that its recovery needs. A temporary replication slot keeps the
+ * log until the copy is complete.
+ */
 async function copy(superuserUrl: string, home: Home, to: string): Promise<void> {
   const client = new pg.Client({ connectionString: superuserUrl, application_name: 'slipway-backup' })
   client.on('error', () => {})
@@ -214,7 +222,7 @@ async function readAll(client: pg.Client): Promise<{ schema_version: number; row
   return { schema_version: versions[0].version, rows }
 }
 
-/** The rename that names the backup must not reach the disk before its files. */
+/** Flushes all files, because the rename to the final name must not reach the disk before the files. */
 async function syncFolder(path: string): Promise<void> {
   for (const entry of await fs.readdir(path, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile()) continue

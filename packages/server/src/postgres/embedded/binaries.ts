@@ -19,8 +19,8 @@ interface PlatformPackage {
 }
 
 /**
- * Returns the binaries of the platform package, usable by `account`: in place if that works, otherwise as a copy in the
- * first of `copyDirs` that can be written and reached.
+ * Returns the binaries of the platform package in a place where `account` can run them: in the package itself
+ * if possible, otherwise in a copy in the first of `copyDirs` that is accessible and writable.
  */
 export async function provideBinaries(account: Account, copyDirs: string[]): Promise<Binaries> {
   const found = findPackage()
@@ -48,7 +48,10 @@ function findPackage(): PlatformPackage {
   throw unsupported(`${name} is not installed`)
 }
 
-/** npm packages contain no links. The package's install script creates them, unless install scripts are disabled. */
+/**
+ * npm packages cannot contain symbolic links. The package's install script creates them, unless install
+ * scripts are disabled.
+ */
 async function linksExist(found: PlatformPackage): Promise<boolean> {
   try {
     await makeLinks(found, join(found.root, 'native'))
@@ -69,7 +72,7 @@ async function makeLinks(found: PlatformPackage, nativeDir: string): Promise<voi
   }
 }
 
-/** Copies atomically: a copy gets its final name when it is complete. */
+/** Copies atomically: a copy gets its final name only when it is complete. */
 async function copyBinaries(found: PlatformPackage, to: string, account: Account): Promise<boolean> {
   if (!makeOwnDir(dirname(to))) return false
   const isThere = () => existsSync(to) && canUse(join(to, 'bin/postgres'), '-x', account)

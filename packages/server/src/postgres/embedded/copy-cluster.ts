@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { type Account, give } from './account.ts'
 import { ignore } from './home.ts'
 
-/** Folders whose content a server makes itself; PostgreSQL's documentation lists them for backups of a running server. */
+/**
+ * Folders whose content the server recreates. PostgreSQL's documentation lists them for backups of a running
+ * server.
+ */
 const emptiedFolders = new Set([
   'pg_wal',
   'pg_replslot',
@@ -17,12 +20,15 @@ const emptiedFolders = new Set([
 const isOmitted = (name: string): boolean =>
   name === 'postmaster.pid' || name === 'postmaster.opts' || /^pgsql_tmp|^pg_internal\.init/.test(name)
 
-/** The file that says where recovery begins. It is copied last, as PostgreSQL's own backup program does. */
+/**
+ * This file contains the position where recovery begins. It is copied last, as in PostgreSQL's own backup
+ * program.
+ */
 const controlFile = 'global/pg_control'
 
 /**
- * Copies the files of a cluster between the start and the stop of a backup. Files may change and disappear meanwhile: the
- * write-ahead log of that time, which `copyLog` adds, makes the copy consistent.
+ * Copies the files of a cluster between the start and the stop of a backup. Files may change or disappear in
+ * the meantime. The write-ahead log of that period, which `copyLog` adds, makes the copy consistent.
  */
 export async function copyRunningCluster(from: string, to: string, account: Account): Promise<void> {
   await makeFolder(to, account)
@@ -44,7 +50,9 @@ async function copyFolder(from: string, to: string, account: Account, path: stri
   }
 }
 
-/** Copies the segments of the write-ahead log from the first to the last one, which have the same timeline. */
+/**
+ * Copies the segments of the write-ahead log from the first to the last one, which are on the same timeline.
+ */
 export async function copyLog(
   from: string,
   to: string,
@@ -58,7 +66,7 @@ export async function copyLog(
   }
 }
 
-/** Copies a cluster that does not run, as it is. */
+/** Copies a cluster that is not running, unchanged. */
 export async function copyStoppedCluster(from: string, to: string, account: Account): Promise<void> {
   await makeFolder(to, account)
   for (const entry of await fs.readdir(from, { withFileTypes: true })) {

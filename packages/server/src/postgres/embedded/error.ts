@@ -1,4 +1,4 @@
-/** The reason why the embedded PostgreSQL cannot run, in one line that an operator can act on. */
+/** The reason why embedded PostgreSQL cannot run, in one line that an operator can act on. */
 export class EmbeddedError extends Error {
   override name = 'EmbeddedError'
 }
@@ -8,11 +8,11 @@ export const unsupported = (reason: string) =>
     `embedded PostgreSQL does not run here (${reason}): set DATABASE_URL to use your own PostgreSQL server`,
   )
 
-/** Turns an error of the file system or of PostgreSQL into one line about `path`. */
+/** Turns a file system or PostgreSQL error into one line about `path`. */
 export function explain(error: unknown, path: string): EmbeddedError {
   if (error instanceof EmbeddedError) return error
-  const { code, path: culprit } = error as NodeJS.ErrnoException
-  const where = culprit ?? path
+  const { code, path: failedPath } = error as NodeJS.ErrnoException
+  const where = failedPath ?? path
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new EmbeddedError(`the disk is full: cannot write ${where}`)
   if (code === 'EACCES' || code === 'EPERM')
@@ -23,7 +23,7 @@ export function explain(error: unknown, path: string): EmbeddedError {
   )
 }
 
-/** Picks the line of PostgreSQL's output that says why it did not start. */
+/** Finds the line of PostgreSQL's output that explains why it did not start. */
 export function explainOutput(output: string, logFile: string): EmbeddedError {
   if (/No space left on device|Disk quota exceeded/.test(output))
     return new EmbeddedError(`the disk is full: PostgreSQL could not start (see ${logFile})`)

@@ -11,7 +11,7 @@ export interface Home {
   /** The cluster itself (PGDATA). */
   clusterDir: string
   logFile: string
-  /** Short, because the path of a socket has at most about 100 bytes. */
+  /** A short path, because the path of a socket can have at most about 100 bytes. */
   socketDir: string
 }
 
@@ -20,7 +20,10 @@ const insideName = 'postgres'
 /** Directories outside of the data directory, for a PostgreSQL user that cannot reach the data directory. */
 export const outsideDirs = ['/var/lib/slipway', join(tmpdir(), 'slipway')]
 
-/** Writes a file once and atomically: processes that start together all read the text of the first. */
+/**
+ * Writes a file once and atomically. If several processes start at the same time, they all get the text of
+ * the first one.
+ */
 async function writeOnce(path: string, makeText: () => Promise<string>): Promise<string> {
   const read = () => fs.readFile(path, 'utf8').catch(ignore('ENOENT'))
   const existing = await read()
@@ -39,12 +42,15 @@ export function readPassword(dataDir: string): Promise<string> {
   return writeOnce(join(dataDir, 'postgres-password'), async () => randomBytes(24).toString('hex'))
 }
 
-/** Finds or chooses the directory, and records it in the data directory. The caller holds the lock of the data directory. */
+/**
+ * Finds or chooses the directory, and records it in the data directory. The caller holds the data directory's
+ * lock.
+ */
 export async function chooseHome(dataDir: string): Promise<Home> {
   const dir = await writeOnce(join(dataDir, 'postgres-home'), () =>
     chooseDir(dataDir, chooseAccount(undefined)),
   )
-  // A relative path in the record lets the data directory be moved.
+  // The recorded path may be relative, so that the data directory can be moved.
   const homeDir = resolve(dataDir, dir)
   const clusterDir = join(homeDir, 'data')
   const account = chooseAccount(clusterDir)
@@ -80,17 +86,19 @@ async function chooseDir(dataDir: string, account: Account): Promise<string> {
   )
 }
 
-/** The record also names the home directory, so that a copied or moved data directory gets its own socket. */
-async function chooseSocketDir(notePath: string, homeDir: string, account: Account): Promise<string> {
-  const [notedHome, notedDir] =
-    (await fs.readFile(notePath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
-  if (notedDir && notedHome === homeDir) return notedDir
+/**
+ * The record also contains the home directory, so that a copied or moved data directory gets its own socket.
+ */
+async function chooseSocketDir(recordPath: string, homeDir: string, account: Account): Promise<string> {
+  const [recordedHome, recordedDir] =
+    (await fs.readFile(recordPath, 'utf8').catch(ignore('ENOENT')))?.split('\n') ?? []
+  if (recordedDir && recordedHome === homeDir) return recordedDir
   const hash = createHash('sha256').update(`${account.uid} ${homeDir}`).digest('hex').slice(0, 12)
   const dir = join(shortTmpdir(), `slipway-${hash}`)
   const existing = lstatSync(dir, { throwIfNoEntry: false })
   const chosen = existing && !isPrivate(existing, account) ? `${dir}-${randomBytes(6).toString('hex')}` : dir
-  await fs.writeFile(`${notePath}.new`, `${homeDir}\n${chosen}\n`, { mode: 0o600 })
-  await fs.rename(`${notePath}.new`, notePath)
+  await fs.writeFile(`${recordPath}.new`, `${homeDir}\n${chosen}\n`, { mode: 0o600 })
+  await fs.rename(`${recordPath}.new`, recordPath)
   return chosen
 }
 
@@ -109,7 +117,7 @@ function isPrivate(stats: Stats, account: Account): boolean {
   return stats.isDirectory() && stats.uid === account.uid && (stats.mode & 0o077) === 0
 }
 
-/** On macOS the path of the user's own temporary directory is too long. */
+/** On macOS, the path of the user's temporary directory is too long. */
 function shortTmpdir(): string {
   return tmpdir().length <= 40 ? tmpdir() : '/tmp'
 }

@@ -25,7 +25,7 @@ type Log = (line: string) => void
 interface EmbeddedOptions {
   dataDir: string
   log: Log
-  /** Further PostgreSQL settings; they apply only if this call starts PostgreSQL. */
+  /** Additional PostgreSQL settings. They apply only if this call starts PostgreSQL. */
   settings?: Record<string, string>
 }
 
@@ -45,14 +45,17 @@ const sharedMemoryPauseMs = 200
 const socketTimeoutMs = 500
 const connectTimeoutMs = 5_000
 const watchMs = 2_000
-/** Every attached server shares this advisory lock in its own session, which ends with the process. */
+/** Every attached process holds this shared advisory lock in its own session, which ends with the process. */
 const attachedLock = [0x534c4950, 1]
 
-/** Attaches to the PostgreSQL of this data directory, or starts it, and keeps it running until `stop`. */
+/**
+ * Attaches to this data directory's PostgreSQL, starting it if necessary, and keeps it running until `stop`.
+ */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   try {
     await fs.mkdir(dirname(resolve(options.dataDir)), { recursive: true })
-    // A server that runs as root runs PostgreSQL as another user, which must be able to reach its own directory inside.
+    // A server that runs as root runs PostgreSQL as another user, who must be able to reach the PostgreSQL
+    // directory inside.
     await fs
       .mkdir(options.dataDir, { mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
       .catch(ignore('EEXIST'))
@@ -101,7 +104,7 @@ export async function ensureRunning(postmaster: Postmaster, url: string, log: Lo
       started ??= await startPostmaster(postmaster)
     const output = started?.exited()
     if (output !== undefined) {
-      // Sessions of a postmaster that was killed need a moment to notice.
+      // The sessions of a killed postmaster need a moment to exit.
       if (!/shared memory block .* is still in use/.test(output)) throw explainOutput(output, home.logFile)
       started = undefined
       await delay(sharedMemoryPauseMs)
@@ -119,7 +122,7 @@ export async function ensureRunning(postmaster: Postmaster, url: string, log: Lo
   throw new EmbeddedError(`PostgreSQL was not ready after ${readyTimeoutMs / 1000} s: ${String(refusal)}`)
 }
 
-/** A running postmaster does not recreate its socket after a cleanup of temporary files has removed it. */
+/** If a cleanup of temporary files removes the socket, a running postmaster does not recreate it. */
 async function waitForSocketOrStop({ home }: Postmaster, log: Log): Promise<void> {
   for (let waitedMs = 0; waitedMs < socketTimeoutMs; waitedMs += retryMs) {
     if (livingPid(home) === undefined || socketExists(home)) return
@@ -165,7 +168,7 @@ async function countOthers(keeper: pg.Client): Promise<number> {
   return rows[0].others
 }
 
-/** Restarts PostgreSQL whenever our session with it ends. Returns the function that detaches. */
+/** Restarts PostgreSQL whenever this process's session ends. Returns a function that detaches. */
 function watch(
   first: pg.Client,
   postmaster: Postmaster,

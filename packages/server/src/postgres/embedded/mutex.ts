@@ -7,12 +7,13 @@ import { EmbeddedError } from './error.ts'
 
 const timeoutMs = 120_000
 const pollMs = 20
-/** O_EXLOCK of the BSDs and macOS, which Node passes to open(2) but does not export. */
+/** O_EXLOCK on BSD and macOS. Node passes it to open(2) but does not export it. */
 const openLocked = 0x20
 
 /**
- * Runs `work` while no other process of this machine does so for the same data directory. The kernel holds the lock (an
- * abstract socket name on Linux, a locked file elsewhere), so that it is released even if its holder crashes.
+ * Runs `work` while no other process on this machine does so for the same data directory. The kernel holds
+ * the lock (an abstract socket name on Linux, a locked file elsewhere), so that it is released even if its
+ * holder crashes.
  */
 export async function exclusively<T>(dataDir: string, secret: string, work: () => Promise<T>): Promise<T> {
   const acquire =

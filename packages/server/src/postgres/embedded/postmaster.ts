@@ -13,7 +13,10 @@ const socketName = '.s.PGSQL.5432'
 const stopTimeoutMs = 60_000
 const logLimitBytes = 10_000_000
 
-/** Settings for a small server that shares its machine. Settings for durability keep PostgreSQL's safe defaults. */
+/**
+ * Settings for a small server that shares its machine with other programs. Durability settings keep
+ * PostgreSQL's safe defaults.
+ */
 const defaultSettings = {
   listen_addresses: '',
   unix_socket_permissions: '0700',
@@ -43,7 +46,10 @@ export interface Postmaster {
   settings: Record<string, string>
 }
 
-/** Creates the cluster unless it exists. It gets its name when it is complete, so that a partial one is never used. */
+/**
+ * Creates the cluster if it does not exist. The cluster gets its final name only when it is complete, so that
+ * a partial one is never used.
+ */
 export async function ensureCluster({ home, binaries }: Postmaster, password: string): Promise<void> {
   const versionFile = join(home.clusterDir, 'PG_VERSION')
   if (existsSync(home.clusterDir)) {
@@ -76,7 +82,10 @@ export async function ensureCluster({ home, binaries }: Postmaster, password: st
   }
 }
 
-/** Removes what an interrupted first start has left. Its initdb may still be writing there. */
+/**
+ * Removes what interrupted first starts have left. Errors are ignored, because an initdb may still be writing
+ * there.
+ */
 async function removePartials({ clusterDir }: Home): Promise<void> {
   const prefix = `${basename(clusterDir)}.partial-`
   for (const name of await fs.readdir(dirname(clusterDir)))
@@ -104,7 +113,10 @@ function run(command: string, args: string[], account: Account): Promise<string 
   })
 }
 
-/** PostgreSQL gets none of our variables: no secrets, and no PG* variable that would change its behaviour. */
+/**
+ * PostgreSQL does not inherit this process's environment, which may contain secrets, or PG* variables that
+ * would change PostgreSQL's behaviour.
+ */
 function environment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 }
@@ -114,7 +126,7 @@ export interface Started {
   exited(): string | undefined
 }
 
-/** Starts PostgreSQL in a separate session, so that Ctrl-C in our terminal does not reach it. */
+/** Starts PostgreSQL in a separate session, so that Ctrl-C in the terminal does not reach it. */
 export async function startPostmaster({ home, binaries, settings }: Postmaster): Promise<Started> {
   await ensureSocketDir(home)
   await clearLeftovers(home)
@@ -146,14 +158,20 @@ export async function startPostmaster({ home, binaries, settings }: Postmaster):
   }
 }
 
-/** PostgreSQL mistakes any process with the recorded pid, even a zombie, for a running postmaster. */
+/**
+ * Removes the files of a postmaster that has died. Otherwise PostgreSQL would mistake any process with the
+ * recorded pid, even a zombie, for a running postmaster.
+ */
 async function clearLeftovers(home: Home): Promise<void> {
   if (livingPid(home) !== undefined) return
   await fs.rm(join(home.clusterDir, 'postmaster.pid'), { force: true })
   await fs.rm(join(home.socketDir, `${socketName}.lock`), { force: true })
 }
 
-/** Returns the pid of the running postmaster of this cluster; ignores a zombie, or another process with the same pid. */
+/**
+ * Returns the pid of this cluster's running postmaster. Ignores zombies and other processes with the same
+ * pid.
+ */
 export function livingPid(home: Home): number | undefined {
   let pid: number
   try {

@@ -1,14 +1,17 @@
 import { createHmac } from 'node:crypto'
 import pg from 'pg'
 
-/** The role of the service. It owns its database and nothing else, and can neither run programs nor read files. */
+/** The role of the service. It owns only its database, and can neither run programs nor read files. */
 export const serviceRole = 'slipway_service'
 
-/** Derived from the superuser's password, which is in the data directory and cannot be derived from this one. */
+/**
+ * Derived from the superuser's password, which is stored in the data directory and cannot be derived from
+ * this one.
+ */
 export const servicePassword = (superuserPassword: string): string =>
   createHmac('sha256', superuserPassword).update(serviceRole).digest('hex')
 
-/** Creates role and database unless they exist. The caller holds the lock of the data directory. */
+/** Creates the role and the database if they do not exist. The caller holds the data directory's lock. */
 export async function ensureServiceDatabase(
   keeper: pg.Client,
   database: string,
@@ -21,12 +24,13 @@ export async function ensureServiceDatabase(
   if (existing.rowCount === 0) await keeper.query(`CREATE DATABASE ${database} OWNER ${serviceRole}`)
 }
 
-// Objects of an extension keep their owner, and objects of a table change theirs with the table.
+// Objects that belong to an extension keep their owner. Objects that belong to a table get the table's new
+// owner.
 const handOver = `
 DO $$
-DECLARE thing record;
+DECLARE entry record;
 BEGIN
-  FOR thing IN
+  FOR entry IN
     SELECT format('ALTER %s %s OWNER TO ${serviceRole}', kind, name) AS command
     FROM (
       SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
@@ -39,18 +43,18 @@ BEGIN
       UNION ALL
       SELECT 'pg_type'::regclass, t.oid, t.typowner, t.oid::regtype::text, 'TYPE'
       FROM pg_type t WHERE t.typnamespace = 'public'::regnamespace AND t.typtype IN ('e', 'd')
-    ) things
+    ) objects
     WHERE owner <> '${serviceRole}'::regrole
-      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = class AND d.objid = things.oid
+      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = class AND d.objid = objects.oid
                         AND (d.deptype = 'e' OR kind = 'SEQUENCE' AND d.deptype IN ('a', 'i')))
   LOOP
-    EXECUTE thing.command;
+    EXECUTE entry.command;
   END LOOP;
 END $$`
 
 /**
- * Makes the service the owner of what a superuser created in its database, for example while restoring a backup. Usually there
- * is nothing to do.
+ * Makes the service the owner of everything that a superuser created in its database, for example while
+ * restoring a backup. Usually there is nothing to do.
  */
 export async function giveToService(superuserUrl: string, database: string): Promise<void> {
   const client = new pg.Client({ connectionString: superuserUrl })
