@@ -11,7 +11,10 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const prefixChars = 8
 const randomChars = 37
 const checksumChars = 6
-/** Bytes from this value on are discarded, since they would make some characters more likely than others. */
+/**
+ * Bytes of this value or higher are discarded, because they would make some characters more likely than
+ * others.
+ */
 const fairBytes = 256 - (256 % alphabet.length)
 
 function randomText(length: number, random: (n: number) => Uint8Array): string {

@@ -14,7 +14,9 @@ export const isBlockInside = (inner: string, outer: string): boolean =>
   prefixIn128Bits(inner) >= prefixIn128Bits(outer) &&
   isInBlockList(blockListOf([outer]), inner.split('/')[0] ?? '')
 
-/** IPv4 addresses count in their IPv6 form, `::ffff:192.0.2.1`, because `BlockList` matches both forms. */
+/**
+ * IPv4 prefixes are counted in the IPv6 form (`::ffff:192.0.2.1`), because `BlockList` matches both forms.
+ */
 function prefixIn128Bits(block: string): number {
   const [address = '', prefix] = block.split('/')
   return isIP(address) === 6 ? Number(prefix ?? 128) : 96 + Number(prefix ?? 32)

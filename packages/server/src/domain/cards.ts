@@ -1,4 +1,6 @@
-/** The built-in payment form moves no money. It accepts only these numbers, and does not store any other. */
+/**
+ * The built-in payment form moves no money. It accepts only these numbers, and never stores another number.
+ */
 export const testCards = [
   {
     number: '4242424242424242',

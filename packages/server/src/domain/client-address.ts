@@ -1,6 +1,9 @@
 import { isIPv6 } from 'node:net'
 
-/** Returns the client that an address belongs to, because one subscriber has a whole IPv6 /64. */
+/**
+ * Returns the key of the client that an address belongs to: for IPv6, the /64, because one subscriber has a
+ * whole /64.
+ */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped) return mapped

@@ -10,12 +10,12 @@ export interface UnknownEffect {
   outcome: 'unknown'
 }
 
-/** Names the operation that must end before the request can succeed. */
+/** Identifies the operation that must end before the request can succeed. */
 export interface BlockingOperation {
   operation_id: string
 }
 
-/** The only kind of error that is expected. `message` is for the caller and says what to do; `cause` is only logged. */
+/** An expected error. `message` tells the caller what to do; `cause` is only logged. */
 export class Failure extends Error {
   readonly code: FailureCode
   readonly details: FieldProblem[] | UnknownEffect | BlockingOperation | undefined
@@ -42,14 +42,17 @@ export class Failure extends Error {
   }
 }
 
-/** Returns the 400 for a field of the body that is well-formed but not acceptable. */
+/** Returns the 400 error for a field of the body that is well-formed but not acceptable. */
 export function invalidField(field: string, message: string): Failure {
   return new Failure('invalid_argument', `${field}: ${message}`, {
     details: [{ field: `/${field}`, message }],
   })
 }
 
-/** Returns the failure of a body that is part of another body, with field paths that begin with the name of that part. */
+/**
+ * Returns the failure of a body that is nested in another body. Its field paths begin with the name of the
+ * nested field.
+ */
 export function asMember(member: string, failure: unknown): unknown {
   if (!(failure instanceof Failure) || !Array.isArray(failure.details)) return failure
   const details = failure.details.map(({ field, message }) => ({ field: `/${member}${field}`, message }))
@@ -59,7 +62,9 @@ export function asMember(member: string, failure: unknown): unknown {
 export const nameTaken = (what: string, name: string) =>
   new Failure('already_exists', `A ${what} named ${name} already exists. Choose another name.`)
 
-/** Returns the 409 for a lack of capacity. `available_locations` lists where the request would succeed. */
+/**
+ * Returns the 409 error for a lack of capacity. `available_locations` lists where the request would succeed.
+ */
 export const outOfStock = (
   message: string,
   available_locations: string[] = [],
@@ -70,7 +75,7 @@ export function notFound(what: string): Failure {
   return new Failure('not_found', `There is no ${what} with this id.`)
 }
 
-/** Returns the value; throws 404 if there is none. */
+/** Returns the value; throws a 404 error if there is none. */
 export function requireFound<T>(what: string, value: T | null | undefined): T {
   if (value === null || value === undefined) throw notFound(what)
   return value

@@ -2,15 +2,15 @@ import { parseCidr } from '@slipway/contract'
 import { numberToAddress, strictlyContains } from './addresses.ts'
 
 /**
- * A rule as an engine enforces it for one VM: deny rules first, then allow rules; packets that match no rule are denied. Rules
- * are stateful: replies to allowed packets pass.
+ * A rule as an engine enforces it for one VM. Deny rules come first, then allow rules, and packets that match
+ * no rule are denied. Rules are stateful: replies to allowed packets pass.
  */
 export interface CompiledRule {
   ruleId: string
   action: 'allow' | 'deny'
   direction: 'ingress' | 'egress'
   protocols: ('tcp' | 'udp' | 'icmp')[]
-  /** The IPv4 blocks of the other side: the source of ingress, the destination of egress packets. */
+  /** The IPv4 blocks of the other side: the source for ingress, the destination for egress. */
   peers: string[]
   /** Inclusive ranges; an empty list means every port. */
   sourcePorts: PortRange[]
@@ -60,7 +60,7 @@ const PROTOCOLS: readonly Protocol[] = ['tcp', 'udp', 'icmp']
 const portsPattern = /^([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?$/
 const maxPort = 65_535
 
-/** `"22"` or `"3000-8080"`. */
+/** Parses `"22"` or `"3000-8080"`. */
 export function parsePort(text: string): PortRange | null {
   const parts = portsPattern.exec(text)
   if (!parts) return null
@@ -98,8 +98,8 @@ function peerBlocks(endpoints: Endpoint[], resolve: (resourceId: string) => stri
 }
 
 /**
- * Compiles the rules of a VM's network for this VM. `resolve` returns the IPv4 blocks of a VM, subnet or network, and none if
- * it no longer exists. A rule without peers matches nothing and is omitted.
+ * Compiles the rules of a VM's network for this VM. `resolve` returns the IPv4 blocks of a VM, subnet or
+ * network, or an empty list if it no longer exists. A rule without peers matches nothing and is omitted.
  */
 export function compileFirewall(
   vm: FirewallVm,
@@ -127,7 +127,7 @@ export function compileFirewall(
   return compiled.sort((a, b) => (rank(a) < rank(b) ? -1 : 1))
 }
 
-/** A packet without a port matches only rules for every port. */
+/** A packet without a port matches only rules that apply to every port. */
 function matchesPort(ranges: PortRange[], port: number | undefined): boolean {
   if (ranges.length === 0) return true
   return port !== undefined && ranges.some(([from, to]) => from <= port && port <= to)

@@ -31,8 +31,9 @@ const plainText = new RegExp(plainTextPattern)
 const email = new RegExp(emailPattern)
 
 /**
- * The string formats of request schemas that a pattern alone cannot express. Each returns null for a valid text, otherwise the
- * rest of a sentence that begins with the field, with the nearest valid text if there is one.
+ * String formats of request schemas that a pattern alone cannot express. Each function returns null for a
+ * valid text. Otherwise it returns the rest of a sentence that begins with the field, with a similar valid
+ * text if there is one.
  */
 export const formats: Record<string, (text: string) => string | null> = {
   uuid: (text) => (isUuid(text) ? null : 'must be a UUID, such as 0199c6f2-9a1e-7c4b-8f51-6a2f0c1d7e10'),
@@ -45,13 +46,13 @@ export const formats: Record<string, (text: string) => string | null> = {
   'host-name': (text) =>
     hostName.test(text)
       ? null
-      : 'must be lower-case letters, digits, . and -, at most 63, starting with a letter or digit',
+      : 'must be at most 63 lower-case letters, digits, . and -, starting with a letter or digit',
   'image-name': (text) =>
     imageName.test(text)
       ? null
       : 'must be a name of lower-case letters, digits, ., _ and -, such as ubuntu24.04, optionally followed by : and a version, such as ubuntu24.04:latest',
   'image-tag': (text) =>
-    imageTag.test(text) ? null : 'must be lower-case letters, digits, ., _ and -, such as training',
+    imageTag.test(text) ? null : 'must contain only lower-case letters, digits, ., _ and -, such as training',
   'image-source': (text) =>
     imageSource.test(text) ? null : 'must be a plain name of letters, digits, ., _, : and -, without a path',
   'email-address': (text) => (email.test(text) ? null : 'must be an e-mail address, such as ada@example.com'),
@@ -86,12 +87,12 @@ export const formats: Record<string, (text: string) => string | null> = {
   'label-key': (text) =>
     isLabelKey(text)
       ? null
-      : 'must have keys of lower-case letters, digits, ., _, / and -, at most 63, that begin and end with a letter or digit',
-  'label-value': (text) => (isLabelValue(text) ? null : 'must be letters, digits, ., _ and -, at most 63'),
+      : 'must have keys of at most 63 lower-case letters, digits, ., _, / and -, that begin and end with a letter or digit',
+  'label-value': (text) => (isLabelValue(text) ? null : 'must be at most 63 letters, digits, ., _ and -'),
   'label-selector': (text) =>
     parseLabelSelector(text)
       ? null
-      : 'must be conditions such as team=ml, stage!=test, gpu-job or !old, comma-separated',
+      : 'must be a comma-separated list of conditions, such as team=ml, stage!=test, gpu-job or !old',
   'usage-grouping': (text) =>
     text === 'resource' || (text.startsWith('label:') && isLabelKey(text.slice('label:'.length)))
       ? null
@@ -111,7 +112,7 @@ function nearestName(text: string): string {
     .slice(0, 63)
 }
 
-/** Understands `100 GB`, `100gib`, `0.5TiB` and a bare `100`. */
+/** Accepts `100 GB`, `100gib`, `0.5TiB` and `100` without a unit. */
 function nearestSize(text: string): string | undefined {
   const parts = /^\s*(\d{1,6}(?:\.\d{1,6})?)\s*([gt]i?b?)?\s*$/i.exec(text)
   if (!parts) return undefined

@@ -15,7 +15,7 @@ export interface KnownGpu {
   pciAddress: string
   state: GpuState
   isHeldBack: boolean
-  /** Needs a check before it is free again. */
+  /** True if the GPU needs a check before it is free again. */
   isSuspect: boolean
 }
 
@@ -24,7 +24,10 @@ export interface UnusableGpu {
   reason: string
 }
 
-/** What a host can serve according to its report. A host serves one family: the family of most of its GPUs. */
+/**
+ * What a host can run, according to its report. A host serves one family: the one that most of its GPUs
+ * belong to.
+ */
 interface HostShape {
   family: Family | ''
   /** The number of GPUs for which the host has enough cores and memory. */
@@ -39,7 +42,7 @@ export function shapeOf(report: {
   gpus: ReportedGpu[]
   isClosed?: boolean
 }): HostShape {
-  const family = commonestFamily(report.gpus)
+  const family = mostCommonFamily(report.gpus)
   const usable: ReportedGpu[] = []
   const unusable: UnusableGpu[] = []
   for (const gpu of report.gpus) {
@@ -55,24 +58,24 @@ export function shapeOf(report: {
   return { family, usableGpus, usable, unusable }
 }
 
-function commonestFamily(gpus: ReportedGpu[]): Family | '' {
+function mostCommonFamily(gpus: ReportedGpu[]): Family | '' {
   const counts = new Map<Family, number>()
   for (const { model } of gpus) {
     const family = familyOfModel(model)
     if (family) counts.set(family, (counts.get(family) ?? 0) + 1)
   }
-  const [commonest] = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
-  return commonest?.[0] ?? ''
+  const [mostCommon] = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
+  return mostCommon?.[0] ?? ''
 }
 
 /**
- * GPUs of one IOMMU group can only be passed through together. Such GPUs are excluded, because counts of free GPUs do not
- * consider groups.
+ * GPUs of one IOMMU group can only be passed through together. GPUs that share a group are excluded, because
+ * counts of free GPUs do not consider groups.
  */
 function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''): string | null {
   const own = familyOfModel(gpu.model)
-  if (!own) return `no VM type has the model ${gpu.model}`
-  if (own !== family) return `the host serves the family ${family}, and this GPU is of ${own}`
+  if (!own) return `no VM type uses the model ${gpu.model}`
+  if (own !== family) return `the host serves the family ${family}, but this GPU belongs to ${own}`
   const isShared =
     gpu.iommuGroup !== null &&
     all.some((other) => other.pciAddress !== gpu.pciAddress && other.iommuGroup === gpu.iommuGroup)
@@ -80,8 +83,9 @@ function whyUnusable(gpu: ReportedGpu, all: ReportedGpu[], family: Family | ''):
 }
 
 /**
- * Returns a GPU's state after a report; `reported` is null if the GPU is missing or unusable. A report never frees a GPU that a
- * VM holds, or that waits for a reset, a check or an operator. A GPU that fails its check leaves the stock.
+ * Returns a GPU's state after a report; `reported` is null if the GPU is missing or unusable. A report never
+ * frees a GPU that a VM uses, or that waits for a reset, a check or an operator. A GPU that fails its check
+ * is quarantined.
  */
 export function gpuStateAfterReport(known: KnownGpu | null, reported: ReportedGpu | null): GpuState {
   if (known?.state === 'claimed') return 'claimed'

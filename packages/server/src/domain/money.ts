@@ -1,10 +1,10 @@
 /**
- * Money is an exact fraction, without floats or rounding, until it is shown or invoiced. Quantities are integers
- * (VM-milliseconds, GB-milliseconds), prices decimal text per unit and hour. Rounding is half away from zero, so that a credit
- * rounds like the charge that it reverts.
+ * Money is an exact fraction, without floats or rounding, until it is shown or invoiced. Quantities are
+ * integers (VM-milliseconds, GB-milliseconds), and prices are decimal text per unit and hour. Halves are
+ * rounded away from zero, so that a credit is rounded like the charge that it reverses.
  */
 export interface Exact {
-  /** In lowest terms with a positive denominator, so that equal amounts are deeply equal. */
+  /** The fraction is in lowest terms with a positive denominator, so that equal amounts are deeply equal. */
   numerator: bigint
   denominator: bigint
 }
@@ -38,7 +38,10 @@ export function costOf(quantityMs: bigint, usdPerUnitHour: string): Exact {
   return exact(price.numerator * quantityMs, price.denominator * msPerHour)
 }
 
-/** Converts USD-milliseconds per hour, the form in which priced usage is added up exactly, to USD. */
+/**
+ * Converts USD per hour times milliseconds to USD. Priced usage is added up in that unit, because it is
+ * exact.
+ */
 export function usdOfMs(usdMs: string): Exact {
   const sum = parseDecimal(usdMs)
   return exact(sum.numerator, sum.denominator * msPerHour)

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 
-/** Days and months are text such as `2026-11-14` and `2026-11-01`: UTC, regardless of the host's time zone. */
+/**
+ * Days and months are text such as `2026-11-14` and `2026-11-01`, in UTC, regardless of the host's time zone.
+ */
 
 const parse = (day: string) => Date.parse(`${day}T00:00:00Z`)
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
@@ -23,12 +25,12 @@ export const dayStart = (day: string): string => `${day}T00:00:00.000Z`
 
 const words = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric', timeZone: 'UTC' })
 
-/** `2026-11-01` as `November 2026`. */
+/** Formats `2026-11-01` as `November 2026`. */
 export const monthTitle = (month: string): string => words.format(parse(month))
 
 /**
- * Returns the id of an organization's invoice for a month: a UUID of version 7 with the month's start as its time and a digest
- * as its random part, so that the current invoice already has its final id.
+ * Returns the id of an organization's invoice for a month, so that the current invoice already has its final
+ * id. It is a version 7 UUID with the month's start as its time and a digest as its random part.
  */
 export function invoiceId(organizationId: string, month: string): string {
   const time = parse(month).toString(16).padStart(12, '0')

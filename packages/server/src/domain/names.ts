@@ -4,8 +4,8 @@ const localPart = /^[^\s@"(),:;<>[\]\\\p{C}]+$/u
 const hostLabel = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Returns the form in which an e-mail address is stored and compared, or null if it is not valid. Spaces are rejected and
- * not trimmed.
+ * Returns the form in which an e-mail address is stored and compared, or null if it is not valid. Spaces are
+ * rejected, not trimmed.
  */
 export function normaliseEmail(text: string): string | null {
   const email = text.toLowerCase()

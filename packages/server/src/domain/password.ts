@@ -8,8 +8,8 @@ import { Queue } from './sign-in/queue.ts'
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 /**
- * Uses half of Node's thread pool, so that files and name lookups do not wait for passwords. An address has at most one entry
- * in this queue (`accounts/passwords.ts`), so that addresses take turns.
+ * Uses half of Node's thread pool, so that file access and DNS lookups do not wait for password hashing. An
+ * address has at most one entry in this queue (`accounts/passwords.ts`), so that addresses take turns.
  */
 const queue = new Queue(2, 200)
 
@@ -28,7 +28,10 @@ export function hashNewPassword(password: string, field?: string): Promise<strin
 
 let decoy: Promise<string> | undefined
 
-/** Does the same work without a stored hash, so that the duration does not reveal whether the user exists. */
+/**
+ * If there is no stored hash, does the same work with a decoy, so that the duration does not reveal whether
+ * the user exists.
+ */
 export async function isPasswordRight(passwordHash: string | null, password: string): Promise<boolean> {
   decoy ??= hash(randomBytes(32), cost)
   const against = passwordHash ?? (await decoy)

@@ -4,11 +4,11 @@ export interface FreeGpu {
   id: string
   pciAddress: string
   numaNode: number
-  /** GPUs of one group can only be passed through together; null if the host has no groups. */
+  /** GPUs of one IOMMU group can only be passed through together; null if the host has no groups. */
   iommuGroup: number | null
 }
 
-/** The alternatives for one part of a host: each is a set of GPUs, possibly empty. */
+/** The alternatives for one part of a host. Each alternative is a set of GPUs, which may be empty. */
 type Part = FreeGpu[][]
 
 function byPciAddress(a: FreeGpu, b: FreeGpu): number {
@@ -16,8 +16,9 @@ function byPciAddress(a: FreeGpu, b: FreeGpu): number {
 }
 
 /**
- * A group of several GPUs is taken as a whole or not at all. The other GPUs of a node are equivalent, so they are taken in
- * the order of their addresses, and only their number is a choice. That leaves few combinations to try.
+ * An IOMMU group with several GPUs is taken as a whole or not at all. The other GPUs of a node are
+ * equivalent: they are taken in the order of their addresses, and only their number varies. So there are few
+ * combinations to try.
  */
 function partsOf(free: FreeGpu[], count: number): Part[] {
   const groups = groupBy(free, (gpu) => (gpu.iommuGroup === null ? gpu.id : gpu.iommuGroup))
@@ -45,9 +46,10 @@ function* combinations(parts: Part[], count: number): Generator<FreeGpu[]> {
 }
 
 /**
- * Chooses GPUs for one VM among the free ones of a host. The caller omits IOMMU groups that are partly in use. Prefers the
- * fewest NUMA nodes, then the choice that leaves the free GPUs most concentrated (so that larger VMs still find a whole node),
- * then the lowest PCI addresses. Returns null if no choice has exactly `count` GPUs.
+ * Chooses GPUs for one VM from the free GPUs of a host. The caller omits IOMMU groups that are partly in use.
+ * Prefers the fewest NUMA nodes, then the choice that leaves the free GPUs most concentrated (so that larger
+ * VMs still find a whole node), then the lowest PCI addresses. Returns null if no choice has exactly `count`
+ * GPUs.
  */
 export function chooseGpus(free: FreeGpu[], count: number): FreeGpu[] | null {
   const freePerNode = groupBy(free, (gpu) => gpu.numaNode)
@@ -77,7 +79,7 @@ export interface OpenHost {
   name: string
   location: string
   family: string
-  /** May be less than the number of `gpus` if there are too few cores or too little memory. */
+  /** May be less than the length of `gpus` if the host has too few cores or too little memory. */
   freeGpus: number
   gpus: FreeGpu[]
 }
@@ -90,8 +92,9 @@ interface WantedGpus {
 }
 
 /**
- * Takes GPUs for one VM from the best host: one where it fits into one NUMA node, then the fullest, then the first by id.
- * Returns undefined if it fits on no host, or with `isInOneNode` into no single node.
+ * Takes GPUs for one VM from the best host. Hosts where the VM fits into one NUMA node come first, then the
+ * fullest, then the first by id. Returns undefined if the VM fits on no host, or, with `isInOneNode`, into no
+ * single node.
  */
 export function takeGpus(
   hosts: OpenHost[],
@@ -127,8 +130,8 @@ const maxNodeFree = (host: OpenHost): number =>
   )
 
 /**
- * Places up to `count` equal VMs on these hosts. `spread`: each on a separate host; `pack`: on as few hosts as possible;
- * otherwise each on the host that is best for it alone.
+ * Places up to `count` identical VMs on these hosts. `spread` places each on a separate host, and `pack` uses
+ * as few hosts as possible. Otherwise each VM gets the host that is best for it alone.
  */
 export function placeGroup(
   hosts: OpenHost[],

@@ -7,7 +7,7 @@ const notPublic = blockListOf([
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
-  // Link-local addresses, which include the metadata services of clouds.
+  // Link-local addresses, which include the metadata services of cloud providers.
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.0.0.0/24',
@@ -31,7 +31,10 @@ const notPublic = blockListOf([
 
 const globalUnicast = blockListOf(['2000::/3'])
 
-/** Returns a function that decides which addresses may be reached: public ones, and those in the operator's ranges. */
+/**
+ * Returns a function that decides whether the service may connect to an address. Public addresses and those
+ * in the operator's ranges are allowed.
+ */
 export function addressGuard(allowedRanges: string[]): (address: string) => boolean {
   const allowed = blockListOf(allowedRanges)
   const isPublic = (address: string) =>

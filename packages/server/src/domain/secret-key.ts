@@ -7,7 +7,7 @@ export interface SecretKey {
   bytes: Buffer
 }
 
-/** The keys of a deployment; more than one after a rotation. */
+/** The keys of a deployment. There is more than one after a rotation. */
 export interface SecretKeys {
   /** The key that encrypts. */
   readonly newest: SecretKey
@@ -22,12 +22,14 @@ const tagBytes = 16
 export class WrongSecretKeyError extends Error {}
 
 export function secretKeyOf(bytes: Buffer): SecretKey {
-  if (bytes.length !== secretKeyBytes) throw new Error(`a secret key has ${secretKeyBytes} bytes`)
+  if (bytes.length !== secretKeyBytes) throw new Error(`a secret key must have ${secretKeyBytes} bytes`)
   const digest = createHash('sha256').update('slipway secret key id').update(bytes).digest()
   return { id: digest.subarray(0, idBytes).toString('hex'), bytes }
 }
 
-/** Returns AES-256-GCM of the text, with the key's id in front; the id is authenticated as well. */
+/**
+ * Encrypts the text with AES-256-GCM. The result begins with the key's id, which is authenticated as well.
+ */
 export function sealSecret({ newest }: SecretKeys, text: string): Buffer {
   const id = Buffer.from(newest.id, 'hex')
   const nonce = randomBytes(nonceBytes)
@@ -38,7 +40,7 @@ export function sealSecret({ newest }: SecretKeys, text: string): Buffer {
 
 export const sealedKeyId = (sealed: Buffer): string => sealed.subarray(0, idBytes).toString('hex')
 
-/** Throws if the key is not known, or if the data was changed. */
+/** Throws if the key is unknown or the data was changed. */
 export function openSecret(keys: SecretKeys, sealed: Buffer): string {
   const id = sealedKeyId(sealed)
   const key = keys.find(id)

@@ -12,7 +12,7 @@ const tokenPrefixes = {
   console: 'slpt_',
 } as const
 
-/** Returns 256 random bits in 43 characters, after a prefix for the kind of token. */
+/** Returns a prefix for the kind of token, followed by 256 random bits in 43 characters. */
 export const newToken = (kind: keyof typeof tokenPrefixes): string =>
   tokenPrefixes[kind] + randomBytes(32).toString('base64url')
 

@@ -5,14 +5,14 @@ const sizePattern = /^([1-9][0-9]{0,8})(GiB|TiB)$/
 const maxSsdGib = 10 * gibPerTib
 const maxSharedTib = 1000
 
-/** Records show the text that the client sent; this number is only for arithmetic. */
+/** Responses show the text that the client sent; this number is only for calculations. */
 export function parseDiskSize(text: string): { gib: number } | null {
   const parts = sizePattern.exec(text)
   if (!parts) return null
   return { gib: Number(parts[1]) * (parts[2] === 'TiB' ? gibPerTib : 1) }
 }
 
-/** Returns why the size is not valid for this type of disk, or null if it is. */
+/** Returns why the size is invalid for this type of disk, or null if it is valid. */
 export function diskSizeProblem(type: DiskType, text: string): string | null {
   const size = parseDiskSize(text)
   if (!size) return 'must be a whole number followed by GiB or TiB, such as 100GiB or 2TiB'

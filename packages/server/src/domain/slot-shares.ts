@@ -1,10 +1,13 @@
-/** The project of the operation that has a slot, and its organization. */
+/** The project and the organization of the operation that holds a slot. */
 export interface SlotHolder {
   projectId: string
   organizationId: string
 }
 
-/** Projects or organizations, the least recently served first, with the slots that they hold and may hold. */
+/**
+ * Projects or organizations, the least recently served first, with the number of slots that they hold and the
+ * number that they may hold.
+ */
 export interface Shares {
   ids: string[]
   held: number[]
@@ -14,13 +17,16 @@ export interface Shares {
 }
 
 /**
- * A project may hold this part of the slots that no other project holds. The rest stays free for projects that need slots
- * later. The same rule applies to organizations.
+ * A project may hold this fraction of the slots that no other project holds. The rest stays free for projects
+ * that need slots later. The same rule applies to organizations.
  */
 const projectPart = 3 / 4
 const organizationPart = 7 / 8
 
-/** Counts the slots of a worker by project and organization, so that a long queue does not block other tenants. */
+/**
+ * Counts a worker's slots by project and organization, so that one tenant's long queue does not block other
+ * tenants.
+ */
 export class SlotShares {
   readonly #slots: number
   readonly #projects: Counts
@@ -57,12 +63,18 @@ export class SlotShares {
     )
   }
 
-  /** The number of slots that one claim may take for several holders together, so that a slot stays free for a new holder. */
+  /**
+   * How many slots one claim may take for several holders together, so that a slot stays free for a new
+   * holder.
+   */
   get mostForAll(): number {
     return Math.min(this.free, this.#most(0, organizationPart))
   }
 
-  /** The number of slots that every project could take now without a check of its share; 0 or less if one has used its share. */
+  /**
+   * How many slots any project could take now without a check of its share; 0 or less if a project has used
+   * up its share.
+   */
   get mostForAny(): number {
     let most = Math.min(this.free, this.#left(0, projectPart))
     for (const held of this.#projects.held) most = Math.min(most, this.#left(held, projectPart))
@@ -93,7 +105,10 @@ export class SlotShares {
   }
 }
 
-/** Slots by holder, the least recently served first. Holders without slots are kept for that order, up to a limit. */
+/**
+ * Slots by holder, the least recently served first. Holders without slots are kept, up to a limit, to
+ * remember that order.
+ */
 class Counts {
   readonly #mostKept: number
   readonly #counts = new Map<string, number>()

@@ -4,7 +4,10 @@ const prefix = 'whsec_'
 
 export const newWebhookSecret = (): string => prefix + randomBytes(32).toString('base64')
 
-/** Returns the headers of Standard Webhooks, with one signature for each valid secret. */
+/**
+ * Returns the headers that the Standard Webhooks specification defines, with one signature for each valid
+ * secret.
+ */
 export function webhookHeaders(
   secrets: string[],
   message: { id: string; sentAt: Date; body: string },

@@ -46,7 +46,7 @@ export function violatedConstraint(error: unknown): string | undefined {
 const unavailableStates = new Map([
   ['25006', 'The database is read-only.'],
   ['25P03', 'The database ended a transaction that was idle for too long.'],
-  ['53100', 'The database server has no free disk space.'],
+  ['53100', 'The database is out of disk space.'],
   ['57014', 'The database did not finish a statement in time.'],
 ])
 

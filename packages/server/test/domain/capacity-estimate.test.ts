@@ -25,7 +25,7 @@ const request = (id: string, gpus = 1, more: Partial<Waiting> = {}): Waiting => 
   ...more,
 })
 const estimates = (state: Partial<QueueState>) =>
-  estimate({ now: 0, hosts: [], waiting: [], livesMs: [], accumulateAfterMs: hour, ...state })
+  estimate({ now: 0, hosts: [], waiting: [], runtimesMs: [], accumulateAfterMs: hour, ...state })
 
 test('requests get the GPUs of VMs with a time to live, in order', () => {
   const hosts = [host('a', 0, 2 * hour, 5 * hour)]
@@ -49,8 +49,8 @@ test('a VM created for a waiting request also ends, if it has a time to live', (
 test('there is no estimate from fewer than 30 VMs', () => {
   const state = { hosts: [host('a', 0, null)], waiting: [request('only')] }
   const none = { earliestAt: null, likelyAt: null, latestAt: null, basis: 'none' }
-  expect(estimates({ ...state, livesMs: Array(29).fill(hour) }).get('only')).toEqual(none)
-  expect(estimates({ ...state, livesMs: Array(30).fill(hour) }).get('only')).toMatchObject({
+  expect(estimates({ ...state, runtimesMs: Array(29).fill(hour) }).get('only')).toEqual(none)
+  expect(estimates({ ...state, runtimesMs: Array(30).fill(hour) }).get('only')).toMatchObject({
     likelyAt: hour,
     basis: 'history',
   })
@@ -80,11 +80,11 @@ test('the target is the host that becomes free first according to TTLs, otherwis
   expect(chooseTarget([host('small', 1)], request('x', 2))).toBeUndefined()
 })
 
-test('the estimated remaining life of a VM depends on its age', () => {
-  const lives = [1, 2, 10, 20].map((hours) => hours * hour)
-  expect(remainingMs(lives, 0, 0.5)).toBe(2 * hour)
-  expect(remainingMs(lives, 5 * hour, 0.5)).toBe(5 * hour)
-  expect(remainingMs(lives, 100 * hour, 0.5)).toBe(2 * hour)
+test('the estimated remaining runtime of a VM depends on its age', () => {
+  const runtimes = [1, 2, 10, 20].map((hours) => hours * hour)
+  expect(remainingMs(runtimes, 0, 0.5)).toBe(2 * hour)
+  expect(remainingMs(runtimes, 5 * hour, 0.5)).toBe(5 * hour)
+  expect(remainingMs(runtimes, 100 * hour, 0.5)).toBe(2 * hour)
 })
 
 test('estimates are in order, and no GPU is given to two requests at the same time', () => {
@@ -100,13 +100,13 @@ test('estimates are in order, and no GPU is given to two requests at the same ti
     }),
     { maxLength: 12 },
   )
-  const lives = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 30, maxLength: 40 })
+  const runtimes = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 30, maxLength: 40 })
   fc.assert(
-    fc.property(hosts, waiting, lives, (hostList, waitingList, livesMs) => {
+    fc.property(hosts, waiting, runtimes, (hostList, waitingList, runtimesMs) => {
       const found = estimates({
         hosts: hostList.map(([free, vms], index) => host(`h${index}`, free, ...vms)),
         waiting: waitingList.map(({ gpus, ttlMs }, index) => request(`r${index}`, gpus, { ttlMs })),
-        livesMs: livesMs.sort((a, b) => a - b),
+        runtimesMs: runtimesMs.sort((a, b) => a - b),
         accumulateAfterMs: 10,
       })
       expect(found.size).toBe(waitingList.length)
@@ -151,16 +151,16 @@ test('a GPU of a reservation is free when both the reservation and its VM have e
     ...host('a', 0),
     vms: [{ gpus: 1, endsAt, since: 0, reservedUntil }],
   })
-  const livesMs = Array(30).fill(hour)
+  const runtimesMs = Array(30).fill(hour)
   const whenGranted = (queue: QueueHost) =>
-    estimates({ hosts: [queue], waiting: [request('x')], livesMs }).get('x')
+    estimates({ hosts: [queue], waiting: [request('x')], runtimesMs }).get('x')
   expect(whenGranted(reserved(2 * hour, 2 * hour))).toMatchObject({ latestAt: 2 * hour, basis: 'expiries' })
   expect(whenGranted(reserved(null, 5 * hour))).toMatchObject({ likelyAt: 5 * hour, basis: 'history' })
   expect(whenGranted(reserved(null, hour / 2))).toMatchObject({ likelyAt: hour, basis: 'history' })
 })
 
 test('the estimate for a hypothetical request does not delay the other requests', () => {
-  const waiting = [request('large', 2), request('', 1, { isImagined: true })]
+  const waiting = [request('large', 2), request('', 1, { isHypothetical: true })]
   const found = estimates({ hosts: [host('a', 0, hour / 2, 3 * hour)], waiting })
   expect(found.get('')).toMatchObject({ latestAt: hour / 2 })
   expect(found.get('large')).toMatchObject({ latestAt: 3 * hour })

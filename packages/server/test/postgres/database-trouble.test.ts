@@ -108,7 +108,7 @@ test('a read-only database is reported as such, and new connections are opened u
 })
 
 test.each([
-  ['53100', /disk of the database is full/],
+  ['53100', /out of disk space/],
   ['25P03', /idle for too long/],
   ['57014', /did not finish a statement in time/],
 ])('a write that PostgreSQL refuses with %s says why, and ends its connection', async (code, message) => {

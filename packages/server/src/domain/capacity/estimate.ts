@@ -8,23 +8,24 @@ export interface Estimate {
   basis: 'expiries' | 'history' | 'none'
 }
 
-/** Fewer VMs say too little about how long others will run. */
-const fewestLives = 30
+/** With fewer past runtimes than this, no estimate is made from history. */
+const minRuntimes = 30
 
 /**
- * Estimates when each request is granted, by a replay of the queue. First only VMs with a time to live end. If that is not
- * enough for a request, the other VMs end as such VMs did in the past.
+ * Estimates when each request will be granted, by replaying the queue. The first replay ends only VMs with a
+ * time to live. If that is not enough for a request, further replays also end the other VMs, after runtimes
+ * that were typical in the past.
  */
 export function estimate(queue: QueueState): Map<string, Estimate> {
   const replay = (endOf: (vm: RunningVm) => number | null) => new QueueReplay(queue, endOf).run()
   const known = replay(({ endsAt }) => endsAt)
   const byHistory = (share: number) =>
-    queue.livesMs.length < fewestLives
+    queue.runtimesMs.length < minRuntimes
       ? new Map<string, number>()
       : replay(
           ({ endsAt, since, reservedUntil }) =>
             endsAt ??
-            Math.max(queue.now + remainingMs(queue.livesMs, queue.now - since, share), reservedUntil ?? 0),
+            Math.max(queue.now + remainingMs(queue.runtimesMs, queue.now - since, share), reservedUntil ?? 0),
         )
   const [early, likely, late] = [byHistory(0.1), byHistory(0.5), byHistory(0.9)]
   return new Map(
@@ -42,16 +43,16 @@ export function estimate(queue: QueueState): Map<string, Estimate> {
   )
 }
 
-/** Returns how long a VM of this age still runs, for a share of the VMs that got as old. */
-export function remainingMs(livesMs: number[], ageMs: number, share: number): number {
-  const younger = countUpTo(livesMs, ageMs)
-  const older = livesMs.length - younger
-  // It is older than every VM before it: nothing is known but how long VMs run.
-  if (older === 0) return livesMs[Math.ceil(share * livesMs.length) - 1]!
-  return livesMs[younger + Math.max(0, Math.ceil(share * older) - 1)]! - ageMs
+/** Returns the remaining runtime within which this share of the VMs that reached this age ended. */
+export function remainingMs(runtimesMs: number[], ageMs: number, share: number): number {
+  const younger = countUpTo(runtimesMs, ageMs)
+  const older = runtimesMs.length - younger
+  // The VM is older than every past VM, so only the typical runtime is known.
+  if (older === 0) return runtimesMs[Math.ceil(share * runtimesMs.length) - 1]!
+  return runtimesMs[younger + Math.max(0, Math.ceil(share * older) - 1)]! - ageMs
 }
 
-/** The number of values up to a bound, in a list in ascending order. */
+/** Counts the values up to a bound, in an ascending list. */
 function countUpTo(values: number[], bound: number): number {
   let [low, high] = [0, values.length]
   while (low < high) {

@@ -1,19 +1,22 @@
-/** Times are milliseconds since 1970. */
+/** Times are in milliseconds since 1970. */
 
-/** A VM that has GPUs of a host, or a reservation that holds them for later VMs. */
+/** A VM that uses GPUs of a host, or a reservation that holds them for later VMs. */
 export interface RunningVm {
   gpus: number
   /** When its time to live or the reservation ends; null if that is not known. */
   endsAt: number | null
-  /** Since when it has the GPUs. */
+  /** The time since which it has had the GPUs. */
   since: number
-  /** When the reservation of the GPUs ends: until then, freed GPUs return to the reservation. Null without a reservation. */
+  /**
+   * When the reservation of the GPUs ends. Until then, freed GPUs return to the reservation. Null without a
+   * reservation.
+   */
   reservedUntil: number | null
 }
 
 export interface QueueHost {
   id: string
-  /** GPUs that are free, or will be after their reset. */
+  /** The number of GPUs that are free, or will be free after a reset. */
   free: number
   vms: RunningVm[]
 }
@@ -24,30 +27,31 @@ export interface Waiting {
   gpus: number
   /** One, or the number of members of a group. */
   vms: number
-  /** True if each member needs a host of its own. */
+  /** True if each member needs a separate host. */
   isSpread: boolean
   /** The only host that the request can use; null for any. */
   hostId: string | null
   since: number
   /** The time to live of its VM; null if the VM has none. */
   ttlMs: number | null
-  /** True for a request that does not exist. Its estimate is computed, but it takes no GPUs. */
-  isImagined?: boolean
+  /** True for a hypothetical request. Its estimate is computed, but it takes no GPUs. */
+  isHypothetical?: boolean
 }
 
 export interface QueueState {
   now: number
   hosts: QueueHost[]
-  /** In order of the queue. */
+  /** In queue order. */
   waiting: Waiting[]
-  /** How long VMs of the family had their GPUs, in ascending order. */
-  livesMs: number[]
+  /** How long past VMs of the family ran, in ascending order. */
+  runtimesMs: number[]
   accumulateAfterMs: number
 }
 
 /**
- * Chooses the host whose GPUs are held for a request until there are enough: the host on which enough GPUs become free first
- * by the VMs' times to live, otherwise the host with the fewest GPUs missing.
+ * Chooses the host whose GPUs are held for a request until there are enough. That is the host on which enough
+ * GPUs become free first according to the VMs' times to live, otherwise the host with the fewest missing
+ * GPUs.
  */
 export function chooseTarget(
   hosts: QueueHost[],
@@ -63,7 +67,10 @@ export function chooseTarget(
   return ranked[0]?.id
 }
 
-/** When `gpus` GPUs of a host are free, if only VMs with a time to live end; a very large number if those are not enough. */
+/**
+ * Returns when `gpus` GPUs of a host are free if only VMs with a time to live end; a very large number if
+ * those are not enough.
+ */
 function freeAt({ free, vms }: QueueHost, gpus: number): number {
   let count = free
   if (count >= gpus) return Number.NEGATIVE_INFINITY

@@ -1,23 +1,26 @@
 import { chooseTarget, type QueueState, type RunningVm, type Waiting } from './queue.ts'
 
-/** GPUs of a host that become free. */
+/** A time at which GPUs of a host become free. */
 interface End {
   at: number
   hostId: string
   gpus: number
 }
 
-/** Ends VMs in order of time, and gives their GPUs to the queue by its rules. */
+/**
+ * Simulates the queue: ends VMs in chronological order, and gives their GPUs to requests by the rules of the
+ * queue.
+ */
 export class QueueReplay {
   readonly #queue: QueueState
   readonly #endOf: (vm: RunningVm) => number | null
   readonly #granted = new Map<string, number>()
   readonly #free: Map<string, number>
   readonly #room: GroupRoom
-  /** In order of time. */
+  /** In chronological order. */
   readonly #ends: End[]
   readonly #left: Waiting[]
-  /** The host whose GPUs the first request gets; undefined if there is none for it. */
+  /** The host whose GPUs are kept for the first request; `hostId` is undefined if no host can serve it. */
   #target: { requestId: string; hostId: string | undefined } | undefined
   #at: number
 
@@ -54,7 +57,10 @@ export class QueueReplay {
     return this.#granted
   }
 
-  /** Only hosts that have changed can serve a request that has not been served before. */
+  /**
+   * Grants the requests that fit now. Only hosts that have changed can serve a request that did not fit
+   * before.
+   */
   #serve(changed: Set<string>): void {
     for (let index = 0; index < this.#left.length; ) {
       if (index === 0) this.#chooseTarget()
@@ -68,21 +74,21 @@ export class QueueReplay {
       this.#grant(request, hosts)
       this.#left.splice(index, 1)
       if (!isHead) continue
-      // The host that was closed for the others is open again, and the next request may get a target.
+      // The target host is open to other requests again, and the next request may get a target.
       if (this.#target?.hostId !== undefined) changed.add(this.#target.hostId)
       index = 0
     }
   }
 
-  /** The first request that is for one VM. Groups do not accumulate GPUs. */
+  /** Returns the first request for a single VM. Groups do not accumulate GPUs. */
   #head(): Waiting | undefined {
     return this.#left.find(({ vms }) => vms === 1)
   }
 
   #grant(request: Waiting, hostIds: string[]): void {
     this.#granted.set(request.id, this.#at)
-    const { gpus, ttlMs, isImagined } = request
-    if (isImagined) return
+    const { gpus, ttlMs, isHypothetical } = request
+    if (isHypothetical) return
     const endsAt = ttlMs === null ? null : this.#at + ttlMs
     const end = this.#endOf({ gpus, endsAt, since: this.#queue.now, reservedUntil: null })
     for (const hostId of hostIds) {
@@ -107,12 +113,12 @@ export class QueueReplay {
     this.#room.change(before, before + gpus)
   }
 
-  /** The target of the first request is closed for the others. */
+  /** The target host of the first request is closed to other requests. */
   #isOpenTo(id: string, hostId: string): boolean {
     return this.#target?.hostId !== hostId || this.#target.requestId === id
   }
 
-  /** The fullest host where the request fits. */
+  /** Returns the fullest host where the request fits. */
   #hostFor({ id, gpus, hostId }: Waiting, changed: Set<string>): string[] | undefined {
     let best: string | undefined
     for (const host of changed) {
@@ -124,7 +130,7 @@ export class QueueReplay {
     return best === undefined ? undefined : [best]
   }
 
-  /** A host for each member; undefined if not all fit. */
+  /** Returns a host for each member; undefined if not all members fit. */
   #hostsForGroup(request: Waiting, changed: Set<string>): string[] | undefined {
     const { id, gpus, vms, isSpread, hostId } = request
     if (this.#room.of(request) < vms) return undefined
@@ -159,7 +165,7 @@ export class QueueReplay {
   }
 }
 
-/** Counts the members of groups that fit on all hosts, by the size of a member. */
+/** Counts how many members of groups fit on all hosts together, by the size of a member. */
 class GroupRoom {
   readonly #vms = new Map<number, { vms: number; hosts: number }>()
 

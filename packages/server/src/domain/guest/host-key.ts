@@ -1,7 +1,9 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import { sshString, uint32 } from './ssh-wire.ts'
 
-/** The SSH host key of a guest. It is created with the VM, so that clients can verify even the first connection. */
+/**
+ * The SSH host key of a guest. The service creates it, so that clients can verify even the first connection.
+ */
 export interface HostKey {
   /** `ssh-ed25519 AAAA…` */
   publicKey: string
@@ -30,7 +32,7 @@ export const hostKeyBlob = ({ publicKey }: Pick<HostKey, 'publicKey'>): Buffer =
 const pointOf = (key: HostKey) => hostKeyBlob(key).subarray(-keyBytes)
 const seedOf = ({ privateKey }: HostKey) => Buffer.from(privateKey, 'base64')
 
-/** Returns the public key of such a blob; undefined if it has another type. */
+/** Returns the public key in a blob; undefined if the key has another type. */
 export function ed25519KeyOf(blob: Buffer): KeyObject | undefined {
   const point = blob.subarray(-keyBytes)
   if (!blob.equals(blobOf(point))) return undefined

@@ -1,7 +1,7 @@
 import { gpuMetricNames, type IdlePolicy, sampleSeconds } from '@slipway/contract'
 import type { GuestReport } from './report.ts'
 
-/** Between the announcement of a stop and the stop. */
+/** The time between the announcement of a stop and the stop. */
 export const warnedAheadS = 600
 /** The share of the window that must have samples. */
 export const coveredShare = 0.9
@@ -9,8 +9,8 @@ export const coveredShare = 0.9
 const utilization = gpuMetricNames.indexOf('DCGM_FI_DEV_GPU_UTIL')
 
 /**
- * Classifies one sample. It is idle only if every GPU of the VM is known to be below the limit, and the guest says that no SSH
- * session is open. Without a report, nothing is known.
+ * Classifies one sample. A sample is idle only if every GPU of the VM is known to be below the limit, and the
+ * guest reports that no SSH session is open. Without a report, the result is unknown.
  */
 export function classifySample(
   { min_gpu_utilization, ignore_ssh }: IdlePolicy,

@@ -7,10 +7,13 @@ export interface Rendezvous {
   members: { name: string; address: string; hostKey: string }[]
 }
 
-/** VM names may contain underscores, host names may not. */
+/** VM names may contain underscores, but host names may not. */
 const hostNameOf = (name: string) => name.replaceAll('_', '-').replace(/-+$/, '')
 
-/** Returns the variables by which the programs of a group find each other. Names and addresses need no quoting in a shell. */
+/**
+ * Returns the environment variables that the programs of a group use to find each other. Names and addresses
+ * need no shell quoting.
+ */
 export function groupEnvironment({ id, name, generation, rank, members }: Rendezvous): string {
   const head = members[0]?.address ?? ''
   const values = {

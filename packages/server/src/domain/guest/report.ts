@@ -7,7 +7,10 @@ export interface GuestGpu {
   uuid: string
   name: string
   values: Value[]
-  /** What the driver says that the GPU needs: `none`, `reset`, `reboot` and the like. Null if it does not say. */
+  /**
+   * The recovery action that the driver reports, such as `none`, `reset` or `reboot`. Null if it reports none
+   * of them.
+   */
   recovery: string | null
 }
 
@@ -19,9 +22,9 @@ export interface GuestXid {
   position: number
 }
 
-/** What a guest says about itself. Guests are not trusted: it may be false. */
+/** What a guest reports about itself. Guests are not trusted, so it may be false. */
 export interface GuestReport {
-  /** Null if the guest does not know. */
+  /** Null if unknown. */
   sshSessions: Value
   gpus: GuestGpu[]
   /** Identifies the boot of the guest. */
@@ -36,7 +39,7 @@ const maxText = 80
 const maxXids = 16
 const maxXid = 999
 
-/** Reads one line of the reporter in the guest. Returns null for anything else, whatever a guest may send. */
+/** Parses one line from the reporter in the guest. Returns null for anything that is not a valid report. */
 export function parseGuestReport(line: string): GuestReport | null {
   if (Buffer.byteLength(line) > maxReportBytes) return null
   let parsed: unknown
@@ -69,7 +72,7 @@ function xidOf(entry: unknown): GuestXid[] {
 
 const rowRemapFailure = gpuMetricNames.indexOf('DCGM_FI_DEV_ROW_REMAP_FAILURE')
 
-/** 1 if the GPU has failed to replace a row of its memory. */
+/** The value is 1 if the GPU has failed to replace a row of its memory. */
 export const rowRemapFailureOf = ({ values }: GuestGpu): Value => values[rowRemapFailure] ?? null
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -83,6 +86,6 @@ function countOf(value: unknown): Value {
   return number === null ? null : Math.floor(number)
 }
 
-/** Printable ASCII only: the text becomes a label, and is shown in terminals. */
+/** Accepts only printable ASCII, because the text becomes a label and is shown in terminals. */
 const textOf = (value: unknown): string =>
   typeof value === 'string' && /^[ -~]*$/.test(value) ? value.slice(0, maxText).replace(/["\\]/g, '') : ''

@@ -22,14 +22,17 @@ export interface SampleData {
   g: Value[][]
 }
 
-/** Samples of one VM and hour: a list of times, and a list of values for each metric, which compress well. */
+/**
+ * Samples of one VM and hour: a list of times and, for each metric, a list of values, because such lists
+ * compress well.
+ */
 export interface Chunk {
   t: number[]
   h: Value[][]
   g: Value[][]
 }
 
-/** A chunk of an hour. Those of the coarse step also have the load of the GPUs in the hour. */
+/** A chunk of an hour. A chunk with the coarse step also has the GPU load of the hour. */
 export interface PackedHour {
   /** In seconds since 1970. */
   hour: number
@@ -129,7 +132,7 @@ function joinSamples(at: number, samples: Sample[]): Sample {
   }
 }
 
-/** The mean of a gauge, or the highest value of a counter; null without values. */
+/** Returns the mean of a gauge, or the highest value of a counter; null if there are no values. */
 function join(name: string, values: Value[]): Value {
   const known = values.filter((value) => value !== null)
   if (known.length === 0) return null

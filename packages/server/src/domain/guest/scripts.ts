@@ -4,19 +4,22 @@ const maxScriptBytes = 64 * 1024
 
 export function scriptProblem(text: string): string | null {
   if (text.includes('\0')) return 'must not contain NUL characters'
-  if (new TextEncoder().encode(text).length > maxScriptBytes) return 'must have at most 64 KiB'
+  if (new TextEncoder().encode(text).length > maxScriptBytes) return 'must be at most 64 KiB'
   return null
 }
 
 export const isCloudConfig = (script: string): boolean => script.startsWith('#cloud-config')
 
-/** Adds the first line that a kernel needs to run the script. */
+/** Adds the shebang line that the kernel needs to run the script. */
 export const runnableScript = (script: string): string =>
   script === '' || script.startsWith('#!') ? script : `#!/bin/sh\n${script}`
 
 const scriptMembers = ['startup_script', 'shutdown_script']
 
-/** Returns a request with `sha256:` and the digest in place of each script; the same object if it has none. */
+/**
+ * Returns the request with each script replaced by `sha256:` and its digest; the same object if it has no
+ * scripts.
+ */
 export function hideScripts<T extends object>(request: T): T {
   let shown: Record<string, unknown> = request as Record<string, unknown>
   for (const [name, value] of Object.entries(request)) {

@@ -3,25 +3,27 @@ import type { GuestGpu } from '../guest/report.ts'
 import { rowRemapFailureOf } from '../guest/report.ts'
 import { lostXid, meaningOf, type XidMeanings } from './xids.ts'
 
-/** An error of a GPU, as its host or guest reports it. */
+/** A GPU error, as the host or the guest reports it. */
 export interface Fault {
   xid: number
   gpuIndex: number
   source: FaultSource
-  /** In the format of timestamps of the API. */
+  /** In the API's timestamp format. */
   at: string
 }
 
 interface Circumstances {
   chosen: XidMeanings
-  /** The VM was reset at least twice in the last 24 hours, and the GPU had such an error before. */
+  /** True if the VM was reset at least twice in the last 24 hours, and the GPU had such an error before. */
   wasResetTwice: boolean
 }
 
-/** Bounds the record of a VM, whatever its guest reports. */
+/** Limits the size of a VM's record, whatever its guest reports. */
 const maxReasons = 32
 
-/** Returns the reason as events and the health of the VM show it. `action` is empty if nothing needs to be done. */
+/**
+ * Returns the reason, as events and the VM's health show it. `action` is empty if nothing needs to be done.
+ */
 export function reasonOf(fault: Fault, { chosen, wasResetTwice }: Circumstances): HealthReason {
   const { xid, gpuIndex, source, at } = fault
   const meaning = meaningOf(xid, chosen)
@@ -34,7 +36,7 @@ export function reasonOf(fault: Fault, { chosen, wasResetTwice }: Circumstances)
 function messageOf({ xid, gpuIndex, source }: Fault, action: HealthReason['action'], isAgain: boolean) {
   const gpu = `GPU ${gpuIndex}`
   if (xid === lostXid) return `${gpu} does not respond to its host. ${replaceIt}`
-  const error = xid === 79 ? `${gpu} has fallen off the bus (XID 79)` : `${gpu} reported the error XID ${xid}`
+  const error = xid === 79 ? `${gpu} has fallen off the bus (XID 79)` : `${gpu} reported error XID ${xid}`
   const what = `${reportedBy(source)}${error}`
   if (action === 'REPLACE') return `${what}${isAgain ? ' again after two resets' : ''}. ${replaceIt}`
   if (action === 'RESET') return `${what}. Reset the VM.`
@@ -44,7 +46,7 @@ function messageOf({ xid, gpuIndex, source }: Fault, action: HealthReason['actio
 const replaceIt = 'Replace the VM to get another GPU.'
 const reportedBy = (source: FaultSource): string => (source === 'guest' ? 'The guest reports that ' : '')
 
-/** What the driver in the guest says about the state of its GPUs, without an error at a certain time. */
+/** Returns reasons from the GPU states that the guest's driver reports, as opposed to single errors. */
 export function driverReasons(gpus: GuestGpu[], at: string): HealthReason[] {
   return gpus.flatMap((gpu, gpu_index): HealthReason[] => {
     const common = { gpu_index, source: 'guest' as const, at }
@@ -62,7 +64,7 @@ export function driverReasons(gpus: GuestGpu[], at: string): HealthReason[] {
       {
         ...common,
         code: 'recovery_action',
-        message: `${reportedBy('guest')}GPU ${gpu_index} needs a recovery (${gpu.recovery}). Reset the VM.`,
+        message: `${reportedBy('guest')}GPU ${gpu_index} needs recovery (${gpu.recovery}). Reset the VM.`,
         action: 'RESET',
       },
     ]
@@ -76,8 +78,9 @@ export const hasReason = (health: VmHealth | null, reason: HealthReason): boolea
   health?.reasons.some((known) => sameReason(known, reason)) ?? false
 
 /**
- * The reasons that remain after what the driver in the guest says: it outranks the table of errors, so a GPU that needs no
- * recovery is not degraded. What the host found, and what needs another GPU, remains.
+ * Removes reasons that the guest's driver considers recovered. The driver takes precedence over the table of
+ * errors, so a GPU that needs no recovery is not degraded. Reasons that the host found, and reasons to
+ * replace a GPU, remain.
  */
 export const withoutRecovered = (reasons: HealthReason[], gpus: GuestGpu[]): HealthReason[] =>
   reasons.filter(
@@ -90,7 +93,9 @@ const statusOf = (reasons: HealthReason[]): HealthStatus => {
   return reasons.length > 0 ? 'degraded' : 'healthy'
 }
 
-/** Returns the health with these reasons; null if the VM is healthy. Reasons that need nothing are left out. */
+/**
+ * Returns the health with these reasons; null if the VM is healthy. Reasons without an action are omitted.
+ */
 export function healthOf(before: VmHealth | null, reasons: HealthReason[], now: string): VmHealth | null {
   const kept = reasons.filter(({ action }) => action !== '').slice(-maxReasons)
   const status = statusOf(kept)

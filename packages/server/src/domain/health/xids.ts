@@ -1,7 +1,10 @@
-/** What an XID error says about the GPU. */
+/** What an XID error means for the GPU. */
 export type XidMeaning = 'application' | 'information' | 'reset' | 'replace' | 'unlisted'
 
-/** XID errors by meaning, as ranges: the immediate resolution of NVIDIA's catalogue, and 64, with which a GPU is returned. */
+/**
+ * XID errors by meaning, as ranges. They follow the immediate action in NVIDIA's catalogue, except for 64,
+ * after which a GPU is returned to the vendor.
+ */
 const table: Record<Exclude<XidMeaning, 'unlisted'>, string> = {
   application: '8 11 13 25 31 32 37-45 60 66-72 75-77 80 82-86 88 89 94 96-105 126-135 139',
   information: '63 92 93 106 107 121 137 141 152-154 157 160-163 171 172',
@@ -9,13 +12,13 @@ const table: Record<Exclude<XidMeaning, 'unlisted'>, string> = {
   replace: '54 64 79',
 }
 
-/** After these, the GPU is checked when its VM releases it, although the VM stays healthy. */
+/** After these errors, the VM stays healthy, but the GPU is checked when the VM releases it. */
 const checkedAfter = [63, 157]
 
-/** The XID of a GPU that is lost without one. */
+/** Stands for a lost GPU without an XID error. */
 export const lostXid = 0
 
-/** Meanings that operators chose instead of those of the table. */
+/** Meanings that operators chose instead of those in the table. */
 export type XidMeanings = ReadonlyMap<number, XidMeaning>
 
 const meanings: XidMeanings = new Map(
@@ -35,10 +38,10 @@ export function meaningOf(xid: number, chosen: XidMeanings = new Map()): XidMean
   return chosen.get(xid) ?? meanings.get(xid) ?? 'unlisted'
 }
 
-/** The errors after which a GPU needs a check. All others say nothing about the hardware. */
+/** Returns the errors after which a GPU needs a check. Other errors do not indicate a hardware problem. */
 export const suspectXids = (chosen: XidMeanings): number[] =>
   [lostXid, ...meanings.keys(), ...chosen.keys()].filter((xid) => makesSuspect(xid, chosen))
 
-/** Returns true if the GPU needs a check before another VM gets it. */
+/** Returns whether a GPU with this error needs a check before another VM gets it. */
 export const makesSuspect = (xid: number, chosen?: XidMeanings): boolean =>
   checkedAfter.includes(xid) || ['reset', 'replace'].includes(meaningOf(xid, chosen))

@@ -1,4 +1,7 @@
-/** The most common passwords of at least eight characters in published leaks, in lower case. Attackers try them first. */
+/**
+ * The most common passwords of at least eight characters in published leaks, in lower case. Attackers try
+ * these first.
+ */
 const words = `
   0.0.0.000 00000000 01011910 01011970 01011975 01011977 01011980 01011981 01011982 01011983 01011984
   01011985 01011986 01011987 01011988 01011989 01011990 01011991 01011992 01011993 01011999 01012000 01012001

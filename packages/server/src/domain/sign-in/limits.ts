@@ -1,12 +1,12 @@
 export interface SignInLimits {
-  /** Limit for one e-mail from one address. */
+  /** The limit for one e-mail address from one client address. */
   passwordFailuresPerMinute: number
   passwordFailuresPerAddress: number
-  /** Failures in an hour after which pauses begin. */
+  /** The number of failures in an hour after which pauses begin. */
   passwordFailuresPerEmail: number
 }
 
-/** Failed attempts of the last minute; for `email`, of the last hour. */
+/** Failed attempts in the last minute, or for `email`, in the last hour. */
 export interface Failures {
   pair: number
   pair_oldest_seconds_ago: number | null
@@ -23,16 +23,17 @@ const firstPauseSeconds = 60
 const longestPauseSeconds = 900
 
 /**
- * Returns the seconds until another attempt is allowed. Guesses at one e-mail from many addresses are slowed down by pauses
- * that double; these pauses do not apply to the account's usual address.
+ * Returns the seconds until another attempt is allowed. Guesses for one e-mail address from many client
+ * addresses are slowed down by pauses that double each time. These pauses do not apply to addresses that the
+ * account has recently used.
  */
 export function secondsToWait(failures: Failures, limits: SignInLimits): number {
   const waits = [0]
-  const untilOldestIsOver = (secondsAgo: number | null) => Math.max(1, windowSeconds - (secondsAgo ?? 0))
+  const untilOldestExpires = (secondsAgo: number | null) => Math.max(1, windowSeconds - (secondsAgo ?? 0))
   if (failures.pair >= limits.passwordFailuresPerMinute)
-    waits.push(untilOldestIsOver(failures.pair_oldest_seconds_ago))
+    waits.push(untilOldestExpires(failures.pair_oldest_seconds_ago))
   if (failures.address >= limits.passwordFailuresPerAddress)
-    waits.push(untilOldestIsOver(failures.address_oldest_seconds_ago))
+    waits.push(untilOldestExpires(failures.address_oldest_seconds_ago))
   if (!failures.is_known_address)
     waits.push(
       pauseSeconds(failures.email - limits.passwordFailuresPerEmail) -
@@ -41,5 +42,5 @@ export function secondsToWait(failures: Failures, limits: SignInLimits): number 
   return Math.ceil(Math.max(...waits))
 }
 
-const pauseSeconds = (tooMany: number): number =>
-  tooMany < 0 ? 0 : Math.min(longestPauseSeconds, firstPauseSeconds * 2 ** tooMany)
+const pauseSeconds = (excess: number): number =>
+  excess < 0 ? 0 : Math.min(longestPauseSeconds, firstPauseSeconds * 2 ** excess)

@@ -1,6 +1,9 @@
 import { Failure } from '../failure.ts'
 
-/** Runs a few tasks at once while others wait in order. A task that arrives when the queue is full is rejected. */
+/**
+ * Runs a few tasks concurrently while others wait in order. A task that arrives when the queue is full is
+ * rejected.
+ */
 export class Queue {
   readonly #mostWaiting: number
   readonly #waiting: (() => void)[] = []

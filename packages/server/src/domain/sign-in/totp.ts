@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 
 const stepSeconds = 30
-/** Accepts the previous and the next code, since clocks differ and typing takes time. */
+/** Accepts the previous and the next code too, because clocks differ and typing takes time. */
 const stepsOff = 1
 const recoveryCodes = 10
 const recoveryAlphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
@@ -29,5 +29,5 @@ export const newRecoveryCodes = (): string[] =>
       .replace(/.{4}(?!$)/g, '$&-'),
   )
 
-/** Returns the form in which codes are compared, without separators and letter case. */
+/** Returns the form in which codes are compared: in lower case, without separators. */
 export const normaliseRecoveryCode = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]/g, '')

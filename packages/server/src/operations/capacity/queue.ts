@@ -145,13 +145,13 @@ async function estimateQueue(db: Queryable, queue: Queue, { afterMs }: Accumulat
     hostId: null,
     since: now,
     ttlMs: null,
-    isImagined: true,
+    isHypothetical: true,
   }
   const estimates = estimate({
     now,
     hosts: await readHosts(db, queue, now),
     waiting: rows.length < maxEstimates ? [...waiting, next] : waiting,
-    livesMs: await listRuntimesMs(
+    runtimesMs: await listRuntimesMs(
       db,
       types.map(({ name }) => name),
     ),
