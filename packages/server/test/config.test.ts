@@ -205,7 +205,7 @@ test('several database servers are listed in the file, and their password is in 
   expect(withPassword).toMatch(/^database\.urls\[1\]: must not contain a password/)
   expect(withPassword).not.toContain('secret')
   expect(refusal({}, urls('mysql://one/db'))).toMatch(/^database\.urls\[0\]: must begin with postgres/)
-  expect(refusal({ DATABASE_URL: 'postgres://x/db' }, both)).toMatch(/DATABASE_URL is set too/)
+  expect(refusal({ DATABASE_URL: 'postgres://x/db' }, both)).toMatch(/DATABASE_URL is also set/)
 })
 
 test('a location in the file can boot in a fixed time or within a range', () => {
@@ -279,7 +279,7 @@ test.each([
   ['[server]\ntrusted_proxies = ["::1", "10.0.0.1/8"]', /server\.trusted_proxies\[1\] = "10\.0\.0\.1\/8"/],
   ['server = 1', /^server = 1: must be a table/],
   ['server = 2026-01-01', /^server = .*: must be a table/],
-  ['location = "x"', /^location = "x": must be tables headed \[\[location\]\]/],
+  ['location = "x"', /^location = "x": must be an array of tables, \[\[location\]\]/],
   [
     '[server]\nmetrics_token_env = "NOT_SET"',
     /metrics_token_env = "NOT_SET": this environment variable is not set/,

@@ -1,10 +1,10 @@
 import { ConfigError, readSection, type Section } from './fields.ts'
 import { databaseSection } from './sections.ts'
 
-/** `urls` is empty for the embedded PostgreSQL. They contain passwords and are never shown. */
+/** `urls` is empty for embedded PostgreSQL. URLs contain passwords and are never shown. */
 export interface DatabaseConfig extends Pick<Section<typeof databaseSection>, 'poolSize'> {
   urls: string[]
-  /** The setting that the URLs come from, for messages. */
+  /** The setting that provided the URLs, for messages. */
   source: string
 }
 
@@ -16,7 +16,9 @@ export function readDatabase(value: unknown, env: NodeJS.ProcessEnv): DatabaseCo
     return { poolSize, urls: given === '' ? [] : [given], source: urlEnv }
   }
   if (given !== '')
-    throw new ConfigError(`database.urls: the variable ${urlEnv} is set too; unset it, or remove urls`)
+    throw new ConfigError(
+      `database.urls: the environment variable ${urlEnv} is also set; unset it, or remove urls`,
+    )
   const password = (passwordEnv && env[passwordEnv]) || ''
   const complete = urls.map((url, i) => withPassword(parseUrl(url, `database.urls[${i}]`), password, i))
   return { poolSize, urls: complete, source: '[database] urls' }
@@ -37,7 +39,7 @@ function parseUrl(url: string, key: string): URL {
 function withPassword(url: URL, password: string, index: number): string {
   if (url.password !== '')
     throw new ConfigError(
-      `database.urls[${index}]: must not contain a password; set the variable that password_env names`,
+      `database.urls[${index}]: must not contain a password; set the environment variable named in password_env`,
     )
   url.password = encodeURIComponent(password)
   return url.href

@@ -2,7 +2,7 @@ import { parseCidr } from '@slipway/contract'
 import { isAddressBlock } from '../domain/address-blocks.ts'
 import { didYouMean, nearest } from '../domain/nearest.ts'
 
-/** The message is one line with the key, the value and, if there is one, the nearest valid value. */
+/** The message is one line with the key, the value and the nearest valid value, if there is one. */
 export class ConfigError extends Error {
   constructor(message: string) {
     super(message)
@@ -15,7 +15,7 @@ export type Check<T> = (value: unknown, key: string) => T
 
 export interface Field<T> {
   check: Check<T>
-  /** If absent, the key is required. */
+  /** The default. Without it, the key is required. */
   fallback?: T
 }
 
@@ -67,7 +67,7 @@ export function choice<T extends string>(choices: readonly T[]): Check<T> {
     refuse(key, value, `must be one of ${choices.join(', ')}${didYouMean(quoted(value, choices))}`)
 }
 
-/** Suggests the nearest number in the range, also for a number in quotes. */
+/** Suggests the nearest number in the range, even for a number in quotes. */
 function numeric(min: number, max: number, isWhole: boolean): Check<number> {
   const rule = `must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`
   return (value, key) => {
@@ -112,7 +112,10 @@ export const ipBlock: Check<string> = (value, key) => {
     : refuse(key, value, 'must be an address or a block, such as 10.0.0.0/8 or fd00::/8')
 }
 
-/** Returns decimal text. A very small number, which would print with an exponent, must be in quotes. */
+/**
+ * Returns decimal text. A very small number must be in quotes, because it would otherwise be printed with an
+ * exponent.
+ */
 export const price: Check<string> = (value, key) => {
   const decimal = typeof value === 'number' ? String(value) : value
   return typeof decimal === 'string' && /^[0-9]{1,9}(\.[0-9]{1,12})?$/.test(decimal)
@@ -130,8 +133,8 @@ export type Section<F extends Fields> = {
 }
 
 /**
- * Reads a table with the keys of the file. Reports unknown keys before missing ones, because an unknown key is often a
- * misspelled missing one.
+ * Reads a table and keeps the file's key names. Reports unknown keys before missing ones, because an unknown
+ * key is often a misspelled missing key.
  */
 export function readTable<F extends Fields>(fields: F, value: unknown, path: string): Values<F> {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) {
@@ -158,7 +161,7 @@ function camel(key: string): string {
   return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Reads a table and returns it with the names that the code uses. */
+/** Reads a table and converts its keys to camel case. */
 export function readSection<F extends Fields>(fields: F, value: unknown, path: string): Section<F> {
   const entries = Object.entries(readTable(fields, value, path)).map(([key, read]) => [camel(key), read])
   return Object.fromEntries(entries) as Section<F>
@@ -168,12 +171,12 @@ export function sectionOf<F extends Fields>(fields: F): Check<Section<F>> {
   return (value, key) => readSection(fields, value, key)
 }
 
-/** Reads tables headed [[path]], each with its own key for messages. */
+/** Reads an array of tables ([[path]]). Each table has its own key for messages. */
 export function readTables<T>(
   value: unknown,
   path: string,
   read: (table: unknown, key: string, index: number) => T,
 ): T[] {
-  if (!Array.isArray(value)) return refuse(path, value, `must be tables headed [[${path}]]`)
+  if (!Array.isArray(value)) return refuse(path, value, `must be an array of tables, [[${path}]]`)
   return value.map((table, index) => read(table, `${path}[${index}]`, index))
 }

@@ -23,16 +23,16 @@ export const help = `Usage: slipway-server [flags]
 
   --port N          port to listen on; 0 picks a free port (SLIPWAY_PORT, default 8080)
   --host ADDRESS    address to listen on (SLIPWAY_HOST, default 127.0.0.1)
-  --data-dir DIR    database, credentials and images (SLIPWAY_DATA_DIR, default .slipway)
-  --config FILE     configuration (SLIPWAY_CONFIG, default slipway.toml if it exists)
-  --engine NAME     simulated, qemu or incus: the engine of the demo in an empty store
-  --role ROLE       all, api or worker
-  --dev             a local service whose clock, faults and capacity clients control (/_dev)
-  --no-demo         start with an empty store and a setup code
-  --help            this text
-  --version         the version
+  --data-dir DIR    directory for database, credentials and images (SLIPWAY_DATA_DIR, default .slipway)
+  --config FILE     configuration file (SLIPWAY_CONFIG, default slipway.toml if it exists)
+  --engine NAME     engine of the demo in an empty database: simulated, qemu or incus
+  --role ROLE       role of this process: all, api or worker
+  --dev             run a local service and let clients control clock, faults and capacity (/_dev)
+  --no-demo         start with an empty database and a setup code
+  --help            show this help
+  --version         show the version
 
-SLIPWAY_LOG_LEVEL sets the log level; SLIPWAY_WORKER_PORT is a worker's port for health checks on loopback; DATABASE_URL is an external PostgreSQL.
+SLIPWAY_LOG_LEVEL sets the log level. SLIPWAY_WORKER_PORT is a worker's loopback port for health checks. DATABASE_URL is the URL of an external PostgreSQL database.
 SLIPWAY_SECRET_KEY_FILE contains the key that encrypts secrets at rest (default: secret.key in the data directory).
 Flags override the environment, the environment overrides the file, and the file overrides defaults.
 `
@@ -45,7 +45,7 @@ const options = Object.fromEntries([
 /** Accepts `--x v` and `--x=v`. If a flag is repeated, the last value is used. */
 export function parseFlags(argv: string[]): Flags {
   const flags: Flags = { values: {}, switches: new Set() }
-  // Parsing is not strict, so that a mistake gets our own message with the flag that was probably meant.
+  // Parsing is not strict, so that this function can suggest the right flag after a mistake.
   const { tokens } = parseArgs({ args: argv, options, strict: false, allowPositionals: true, tokens: true })
   for (const token of tokens) {
     if (token.kind !== 'option')

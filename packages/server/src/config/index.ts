@@ -60,7 +60,7 @@ export interface Config {
   isDemo: boolean
   /** True if clients may control the clock, faults and capacity through `/_dev`. */
   isDev: boolean
-  /** The engine of the demo; configured locations have their own. */
+  /** The engine of the demo. Configured locations have their own engine. */
   engine: EngineName
   /** `metricsToken` is '' if only requests from loopback may read the metrics. */
   server: Section<typeof serverSection> & {
@@ -73,7 +73,7 @@ export interface Config {
   quotas: QuotaConfig
   operations: Section<typeof operationsSection>
   capacity: Section<typeof capacitySection>
-  /** XID errors to which operators gave another meaning. */
+  /** XID errors for which the configuration sets another meaning. */
   health: { meanings: XidMeanings }
   /** The Stripe secrets are '' with the built-in provider. */
   billing: Section<typeof billingSection> & {
@@ -155,7 +155,7 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
     refuse(
       'server.family_api',
       true,
-      `requires TLS, because a request that is read on the way can be sent again: set tls_cert_file and tls_key_file, listen on loopback instead of ${host}, or set trusted_proxies and an https public_url`,
+      `requires TLS, because an intercepted request could be replayed: set tls_cert_file and tls_key_file, listen on loopback instead of ${host}, or set trusted_proxies and an https public_url`,
     )
   return {
     ...server,
@@ -172,7 +172,10 @@ function readServer(value: unknown, flags: Flags, env: Environment): Config['ser
 
 export const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host)
 
-/** Returns whether no one between a client and the service can read requests: TLS here or at a trusted proxy, or one machine. */
+/**
+ * Returns whether requests cannot be read in transit, because of TLS in this process or at a trusted proxy,
+ * or because clients are on the same machine.
+ */
 const isPrivateToClients = (
   server: Pick<Config['server'], 'host' | 'tlsCertFile' | 'trustedProxies' | 'publicUrl'>,
 ): boolean =>
@@ -181,8 +184,8 @@ const isPrivateToClients = (
   (server.trustedProxies.length > 0 && server.publicUrl.startsWith('https://'))
 
 /**
- * An environment variable that is named in the configuration file must be set, so that a forgotten token does not disable a
- * protection.
+ * An environment variable that is named in the configuration file must be set, so that a missing token does
+ * not disable a protection.
  */
 function secret(env: Environment, key: string, variable: string): string {
   if (variable === '') return ''
@@ -237,11 +240,11 @@ function readMeanings(content: unknown): XidMeanings {
 }
 
 /**
- * Reads and checks the configuration. Flags override the environment, which overrides the file, which overrides defaults.
- * Throws a ConfigError with a message of one line.
+ * Reads and checks the configuration. Flags override the environment, which overrides the file, which
+ * overrides defaults. Throws a ConfigError with a one-line message.
  */
 export function loadConfig(argv: string[], environment: Environment, readFile: ReadFile): Config {
-  // An empty variable counts as unset, since scripts and service managers clear variables in this way.
+  // An empty variable counts as unset, because scripts and service managers clear variables this way.
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const flags = parseFlags(argv)
   if (flags.switches.has('--help')) return { ...loadConfig([], {}, () => ''), command: 'help' }

@@ -23,7 +23,7 @@ import {
 import { type EngineName, engineNames, type GpuModel, gpuModels } from './sections.ts'
 
 const maxWaitMs = 86_400_000
-/** A range that is reserved for network tests: these addresses have no machine behind them. */
+/** A range that is reserved for network tests, so these addresses have no machine behind them. */
 const simulatedAddresses = '198.18.0.0/15'
 const simulatedPoolPrefix = 18
 
@@ -58,7 +58,7 @@ const simulatedSection = {
   hosts: field(listOf(sectionOf(hostFields)), DEMO_HOSTS),
 }
 
-/** A declared GPU by model and number, or a real one by its PCI address. */
+/** Declared GPUs by model and count, or a real GPU by its PCI address. */
 export type QemuGpu = { model: GpuModel; count: number } | { pci: string }
 
 const declaredGpu = { model: field(choice(gpuModels)), count: field(integer(1, 16), 1) }
@@ -185,7 +185,7 @@ export function readLocations(value: unknown): LocationConfig[] {
   return locations
 }
 
-/** Returns the locations of an empty database if the file has none. */
+/** Returns the demo's locations, for a configuration file that has none. */
 export function demoLocations(engine: EngineName): LocationConfig[] {
   if (engine !== 'simulated') return readLocations([{ name: 'local-a', description: 'This machine', engine }])
   return readLocations([

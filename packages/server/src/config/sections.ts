@@ -18,7 +18,7 @@ import {
   textTable,
 } from './fields.ts'
 
-// This file has every key of slipway.toml except those of locations, with its check and its default.
+// All keys of slipway.toml with their checks and defaults, except those of locations and sign-in.
 
 export const engineNames = ['simulated', 'qemu', 'incus'] as const
 export const serverRoles = ['all', 'api', 'worker'] as const
@@ -123,7 +123,7 @@ export const capacitySection = {
 }
 
 const xids = listOf(integer(1, 999))
-/** XID errors with another meaning than in the table of `domain/health/xids.ts`. */
+/** XID errors with a different meaning than in the table in `domain/health/xids.ts`. */
 export const healthSection = {
   application: field(xids, []),
   information: field(xids, []),
@@ -150,7 +150,7 @@ export const priceSection = {
 
 export type PriceConfig = Section<typeof priceSection>
 
-/** Keys are the quota names of the API. */
+/** The keys are the API's quota names. */
 export type QuotaConfig = ReturnType<typeof readTable<typeof quotasSection>>
 
 /** Example prices, which are marked as such wherever they are shown. */

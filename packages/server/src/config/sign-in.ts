@@ -21,7 +21,7 @@ const issuer: Check<string> = (value, key) => {
   const isLoopback = url !== null && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
   return url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback)
     ? (value as string)
-    : refuse(key, value, 'must be an https URL, or an http URL of this machine')
+    : refuse(key, value, 'must be an https URL, or an http URL on this machine')
 }
 
 const rolesByClaim: Check<Record<string, Role>> = (value, key) => {
@@ -49,7 +49,7 @@ const oidcSection = {
   max_age_hours: field(integer(1, 8760), 24),
 }
 
-/** A provider of single sign-on. `clientSecret` is '' for a public client. */
+/** A single sign-on provider. `clientSecret` is '' for a public client. */
 export type OidcConfig = Section<typeof oidcSection> & { clientSecret: string }
 
 export function readOidc(value: unknown, secret: (key: string, variable: string) => string): OidcConfig[] {
@@ -69,7 +69,7 @@ const mailSection = {
   from: field(filledText),
 }
 
-/** `smtpUrl` may hold a password. */
+/** `smtpUrl` may contain a password. */
 export type MailConfig = Section<typeof mailSection> & { smtpUrl: string }
 
 export function readMail(
