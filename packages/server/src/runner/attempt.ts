@@ -21,14 +21,20 @@ import { cancelled, type Definition, next, type Outcome, type Work } from './ope
 import type { SharedSteps } from './shared-steps.ts'
 import { noteStep } from './step-log.ts'
 
-/** This process itself wakes an operation that waits for less than this time; longer waits end when due work is read. */
+/**
+ * If an operation waits for less than this time, this process wakes it with a timer. Longer waits end when
+ * due work is read.
+ */
 const soonMs = 2_000
-/** After this number of failures an undo is stuck: it waits for an operator and is retried at long intervals. */
+/** After this many failures, an undo is stuck: it waits for an operator and is retried at long intervals. */
 const undoAttempts = 12
 const stuckPauseMs = 300_000
 /** The time limit of one attempt of a step. */
 const longestStepMs = 60_000
-/** Progress of engine work that took less than this is not written, because repeating the work is harmless. */
+/**
+ * If engine work took less time than this, its progress is not written, because repeating the work is
+ * harmless.
+ */
 const quickMs = 250
 const late = { code: 'engine_error', message: 'The operation did not finish in time.' } as const
 
@@ -64,9 +70,9 @@ export class Attempt {
   readonly #claimedAt = performance.now()
   #writtenAt = performance.now()
   #progress: Progress
-  /** Engine work of an earlier attempt may still be in progress. */
+  /** True if engine work of an earlier attempt may still be in progress. */
   #needsFence: boolean
-  /** The operation has ended, or waits without a lease. */
+  /** True if the operation has ended, or waits without a lease. */
   #isOver = false
 
   constructor(
@@ -87,7 +93,10 @@ export class Attempt {
     this.#needsFence = row.was_held || row.attempts > 0 || services.config.operations.restored
   }
 
-  /** Runs steps until the operation ends or waits. When the process stops, ends the lease, so that another worker continues. */
+  /**
+   * Runs steps until the operation ends or waits. If the process stops, it releases the lease, so that
+   * another worker continues.
+   */
   async run(stopping: AbortSignal): Promise<void> {
     while (!this.#isOver && !stopping.aborted) await this.#runStep()
     if (!this.#isOver) await this.#park(this.#progress, 0)
@@ -98,7 +107,7 @@ export class Attempt {
     const before = [this.#progress, this.#needsFence, false] as const
     return this.#act()
       .catch((error) => {
-        // The transaction may not have committed: restore what was known before.
+        // The transaction may not have committed, so restore the earlier values.
         ;[this.#progress, this.#needsFence, this.#isOver] = before
         if (error instanceof LostLease) throw error
         return this.#failed(error)
@@ -113,8 +122,8 @@ export class Attempt {
   async #act(): Promise<void> {
     if (this.row.is_cancelled) return this.#end('FAILED', cancelled)
     if (this.#needsFence) {
-      // From now on the engine rejects calls of earlier attempts, of this or another worker. Admissions take these locks in
-      // the opposite order: a transaction is retried after a deadlock.
+      // From now on, the engine rejects calls of earlier attempts by this or another worker. Admissions take
+      // these locks in the opposite order, so a transaction is retried after a deadlock.
       const generation = await this.#services.database.transaction((tx) => fenceOperation(tx, this.lease))
       this.row = { ...this.row, generation }
       this.#needsFence = false
@@ -137,7 +146,10 @@ export class Attempt {
     await this.#services.database.transaction(async (tx) => this.#conclude(await write(this.#work(), tx), tx))
   }
 
-  /** Undoes the steps in reverse order, including the failed one, because it may have done its work before it failed. */
+  /**
+   * Undoes the steps in reverse order. This includes the failed step, because it may have done its work
+   * before it failed.
+   */
   async #undo(): Promise<void> {
     const { undoCall, undoTx } = this.#step
     if (undoCall) await this.#timed(undoCall)
@@ -161,11 +173,11 @@ export class Attempt {
       return this.#advance({ ...progress, is_undoing: true, failure, attempts: 0 }, tx)
     }
     const scratch = { ...progress.scratch, ...outcome.scratch }
-    const noted = { ...progress, scratch, last_error: '', is_stuck: false }
-    if (outcome.flow === 'wait') return this.#park(noted, outcome.ms, tx)
-    const further = { ...noted, step: progress.step + 1, attempts: 0 }
-    if (this.#step.tx || performance.now() - this.#writtenAt > quickMs) return this.#advance(further, tx)
-    this.#progress = further
+    const updated = { ...progress, scratch, last_error: '', is_stuck: false }
+    if (outcome.flow === 'wait') return this.#park(updated, outcome.ms, tx)
+    const advanced = { ...updated, step: progress.step + 1, attempts: 0 }
+    if (this.#step.tx || performance.now() - this.#writtenAt > quickMs) return this.#advance(advanced, tx)
+    this.#progress = advanced
   }
 
   async #failed(error: unknown): Promise<void> {

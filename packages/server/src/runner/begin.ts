@@ -6,14 +6,17 @@ import type { BegunOperation, OperationRow } from '../store/compute/operation-ro
 import { reserveSlot, type Slot } from './slots.ts'
 
 export interface AdmittedOperation extends NewOperation {
-  /** Null if the service itself begins the operation, which a worker then claims. */
+  /** Null if the service itself starts the operation; a worker then claims it. */
   organizationId: string | null
-  /** Reads what the first step needs, together with the commit. Only used if the operation begins in this process. */
+  /**
+   * Reads what the first step needs, together with the commit. It is used only if the operation begins in
+   * this process.
+   */
   prefetch?: ((db: Queryable) => Promise<unknown>) | undefined
 }
 
 /**
- * Writes the operation and the event of its start. If the worker of this process has a free slot, it begins the operation
+ * Writes the operation and its start event. If this process's worker has a free slot, it begins the operation
  * after the commit; otherwise all workers are signalled.
  */
 export const writeOperation: (tx: Tx, operation: AdmittedOperation) => Promise<OperationRow> =

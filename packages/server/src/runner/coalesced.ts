@@ -1,10 +1,10 @@
-/** Runs `work` on request, one run at a time. A request during a run leads to another run after it. */
+/** Runs `work` on request, one run at a time. A request during a run causes another run after it. */
 export class CoalescedTask {
   readonly #work: () => Promise<boolean | undefined>
   #isWanted = false
   #running: Promise<void> | undefined
 
-  /** `work` returns whether it should run again at once. */
+  /** `work` returns whether it should run again immediately. */
   constructor(work: () => Promise<boolean | undefined>) {
     this.#work = work
   }

@@ -6,7 +6,7 @@ import { jittered } from './backoff.ts'
 
 /** The pause between two reads of due work. */
 const busyMs = 1_000
-/** The pause when no operation is unfinished and nothing was due. */
+/** The pause if no operation is unfinished and nothing was due. */
 const quietMs = 2_000
 
 interface Entry extends DueTask {
@@ -20,8 +20,9 @@ const isDue = ({ kind, turn, everyMs = 0, notifiedAt }: Entry, found: DueWork): 
   performance.now() - notifiedAt >= everyMs
 
 /**
- * Reads what is due, with one statement every second or two for all parts of a process. Most work begins sooner, by a
- * signal; this covers work that becomes due by time, and signals that were lost. It runs as long as it has listeners.
+ * Reads what is due, with one statement every second or two for all parts of a process. Most work begins
+ * sooner because of a signal; this class covers work that becomes due at a certain time, and lost signals. It
+ * runs while it has listeners.
  */
 export class DueWorkWatch implements DueTasks {
   readonly #database: Database
@@ -30,7 +31,7 @@ export class DueWorkWatch implements DueTasks {
   readonly #entries = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
 
-  /** `engines` are those of this process; they change when the locations are read again. */
+  /** `engines` are the engines of this process. They change when the locations are reloaded. */
   constructor(database: Database, engines: Pick<Engines, 'keys'>, onError: (error: unknown) => void) {
     this.#database = database
     this.#engines = engines

@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events'
 import { EngineError } from '../engines/engine.ts'
 
 /**
- * Runs engine work with a time limit, so that an engine that hangs fails one attempt and not the operation. The timer is
- * freed when the work ends: the signal of `AbortSignal.timeout` would stay in memory, with its listeners, until its time is
- * up.
+ * Runs engine work with a time limit, so that a hanging engine fails one attempt instead of the operation.
+ * The timer is freed when the work ends. `AbortSignal.timeout` is not used, because its signal would stay in
+ * memory, with its listeners, until the timeout.
  */
 export async function withinLimit<T>(
   until: AbortSignal,

@@ -4,7 +4,7 @@ import type { Services } from '../services.ts'
 import type { OperationRow } from '../store/compute/operation-row.ts'
 import type { Requester } from '../store/events/events.ts'
 
-/** How a step ends. `scratch` is merged into what later steps see. */
+/** How a step ends. `scratch` is merged into the data that later steps see. */
 export type Outcome =
   | { flow: 'next'; scratch?: Record<string, unknown> }
   | { flow: 'wait'; ms: number; scratch?: Record<string, unknown> }
@@ -23,7 +23,7 @@ export const wait = (ms: number, scratch?: Record<string, unknown>): Outcome => 
 export const done = (result: unknown): Outcome => ({ flow: 'done', result })
 export const fail = (code: FailureCode, message: string): Outcome => ({ flow: 'fail', code, message })
 
-/** A step's write found its resource in an unexpected state. An immediate retry would not help. */
+/** Thrown if a step's write finds its resource in an unexpected state. An immediate retry would not help. */
 export class UnexpectedState extends Error {}
 
 /** The result of an operation that was cancelled by the deletion of its resource. */
@@ -40,28 +40,29 @@ export interface Work {
   /** The service's time. */
   nowMs: number
   services: Services
-  /** Aborts when the step's time is up, the lease is lost or the process stops. */
+  /** Aborts when the step times out, the lease is lost or the process stops. */
   signal: AbortSignal
 }
 
 /**
- * A step is a short transaction (`tx`), which commits together with the step's outcome, or engine work (`call`), which never
- * holds a transaction. Both may run twice, and both can be undone. The first step of most operations has neither, because the
- * request's own transaction has done its work, and only its undo is defined.
+ * A step is a short transaction (`tx`), which commits together with the step's outcome, or engine work
+ * (`call`), which never runs inside a transaction. Both may run twice, and both can be undone. The first step
+ * of most operations has neither, because the request's own transaction has done its work, and only its undo
+ * is defined.
  */
 export interface Step {
   name: string
   tx?: (work: Work, tx: Tx) => Promise<Outcome>
   /** Operations that reach the step at the same time share its transaction. */
   isShared?: true
-  /** Returns the reason after the transaction failed with `UnexpectedState`. */
+  /** Called after the transaction failed with `UnexpectedState`. Returns the error to report. */
   onUnexpectedState?: (work: Work) => Promise<Error>
   call?: (work: Work) => Promise<Outcome>
   undoTx?: (work: Work, tx: Tx) => Promise<void>
   undoCall?: (work: Work) => Promise<void>
-  /** The step may take this much longer than the operation's deadline. */
+  /** How long the step may exceed the operation's deadline. */
   graceS?: number
-  /** The failure if the operation's deadline passes in this step. */
+  /** The failure to report if the operation's deadline passes in this step. */
   onDeadline?: { code: FailureCode; message: string }
 }
 
@@ -71,12 +72,15 @@ export interface Definition {
   resourceType: OperationType
   /** Counted from the start of the operation; `configured` is `[operations] vm_deadline_s`. */
   deadlineS: number | 'configured'
-  /** A deletion: it is not undone but retried until it succeeds, and is stuck after its deadline. */
+  /**
+   * True for deletions. A deletion is not undone but retried until it succeeds; after its deadline, it is
+   * stuck.
+   */
   isTeardown?: true
   steps: Step[]
   /**
-   * Runs in the transaction in which an operator abandons the operation, and leaves the resource in a state from which its
-   * tenant or a reconciler can continue.
+   * Runs in the transaction in which an operator abandons the operation. It must leave the resource in a
+   * state from which its tenant or a reconciler can continue.
    */
   onAbandon?: (tx: Tx, by: Requester, operation: OperationRow) => Promise<unknown>
 }

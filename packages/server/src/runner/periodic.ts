@@ -18,12 +18,15 @@ export class PeriodicTasks {
     return this.#stopping.signal
   }
 
-  /** Runs the action at once and then about every `ms`. */
+  /** Runs the action immediately and then about every `ms`. */
   every(ms: number, action: () => unknown): void {
     this.#run(this.#loop(ms, action))
   }
 
-  /** Runs the action at each call of the subscription, unless the action is still running. Ends when `until` aborts. */
+  /**
+   * Runs the action whenever the subscription calls, unless the action is still running. Ends when `until`
+   * aborts.
+   */
   runOn(
     subscribe: (call: () => void) => () => void,
     action: () => unknown,

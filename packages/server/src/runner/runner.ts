@@ -17,8 +17,8 @@ import { SharedSteps } from './shared-steps.ts'
 import type { Slot, SlotOwner } from './slots.ts'
 
 /**
- * Claims due operations and runs their steps, under a lease that it renews. The writes of a step commit only together with
- * its outcome, and only while the lease is held.
+ * Claims due operations and runs their steps, with leases that it renews. The writes of a step commit only
+ * together with its outcome, and only while the lease is held.
  */
 export class Runner implements SlotOwner {
   readonly #services: Services
@@ -27,9 +27,9 @@ export class Runner implements SlotOwner {
   readonly #tasks: PeriodicTasks
   readonly #claiming = new CoalescedTask(() => this.#claim())
   readonly #running = new Map<Attempt, Promise<void>>()
-  /** The slots of running operations, and of operations that are being written. */
+  /** The slots of running operations and of operations that are being written. */
   readonly #shares: SlotShares
-  /** More operations may be due than there were slots for. */
+  /** True if more operations may be due than there were free slots. */
   #isStarved = false
 
   constructor(services: Services, definitions: Definition[]) {
@@ -48,17 +48,20 @@ export class Runner implements SlotOwner {
       () => this.#wake(),
     )
     this.#tasks.every(this.#services.config.operations.renewMs, () => this.#renew())
-    // Operations may be due already, and the next look at due work may be two seconds away.
+    // Operations may already be due, and the next read of due work may be two seconds away.
     this.#wake()
   }
 
-  /** Stops claiming, and ends the leases of operations that do not finish in time, so that other workers can claim them. */
+  /**
+   * Stops claiming. Releases the leases of operations that do not finish in time, so that other workers can
+   * claim them.
+   */
   async stop(graceMs = 5_000): Promise<void> {
     const stopped = this.#tasks.stop()
     const timer = setTimeout(() => {
       for (const attempt of this.#running.keys()) attempt.engineWork.abort()
     }, graceMs)
-    // A claim may be in progress. The leases of its operations end as well.
+    // A claim may be in progress. The leases of its operations are released as well.
     const claimed = this.#claiming.run().catch(() => {})
     const idle = claimed.then(() => Promise.all(this.#running.values()))
     await Promise.race([idle, delay(graceMs + 1_000)])
@@ -66,7 +69,10 @@ export class Runner implements SlotOwner {
     await stopped
   }
 
-  /** Reserves a slot under the rules of a claim: within the holder's share, and only if no operation waits for a slot. */
+  /**
+   * Reserves a slot by the rules of a claim: within the holder's share, and only if no operation waits for a
+   * slot.
+   */
   reserve(holder: SlotHolder, location: string): Slot | undefined {
     const { config, engines } = this.#services
     if (this.#tasks.stopping.aborted || this.#isStarved) return undefined
@@ -98,7 +104,7 @@ export class Runner implements SlotOwner {
     if (this.#tasks.stopping.aborted) return false
     const { free, mostForAny, mostForAll } = this.#shares
     const isFair = this.#isStarved || mostForAny <= 0
-    // While the claim runs, a new operation of this process cannot take a slot before the operations that wait.
+    // While the claim runs, new operations of this process must not take slots before waiting operations.
     this.#isStarved = isFair
     if (free <= 0) return false
     const leaseToken = uuid()
@@ -110,7 +116,7 @@ export class Runner implements SlotOwner {
       : await claimOperations(database, claim)
     for (const row of rows)
       this.#begin(row, leaseToken, { projectId: row.project_id, organizationId: row.organization_id })
-    // Operations of holders that have used their share may still wait.
+    // Operations of holders that have used up their share may still be waiting.
     this.#isStarved = rows.length === most || this.#shares.mostForAny <= 0
     return rows.length === most
   }

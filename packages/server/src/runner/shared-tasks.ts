@@ -2,7 +2,7 @@ import { uuid } from '../domain/ids.ts'
 import { extendLease, releaseLeases, takeLease } from '../postgres/leases.ts'
 import type { Services } from '../services.ts'
 
-/** A task rests for `factor` times the duration of its last run, at most `longestMs`. */
+/** A task pauses for `factor` times the duration of its last run, but at most `longestMs`. */
 interface Rest {
   factor: number
   longestMs: number
@@ -20,8 +20,8 @@ export interface SharedTask {
 }
 
 /**
- * Tasks that processes share: each run of a task is done by one process. If that process dies, another one continues when the
- * lease expires.
+ * Tasks that processes share. Each run of a task is done by one process. If that process dies, another one
+ * takes over when the lease expires.
  */
 export class SharedTasks {
   readonly #services: Pick<Services, 'database' | 'config' | 'log'>
@@ -32,8 +32,8 @@ export class SharedTasks {
   }
 
   /**
-   * Runs `work` if it is due and no other process runs it; returns whether it did. The signal aborts when the lease is lost,
-   * because another process then continues the work.
+   * Runs `work` if it is due and no other process is running it; returns whether it ran. The signal aborts
+   * when the lease is lost, because another process may then take over the work.
    */
   async runIfDue(task: SharedTask, work: (signal: AbortSignal) => Promise<unknown>): Promise<boolean> {
     const { database, config } = this.#services
@@ -53,7 +53,7 @@ export class SharedTasks {
     return true
   }
 
-  /** Releases the leases of this process, so that other processes can run its tasks at once. */
+  /** Releases the leases of this process, so that other processes can run its tasks immediately. */
   async release(): Promise<void> {
     await releaseLeases(this.#services.database, this.#holder)
   }

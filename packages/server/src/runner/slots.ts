@@ -12,7 +12,7 @@ export interface Slot {
   close(isCommitted: boolean): void
 }
 
-/** A worker that begins operations which its own process writes, without a claim. */
+/** A worker that can begin operations that its own process writes, without claiming them. */
 export interface SlotOwner {
   reserve(holder: SlotHolder, location: string): Slot | undefined
 }

@@ -1,7 +1,10 @@
 import type { Progress } from '../store/compute/operation-leases.ts'
 import type { StepEntry } from '../store/compute/operation-row.ts'
 
-/** Returns the progress with the step's new state in the log. A failed step stays failed, although it is undone as well. */
+/**
+ * Returns the progress with the step's new state in the log. A failed step keeps the state `failed`, although
+ * it is undone as well.
+ */
 export function noteStep<P extends Pick<Progress, 'step_log'>>(
   progress: P,
   name: string,
