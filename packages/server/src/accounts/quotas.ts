@@ -77,6 +77,6 @@ export async function readOrganizationQuotas(
 function refuseRepeated(items: { name: string }[]): void {
   items.forEach(({ name }, i) => {
     if (items.findIndex((item) => item.name === name) < i)
-      throw invalidField(`items/${i}/name`, `${name} is given twice`)
+      throw invalidField(`items/${i}/name`, `${name} is listed twice`)
   })
 }

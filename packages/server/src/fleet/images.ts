@@ -85,7 +85,7 @@ async function requireLocations(db: Queryable, names: string[]): Promise<void> {
   const known = (await listLocations(db)).map(({ name }) => name)
   names.forEach((name, i) => {
     if (!known.includes(name)) throw invalidField(`locations/${i}`, `there is no location ${name}`)
-    if (names.indexOf(name) < i) throw invalidField(`locations/${i}`, `${name} is given twice`)
+    if (names.indexOf(name) < i) throw invalidField(`locations/${i}`, `${name} is listed twice`)
   })
 }
 

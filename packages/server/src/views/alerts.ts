@@ -21,16 +21,16 @@ const doing: Record<OperationName, string> = {
 
 const duration = (seconds: unknown) => `${Math.abs(Number(seconds)).toLocaleString('en-US')} s`
 
-/** Returns a time for people: 2026-12-01 06:00 UTC. */
+/** Formats a time for readers, such as 2026-12-01 06:00 UTC. */
 const minuteOf = (at: unknown): string => `${time(String(at)).slice(0, 16).replace('T', ' ')} UTC`
 
 const sentence = (text: unknown): string => `${String(text ?? '').replace(/\.$/, '')}.`
 
-/** Says how to leave the host. A VM with disks on shared storage can start on another host. */
-const howToLeave = ({ can_move }: Record<string, unknown>): string =>
+/** Explains how to move off the host. A VM with disks on shared storage can start on another host. */
+const howToMove = ({ can_move }: Record<string, unknown>): string =>
   can_move
     ? 'Stop and start it to move it to another host.'
-    : 'Its disks are on this host: save your data and create the VM again.'
+    : 'Its disks are on this host, so back up your data and create the VM again.'
 
 const isOfMembers = (type: string, { operation_name }: Record<string, unknown>) =>
   type === 'instance_group' && operation_name === 'REPLACE'
@@ -39,15 +39,15 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   crashed: ({ name, detail }) =>
     detail.is_os_disk_lost
       ? `${name} lost its OS disk with its host. Delete it and create a new VM.`
-      : `${name} crashed and is still billed. Read its serial log, then reset it, or stop it to end the cost.`,
+      : `${name} crashed and is still billed. Check its serial log, then reset it, or stop it to end billing.`,
   unreachable: ({ name }) =>
     `${name} is unreachable because its host does not report. It is not billed until the host is back.`,
   creation_failed: ({ name, detail }) =>
-    `${name} could not be created: ${sentence(detail.reason)} It left nothing behind, and nothing is billed. Create it again.`,
+    `${name} could not be created: ${sentence(detail.reason)} Nothing was kept, and nothing is billed. Create it again.`,
   maintenance: ({ name, detail }) =>
-    `The host of ${name} in ${detail.location} has maintenance ${detail.has_begun ? 'since' : 'at'} ${minuteOf(detail.at)}${detail.note ? ` (${detail.note})` : ''}. ${howToLeave(detail)}`,
+    `The host of ${name} in ${detail.location} ${detail.has_begun ? 'has been in maintenance since' : 'is scheduled for maintenance at'} ${minuteOf(detail.at)}${detail.note ? ` (${detail.note})` : ''}. ${howToMove(detail)}`,
   draining: ({ name, detail }) =>
-    `The host of ${name} in ${detail.location} will be taken out of service. ${name} keeps running. ${howToLeave(detail)}`,
+    `The host of ${name} in ${detail.location} will be taken out of service. ${name} keeps running. ${howToMove(detail)}`,
   expiring: ({ name, detail }) =>
     `${name} will be ${detail.on_expiry === 'delete' ? 'deleted' : 'stopped'} at ${time(String(detail.expires_at))}: extend its TTL to keep it.`,
   stuck: ({ name, resource_type, detail }) =>
@@ -55,15 +55,15 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   payment: ({ name, resource_type, detail }) =>
     resource_type === 'invoice'
       ? `The invoice of ${name} for ${monthTitle(`${detail.month}-01`)}, ${usd(detail.usd_cents)} USD, is not paid.`
-      : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: until an owner adds another, nothing new can be created or started.`,
+      : `The payment method of ${name} ${detail.payment_state === 'declined' ? 'was declined' : 'was removed'}: nothing can be created or started until an owner adds another one.`,
   budget: ({ name, detail }) =>
     `Project "${name}" is at ${detail.percent}% of its monthly budget of ${Number(detail.monthly_usd).toLocaleString('en-US')} USD.${detail.is_hard_stop ? ' At 100%, nothing new can be created or started.' : ''}`,
   clock: ({ detail }) =>
     Number(detail.seconds) > 0
-      ? `PostgreSQL's clock jumped forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that: extend the TTL of VMs that must stay, and check the clock.`
-      : `PostgreSQL's clock jumped back by ${duration(detail.seconds)}. The service's time is ${duration(detail.ahead_seconds)} ahead of it and runs slower until both agree: check the clock.`,
+      ? `PostgreSQL's clock jumped forward by ${duration(detail.seconds)}. VMs do not expire for 15 minutes after that. Extend the TTL of VMs that you want to keep, and check the clock.`
+      : `PostgreSQL's clock jumped back by ${duration(detail.seconds)}. The service's time is ${duration(detail.ahead_seconds)} ahead of it and runs more slowly until both agree. Check the clock.`,
   location_unread: ({ name, detail }) =>
-    `The engine of ${name} cannot be read: ${sentence(detail.problem)} VMs keep running; run slipway-server doctor.`,
+    `The engine of ${name} cannot be read: ${sentence(detail.problem)} VMs keep running. Run slipway-server doctor to find the cause.`,
   host_problem: ({ name, detail }) => `${name} in ${detail.location}: ${sentence(detail.problem)}`,
   host_lost: ({ name, detail }) =>
     `${name} in ${detail.location} does not report. Repair the host, or forget it if it is permanently lost.`,
@@ -74,13 +74,13 @@ const messages: Record<AlertKind, (row: AlertRow) => string> = {
   mass_gpu_fault: ({ name, detail }) =>
     `${detail.count} VMs in ${name} have unhealthy GPUs at the same time. They probably have a common cause, such as power, cooling or a driver, so no VM is replaced automatically there.`,
   unhealthy: ({ name, detail }) =>
-    `${name} has an unhealthy GPU: ${sentence(detail.reason)}${detail.is_replaced ? ' It will be replaced automatically as soon as GPUs are in stock.' : ''}`,
+    `${name} has an unhealthy GPU: ${sentence(detail.reason)}${detail.is_replaced ? ' It will be replaced automatically as soon as GPUs are available.' : ''}`,
   webhook_failing: ({ name, detail }) =>
-    `Deliveries to the webhook at ${name} have failed since ${minuteOf(detail.since)}. Check the receiver; each delivery is repeated for 24 hours.`,
+    `Deliveries to the webhook at ${name} have failed since ${minuteOf(detail.since)}. Check the receiver; each delivery is retried for 24 hours.`,
   quota_request: ({ name, detail }) =>
     `${name} requests a quota of ${Number(detail.max).toLocaleString('en-US')} for ${detail.quota}: ${sentence(detail.reason)} Approve or reject the request.`,
   reservation_late: ({ name, detail }) =>
-    `The reservation of ${name} in ${detail.location} has ${detail.delivered} of ${detail.quantity} GPUs (${detail.family}). Only these are billed. Add hosts, or agree on another start.`,
+    `The reservation of ${name} in ${detail.location} has ${detail.delivered} of ${detail.quantity} GPUs (${detail.family}). Only these are billed. Add hosts, or agree on a later start.`,
 }
 
 export const alertView = (row: AlertRow): Alert => ({

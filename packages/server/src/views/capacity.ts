@@ -10,7 +10,7 @@ import { time } from '../postgres/time.ts'
 import type { RequestRecordRow } from '../store/capacity/requests.ts'
 import type { ReservationRow } from '../store/capacity/reservations.ts'
 
-/** `mayReadScripts`: scripts may contain secrets, so callers who can only read see a hash instead. */
+/** Scripts may contain secrets, so callers without `mayReadScripts` see a digest instead. */
 export const capacityRequestView = (row: RequestRecordRow, mayReadScripts: boolean): CapacityRequest => ({
   id: row.id,
   state: row.state,
@@ -62,7 +62,7 @@ function withDigests<Vm extends Pick<VmCreate, 'startup_script' | 'shutdown_scri
   return hidden
 }
 
-/** `mayReadPrice`: only admins and operators see the price. */
+/** Only admins and operators see the price (`mayReadPrice`). */
 export const reservationView = (row: ReservationRow, mayReadPrice: boolean): Reservation => ({
   id: row.id,
   organization_id: row.organization_id,

@@ -81,7 +81,7 @@ export const sessionView = (row: SessionRow, currentId: string): Session => ({
   expires_at: time(row.expires_at),
 })
 
-/** `providers` are the configured ones. */
+/** `providers` are the configured single sign-on providers. */
 export const identityView = (row: IdentityRow, providers: { name: string; issuer: string }[]): Identity => ({
   provider: providers.find(({ issuer }) => issuer === row.issuer)?.name ?? '',
   issuer: row.issuer,

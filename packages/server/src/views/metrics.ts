@@ -2,12 +2,12 @@ import { gpuMetricNames, hostMetricNames, vmMetrics } from '@slipway/contract'
 import { gpuLabels } from '../domain/guest/samples.ts'
 import type { LatestSample } from '../store/metrics/samples.ts'
 
-/** The latest samples in the text format of Prometheus or OpenMetrics. */
+/** Returns the latest samples in the text format of Prometheus or OpenMetrics. */
 export function metricsText(vms: LatestSample[], isOpenMetrics: boolean): string {
   const lines: string[] = []
   const add = (name: string, type: string, help: string, samples: string[]) => {
     if (samples.length === 0) return
-    // OpenMetrics names a family of counters without the suffix of its samples.
+    // In OpenMetrics, the name of a counter family does not have the suffix of its samples.
     const family = isOpenMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
     lines.push(`# HELP ${family} ${help}`, `# TYPE ${family} ${type}`, ...samples)
   }

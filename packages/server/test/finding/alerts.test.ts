@@ -190,7 +190,7 @@ test('a failed VM creation raises an alert with its reason for a day, or until i
       resource_id,
       name,
       message: expect.stringMatching(
-        new RegExp(`^${name} could not be created: .+\\. It left nothing behind, and nothing is billed`),
+        new RegExp(`^${name} could not be created: .+\\. Nothing was kept, and nothing is billed`),
       ),
     })
   expect(await ofProject()).toEqual([alertOf(late, 'late'), alertOf(repeated, 'repeated')])
@@ -239,7 +239,7 @@ test('announced maintenance notifies the tenants 7 days, 24 hours and 1 hour ahe
     name: 'guest',
     message: expect.stringMatching(
       new RegExp(
-        `^The host of guest in .+ has maintenance at ${body.at.slice(0, 16).replace('T', ' ')} UTC \\(New power supplies\\)\\. `,
+        `^The host of guest in .+ is scheduled for maintenance at ${body.at.slice(0, 16).replace('T', ' ')} UTC \\(New power supplies\\)\\. `,
       ),
     ),
   })

@@ -258,10 +258,14 @@ export function fleetTests(operator: Operator): void {
     await signIn(tenant.page, service)
     await visit(tenant.page, `/projects/${vm.project_id}/vms/${vm.id}`)
     const notes = tenant.page.getByRole('main').getByRole('region', { name: 'Alerts' })
-    await notes.getByText(/has maintenance at .* \(New power supplies\)\. Stop and start it/).waitFor()
+    await notes
+      .getByText(/is scheduled for maintenance at .* \(New power supplies\)\. Stop and start it/)
+      .waitFor()
     await screenshot(tenant.page, 'vm-maintenance-light')
     await tenant.page.getByRole('button', { name: /^Alerts: [1-9]/ }).click()
-    await tenant.page.getByRole('menuitem', { name: /^The host of guest in .* has maintenance/ }).waitFor()
+    await tenant.page
+      .getByRole('menuitem', { name: /^The host of guest in .* is scheduled for maintenance/ })
+      .waitFor()
     await tenant.page.keyboard.press('Escape')
     await main().getByRole('button', { name: 'Cancel maintenance' }).click()
     await main().getByText('No maintenance is announced.').waitFor()
