@@ -54,7 +54,7 @@ export async function readBudget(db: Queryable, projectId: string): Promise<Budg
   return budgetView(requireFound('project', budget))
 }
 
-/** `monthlyUsd` null removes the limit. */
+/** If `monthlyUsd` is null, the limit is removed. */
 export async function changeBudget(
   tx: Tx,
   by: ProjectRequester,
@@ -71,5 +71,5 @@ export async function changeBudget(
   })
 }
 
-/** Without an exponent, which small numbers would have in their default text. */
+/** Returns decimal text without an exponent, which the default text of small numbers would have. */
 const decimalOf = (value: number) => value.toFixed(12).replace(/\.?0+$/, '')

@@ -21,14 +21,14 @@ export async function costsOf(db: Queryable, projectIds: string[]): Promise<Cost
     today_usd: usdNumber(sumUsd(rows.filter(({ day }) => day === today))),
     month_to_date_usd: usdNumber(spent),
     last_month_usd: usdNumber(sumUsd(lastMonth)),
-    // Assumes that everything that runs now runs until the end of the month.
+    // Assumes that everything that runs now will run until the end of the month.
     forecast_usd: usdNumber(addExact(spent, timesExact(usdOfMs(usd_per_hour), BigInt(ms_left)))),
     by_product: usdByProduct(rows).map(({ product_name, usd }) => ({ product_name, usd: usdNumber(usd) })),
     as_of: time(now),
   }
 }
 
-/** Returns the invoice of the current month so far; null without costs. */
+/** Returns the invoice of the current month so far; null if there are no costs. */
 export async function openInvoice(db: Queryable, organizationId: string): Promise<InvoiceRow | null> {
   const { today } = await usageState(db)
   const month = monthOf(today)

@@ -21,9 +21,11 @@ interface Quantity {
   unit: 'vm_hour' | 'gb_hour'
 }
 
-/** Runs the creation and rolls it back, so that an estimate is refused with the same error. */
+/**
+ * Runs the creation and rolls it back, so that an estimate fails with the same error as the creation would.
+ */
 export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectRequester, vm: VmCreate) {
-  await asIfCreated(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
+  await tryCreation(tx, 'vm', (tried) => admitVmCreate(tried, catalogue, by, vm))
   const body = await completeVmBody(tx, by.projectId, vm)
   const image = body.custom_image && (await findImageByRef(tx, by.projectId, body.custom_image))
   const excessGib = osDiskExcessGib({ os_disk_gib: osDiskOf(body, image || undefined).gib })
@@ -43,12 +45,12 @@ export async function estimateVm(tx: Tx, catalogue: CatalogueCache, by: ProjectR
 }
 
 export async function estimateDisk(tx: Tx, by: ProjectRequester, disk: DiskCreate) {
-  await asIfCreated(tx, 'disk', (tried) => admitDiskCreate(tried, by, disk))
+  await tryCreation(tx, 'disk', (tried) => admitDiskCreate(tried, by, disk))
   const { type, sizeGib } = await diskShapeOf(tx, by.projectId, disk)
   return estimate(tx, [{ productName: type, quantity: sizeGb(sizeGib), unit: 'gb_hour' }])
 }
 
-async function asIfCreated(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
+async function tryCreation(tx: Tx, member: string, create: (tx: Tx) => Promise<unknown>): Promise<void> {
   try {
     await runAndRollBack(tx, create)
   } catch (error) {

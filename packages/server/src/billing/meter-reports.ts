@@ -17,8 +17,8 @@ import { stripeOf } from './stripe-client.ts'
 import { ensureCustomer } from './stripe-customers.ts'
 
 /**
- * Records the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a negative amount,
- * and the days of a month add up to its invoice exactly.
+ * Records the cents that a day adds to the month's invoice. Invoice lines only grow, so a day never adds a
+ * negative amount, and the days of a month add up exactly to its invoice.
  */
 export async function noteMeterReport(tx: Tx, organizationId: string, day: string): Promise<void> {
   const rows = await listMonth(tx, await listProjectIds(tx, organizationId), monthOf(day))
@@ -30,12 +30,16 @@ export async function noteMeterReport(tx: Tx, organizationId: string, day: strin
 
 const meterEventName = 'slipway_usage_cents'
 const atOnce = 50
-/** The provider ignores a repeated identifier for at least a day; an hour less allows for different clocks. */
+/**
+ * The provider ignores a repeated identifier for at least a day. This is an hour less, because clocks differ.
+ */
 const rememberedMs = 23 * 3_600_000
 /** The provider rejects events that are older than 35 days. */
 const acceptedMs = 34 * 86_400_000
 
-/** Sends due reports, each at least once. Failed ones are retried; disputed ones are reported to operators. */
+/**
+ * Sends due reports, each at least once. Failed reports are retried; disputed ones are reported to operators.
+ */
 export async function sendMeterReports(services: Services): Promise<void> {
   if (services.config.billing.provider !== 'stripe') return
   const stripe = await stripeOf(services)
@@ -59,7 +63,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
   const meter = await ensureMeter(stripe)
   const wasTried = report.tried_ago_ms !== null
   if (wasTried && report.tried_ago_ms! > rememberedMs) {
-    // The identifier may have expired: only the provider's own count shows whether the report arrived.
+    // The identifier may have expired, so only the provider's own count shows whether the report arrived.
     const counted = await countedCents(stripe, meter, customer, report.day)
     if (counted === Number(report.usd_cents)) return void (await closeMeterReport(database, report, 'sent'))
     if (counted !== 0) return dispute(services, report, `the provider has counted ${counted} cents`)
@@ -74,7 +78,7 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
       payload: { stripe_customer_id: customer, value: report.usd_cents },
     })
   } catch (error) {
-    // A repeated identifier is rejected too; the provider has then already counted the amount.
+    // A repeated identifier is also rejected. In that case the provider has already counted the amount.
     const isRefused = (error as Partial<Stripe.errors.StripeError>).type === 'StripeInvalidRequestError'
     const hasArrived =
       wasTried &&
@@ -85,7 +89,10 @@ async function send(services: Services, stripe: Stripe, report: MeterReportRow):
   await closeMeterReport(database, report, 'sent')
 }
 
-/** One meter serves all customers: the sum of its values over a month is the month's invoice in cents. */
+/**
+ * One meter is used for all customers. The sum of a customer's values over a month is the month's invoice in
+ * cents.
+ */
 async function ensureMeter(stripe: Stripe): Promise<string> {
   for await (const meter of stripe.billing.meters.list({ status: 'active', limit: 100 }))
     if (meter.event_name === meterEventName) return meter.id

@@ -19,7 +19,7 @@ import { findOrganization, lockOrganization, type OrganizationRow } from '../sto
 
 export const systemOf = (organizationId: string): OrganizationRequester => ({ ...system, organizationId })
 
-/** Adds a card; throws 409 if a payment method is active. */
+/** Adds a card; throws a 409 error if a payment method is active. */
 export async function addCard(tx: Tx, by: OrganizationRequester, card: Card): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await requireNoActiveMethod(tx, by.organizationId)
@@ -31,7 +31,7 @@ export async function requireNoActiveMethod(db: Queryable, organizationId: strin
     throw new Failure('conflict', 'A payment method is already active. Only an owner can replace it.')
 }
 
-/** Replaces the payment method by a card, and charges unpaid invoices to it. */
+/** Replaces the payment method with a card, and charges unpaid invoices to it. */
 export async function setCard(tx: Tx, by: OrganizationRequester, card: Card): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await putPaymentMethod(tx, {
@@ -49,7 +49,7 @@ export async function setCard(tx: Tx, by: OrganizationRequester, card: Card): Pr
   await chargeDue(tx, by)
 }
 
-/** Throws 409 while something costs money. */
+/** Throws a 409 error if anything still costs money. */
 export async function removeCard(tx: Tx, by: OrganizationRequester): Promise<void> {
   await lockOrganization(tx, by.organizationId)
   await requireNothingRuns(tx, by.organizationId)
@@ -67,7 +67,7 @@ export async function requireNothingRuns(tx: Tx, organizationId: string): Promis
     )
 }
 
-/** All processes apply the new state at once, by the signal. */
+/** The signal makes all processes apply the new state immediately. */
 export async function changePaymentState(
   tx: Tx,
   by: OrganizationRequester,
@@ -79,7 +79,7 @@ export async function changePaymentState(
   tx.signal('access')
 }
 
-/** Charges unpaid invoices to the built-in provider's card: they are paid, or the card is declined. */
+/** Charges unpaid invoices to the built-in provider's card. Either all are paid, or the card is declined. */
 export async function chargeDue(tx: Tx, by: OrganizationRequester): Promise<void> {
   const due = await listDueInvoices(tx, by.organizationId)
   const newest = due.at(-1)
@@ -94,7 +94,7 @@ export async function chargeDue(tx: Tx, by: OrganizationRequester): Promise<void
     await emitBilling(tx, by, 'invoice.paid', { invoice_id: id })
 }
 
-/** Declines cards after their expiry month has ended. */
+/** Marks cards as declined after their expiry month has ended. */
 export async function expireCards({ database }: Services): Promise<void> {
   for (const organizationId of await listExpiredCards(database))
     await database.transaction((tx) =>

@@ -16,7 +16,7 @@ export async function changePrices(tx: Tx, by: Requester, items: Price[]): Promi
       )
     if (unit !== expected) throw invalidField(`items/${i}/unit`, `must be ${expected} for ${product_name}`)
     if (items.findIndex((item) => item.product_name === product_name) < i)
-      throw invalidField(`items/${i}/product_name`, `${product_name} is given twice`)
+      throw invalidField(`items/${i}/product_name`, `${product_name} is listed twice`)
   })
   await setPrices(
     tx,

@@ -5,9 +5,9 @@ import type { Services } from '../services.ts'
 const timeoutMs = 10_000
 const clients = new WeakMap<Config, Stripe>()
 
-/** Returns the client of the configuration. Tests set the URL of a stand-in. */
+/** Returns the Stripe client for the configuration. Tests set the URL of an emulator. */
 export async function stripeOf({ config }: Pick<Services, 'config'>): Promise<Stripe> {
-  // Loaded on first use, because it is by far the largest package.
+  // Loaded on first use, because this package is by far the largest.
   const { default: StripeClient } = await import('stripe')
   const known = clients.get(config)
   if (known) return known

@@ -19,7 +19,10 @@ import { stripeOf } from './stripe-client.ts'
 const setUpSeconds = 31 * 60
 const isCustomer = (id: string) => id.startsWith('cus_')
 
-/** Creates the customer on first use. The idempotency key makes concurrent calls create one customer. */
+/**
+ * Creates the customer on first use. Because of the idempotency key, concurrent calls create only one
+ * customer.
+ */
 export async function ensureCustomer(services: Services, organizationId: string): Promise<string> {
   const organization = await findOrganization(services.database, organizationId)
   if (!organization) throw new Error(`there is no organization ${organizationId}`)
@@ -31,7 +34,7 @@ export async function ensureCustomer(services: Services, organizationId: string)
   return services.database.transaction((tx) => adoptPaymentCustomer(tx, organizationId, customer.id))
 }
 
-/** Returns the provider's URL to add or replace a payment method. */
+/** Returns a URL of the provider for adding or replacing a payment method. */
 export async function providerLink(
   services: Services,
   organizationId: string,
@@ -50,7 +53,7 @@ export async function providerLink(
   return session.url
 }
 
-/** Returns the provider's URL to add a payment method, and nothing else. */
+/** Returns a URL of the provider that can only be used to add a payment method. */
 export async function setUpLink(
   services: Services,
   organizationId: string,
@@ -81,8 +84,8 @@ export async function removeProviderMethod(services: Services, by: OrganizationR
 }
 
 /**
- * Updates the payment method and state to what the provider reports now. Events only trigger this, so their order and number
- * do not matter. If two syncs run at once, the later read wins.
+ * Updates the payment method and state to what the provider currently reports. Events only trigger this, so
+ * their order and number do not matter. If two syncs run at the same time, the later read wins.
  */
 export async function syncCustomer(services: Services, customerId: string): Promise<void> {
   const { database } = services
@@ -129,13 +132,13 @@ async function readCustomer(stripe: Stripe, id: string) {
   const chosen = customer.invoice_settings.default_payment_method
   const chosenId = typeof chosen === 'string' ? chosen : chosen?.id
   const method = methods.find((each) => each.id === chosenId) ?? methods[0] ?? null
-  // The method that we show must be the one that is charged.
+  // The payment method that Slipway shows must be the one that is charged.
   if (method && method.id !== chosenId)
     await stripe.customers.update(id, { invoice_settings: { default_payment_method: method.id } })
   return { method, isDelinquent: customer.delinquent === true }
 }
 
-/** Marks our invoice of the month that the provider's paid invoice covers. */
+/** Marks Slipway's invoice as paid for the month that the provider's paid invoice covers. */
 export async function notePaidInvoice(
   services: Services,
   customerId: string,

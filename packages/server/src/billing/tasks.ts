@@ -29,7 +29,7 @@ export class BillingTasks {
     this.#sharedTasks = new SharedTasks(services)
   }
 
-  /** Processes share these tasks: one process runs each. */
+  /** Processes share these tasks: each run is done by one process. */
   start(): void {
     for (const [name, run] of Object.entries(tasks))
       this.#tasks.runOn(

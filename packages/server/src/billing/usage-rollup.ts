@@ -12,7 +12,7 @@ import {
   findRollup,
   findShardEnd,
   type RollupRow,
-  turnRollupToOrganizations,
+  startOrganizationStage,
 } from '../store/billing/rollups.ts'
 import {
   addUsageOfDay,
@@ -28,20 +28,21 @@ import { chargeDue, emitBilling, systemOf } from './payments.ts'
 const projectsOfShard = 500
 
 /**
- * Closes every day that is due, oldest first: its usage by shards of projects, then, for each organization, the report to the
- * payment provider and, on the last day of a month, the invoice. Each of these is one transaction that also records its
- * progress. Intervals of a past day do not change, so any process can repeat or continue this at any time.
+ * Closes every day that is due, oldest first. It writes the day's usage in shards of projects. Then it
+ * writes, for each organization, the report to the payment provider and, on the last day of a month, the
+ * invoice. Each of these steps is one transaction that also records the progress. Intervals of a past day do
+ * not change, so any process can repeat or continue this at any time.
  */
 export async function rollUpUsage(services: Services): Promise<void> {
   while (await services.database.transaction((tx) => takeStep(services, tx)));
 }
 
-/** Returns whether there was something to do. The lock lets processes take turns. */
+/** Returns whether there was something to do. The lock makes processes take turns. */
 async function takeStep(services: Services, tx: Tx): Promise<boolean> {
   await holdLock(tx, 'usageRollup')
   const rollup = (await findRollup(tx)) ?? (await beginNext(services, tx))
   if (!rollup) return false
-  await (rollup.stage === 'usage' ? addShard : settleNext)(services, tx, rollup)
+  await (rollup.stage === 'usage' ? addShard : closeNextOrganization)(services, tx, rollup)
   return true
 }
 
@@ -61,10 +62,14 @@ async function addShard(services: Services, tx: Tx, { day, done_up_to }: RollupR
   }
   await markDayClosed(tx, day)
   const hasMore = services.config.billing.provider === 'stripe' || isLastOfMonth(day)
-  await (hasMore ? turnRollupToOrganizations(tx, day) : endRollup(tx, day))
+  await (hasMore ? startOrganizationStage(tx, day) : endRollup(tx, day))
 }
 
-async function settleNext({ config }: Services, tx: Tx, { day, done_up_to }: RollupRow): Promise<void> {
+async function closeNextOrganization(
+  { config }: Services,
+  tx: Tx,
+  { day, done_up_to }: RollupRow,
+): Promise<void> {
   const fromDay = isLastOfMonth(day) ? monthOf(day) : day
   const organizationId = await findNextWithUsage(tx, done_up_to, fromDay, day)
   if (!organizationId) return void (await endRollup(tx, day))

@@ -27,7 +27,7 @@ export const advanceRollup = statement<never, { day: string; doneUpTo: string },
   'UPDATE usage_rollups SET done_up_to = :doneUpTo WHERE day = :day',
 ).runBy('day', 'doneUpTo')
 
-export const turnRollupToOrganizations = statement<never, { day: string }, Tx>(
+export const startOrganizationStage = statement<never, { day: string }, Tx>(
   'rollup_turn',
   `UPDATE usage_rollups SET stage = 'organizations', done_up_to = DEFAULT WHERE day = :day`,
 ).runBy('day')
