@@ -1,6 +1,6 @@
 /**
- * What any service on this stack must at least do, in a process of its own: check a bearer, maybe one SELECT, send the
- * same bytes; or make the smallest durable change, over and over.
+ * The least that any service on this stack must do, in a separate process. It checks a bearer token, runs at
+ * most one SELECT and sends the same bytes as the service, or it repeats the smallest durable change.
  */
 import fastify from 'fastify'
 import pg from 'pg'
@@ -19,20 +19,21 @@ process.once('message', async (task: BareTask) => {
   else process.send!(await write(task))
 })
 
-async function serve({ databaseUrl, token, vmIds, projectId, answers }: BareTask & { kind: 'routes' }) {
-  // The driver as it comes, and not as the service calls it: what makes the service faster must not move its limits.
+async function serve({ databaseUrl, token, vmIds, projectId, responses }: BareTask & { kind: 'routes' }) {
+  // Uses the driver directly, without the service's own layer, so that optimizations of the service do not
+  // change its limits.
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 4 })
   const app = fastify()
   const known = new Map([[hashSecret(token).toString('base64'), true]])
   const anyVm = () => vmIds[Math.floor(Math.random() * vmIds.length)]
-  const ask: Record<string, () => Promise<unknown>> = {
+  const queries: Record<string, () => Promise<unknown>> = {
     bare: async () => {},
     row: () => pool.query({ name: 'row', text: 'SELECT * FROM vms WHERE id = $1', values: [anyVm()] }),
     json: () => pool.query({ name: 'json', text: jsonOfVm, values: [anyVm()] }),
     page: () => pool.query({ name: 'page', text: jsonOfPage, values: [projectId] }),
   }
-  for (const [name, { headers, body }] of Object.entries(answers))
-    for (const [kind, work] of Object.entries(ask))
+  for (const [name, { headers, body }] of Object.entries(responses))
+    for (const [kind, work] of Object.entries(queries))
       app.get(`/${name}/${kind}`, async (request, reply) => {
         const bearer = request.headers.authorization?.slice(7) ?? ''
         if (!known.has(hashSecret(bearer).toString('base64'))) return reply.code(401).send()
@@ -42,7 +43,7 @@ async function serve({ databaseUrl, token, vmIds, projectId, answers }: BareTask
   return app.listen({ port: 0, host: '127.0.0.1' })
 }
 
-/** How many a second. */
+/** Returns the number of changes per second. */
 async function write({ databaseUrl, connections, seconds, kind }: Exclude<BareTask, { kind: 'routes' }>) {
   const database = new Database({ url: databaseUrl, poolSize: connections })
   const change = (n: number) =>

@@ -9,7 +9,10 @@ import { locations, type RunningService } from './running-service.ts'
 const clients = 64
 const limitConnections = 16
 
-/** Creations and deletions by one client and by many, beside the smallest durable changes of the same PostgreSQL. */
+/**
+ * Measures creations and deletions by one client and by many, and compares them with the smallest durable
+ * changes on the same PostgreSQL.
+ */
 export async function measureChanges(service: RunningService, effort: Effort): Promise<Figure[]> {
   const url = service.main.url
   const manyOrganizations = await addTenants(service.database, 'many', 8, 1)
@@ -18,7 +21,8 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   const run = (load: Load) => metered(service, () => runLoad(load))
 
   const seconds = effort.changeSeconds
-  // A process that has just started still compiles: one that has run for a while is what a client meets.
+  // A process that has just started still compiles its code. Clients usually use one that has run for a
+  // while.
   const first = await run({ ...create, clients, seconds: seconds / 3, location: locations[1] })
   const one = await run({ ...create, clients: 1, count: effort.samples })
   const limitSeconds = Math.min(seconds, 3)
@@ -27,7 +31,7 @@ export async function measureChanges(service: RunningService, effort: Effort): P
   const many = await run({ ...create, clients, seconds })
   const shared = await run({ ...create, clients, seconds, tenants: oneOrganization, location: locations[1] })
   const vms = [first, many, shared].flatMap(({ result }) => result.made)
-  const gone = await run({ kind: 'delete', url, clients, count: vms.length, vms })
+  const deleted = await run({ kind: 'delete', url, clients, count: vms.length, vms })
 
   return [
     {
@@ -56,13 +60,13 @@ export async function measureChanges(service: RunningService, effort: Effort): P
       200,
       limits,
     ),
-    rate('deletions', `Deletions, ${clients} clients`, gone, 400, limits),
+    rate('deletions', `Deletions, ${clients} clients`, deleted, 400, limits),
   ]
 }
 
 const msEach = (perSecond: number) => 1000 / perSecond
 
-/** The smallest durable changes beside a figure, in its unit. */
+/** Returns the smallest durable changes as limits of a figure, in its unit. */
 function limitsOf(
   value: number,
   { connections, transactions, inserts, pgbench }: WriteLimits,
@@ -110,7 +114,7 @@ function rate(
     aim:
       mostCpuMs === undefined
         ? enough
-        : both(enough, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in all')),
+        : both(enough, atMost(cpu.serverMs + cpu.postgresMs, mostCpuMs, 'ms of CPU in total')),
     limits: limitsOf(perSecond, limits, ran.result),
     cpu,
     more: { 'p50 ms': p50, 'p99 ms': p99, ...perChange(ran) },

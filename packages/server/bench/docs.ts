@@ -1,18 +1,22 @@
-/** Writes the tables of docs/performance.md from artifacts/bench.json, between the marks that the page has for them. */
+/** Writes the tables of docs/performance.md from artifacts/bench.json, between the markers in the page. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '@slipway/testing/root.ts'
 import { type Aim, type Figure, groups, inOrder, shown } from './figures.ts'
 import { type GrowRun, type Machine, readResults, type ServiceRun } from './results.ts'
 
-/** Other software, measured by us on such a machine with its own tools; `npm run bench` does not repeat it. */
+/**
+ * Other software, measured on a similar machine with its own tools. `npm run bench` does not repeat these
+ * measurements.
+ */
 const peers = [
-  { what: 'GET of one VM, a second', figure: 'get-vm-16', nova: [50, 57], incus: [730, 886] },
-  { what: 'Creations to running, a second', figure: 'creations', nova: [1.4, 1.8], incus: [40, 48] },
+  { what: 'GET of one VM, per second', figure: 'get-vm-16', nova: [50, 57], incus: [730, 886] },
+  { what: 'Creations to running, per second', figure: 'creations', nova: [1.4, 1.8], incus: [40, 48] },
 ] as const
 
 const { service, grow } = readResults()
-if (!service || service.isQuick) throw new Error('artifacts/bench.json has no whole run: npm run bench first')
+if (!service || service.isQuick)
+  throw new Error('artifacts/bench.json has no complete run; run `npm run bench` first')
 
 const path = join(root, 'docs/performance.md')
 let page = readFileSync(path, 'utf8')
@@ -21,17 +25,17 @@ put('peers', peerTable(service))
 put('figures', figureTables(service))
 put('growth', grow ? growTable(grow) : 'Not measured yet.')
 writeFileSync(path, page)
-console.log('docs/performance.md is written')
+console.log('docs/performance.md was written')
 
 function put(name: string, text: string): void {
   const marked = new RegExp(`(<!-- ${name} -->\n)[^]*?(\n<!-- /${name} -->)`)
-  if (!marked.test(page)) throw new Error(`docs/performance.md has no place for ${name}`)
+  if (!marked.test(page)) throw new Error(`docs/performance.md has no marker for ${name}`)
   page = page.replace(marked, (_, open, close) => `${open}\n${text}\n${close}`)
 }
 
 function machineLine(at: string, { cpu, cores, memoryGb, kernel, node, postgres }: Machine): string {
   const software = `Linux ${kernel}, Node ${node}, embedded PostgreSQL ${postgres} with fsync`
-  return `${cores} cores (${cpu || 'no name given'}), ${memoryGb} GB of memory; ${software}. Measured on ${at.slice(0, 10)}.`
+  return `${cores} cores (${cpu || 'unknown CPU'}), ${memoryGb} GB of memory; ${software}. Measured on ${at.slice(0, 10)}.`
 }
 
 function table(head: string[], rows: string[][]): string {
@@ -52,7 +56,7 @@ function peerTable({ figures }: ServiceRun): string {
 }
 
 function judged(aim: Aim | undefined): string {
-  return aim ? `${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : '**missed**'}` : ''
+  return aim ? `${aim.text}: ${aim.isMet === null ? 'unknown' : aim.isMet ? 'met' : '**missed**'}` : ''
 }
 
 function figureTables({ figures }: ServiceRun): string {
@@ -84,12 +88,12 @@ function figureTables({ figures }: ServiceRun): string {
 
 function growTable({ scale, rows, pairs, sizeGb, fillSeconds, isQuick }: GrowRun): string {
   const counts = Object.entries(rows).map(([name, count]) => `${count.toLocaleString('en')} ${name}`)
-  const said = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s${isQuick ? '; measured by a quick look' : ''}.`
+  const description = `Scale ${scale}: ${counts.join(', ')}; ${sizeGb.toFixed(1)} GB, filled in ${fillSeconds.toFixed(0)} s${isQuick ? '; quick measurement' : ''}.`
   const body = pairs.map(({ small, grown, factor }) => [
     small.what,
     `${shown(small.value)} ${small.unit}`,
     `${shown(grown.value)} ${grown.unit}`,
     `${factor.toFixed(2)}${factor > 1.3 ? ' **(target 1.3)**' : ''}`,
   ])
-  return `${said}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`
+  return `${description}\n\n${table(['work', 'small store', 'grown store', 'factor'], body)}`
 }

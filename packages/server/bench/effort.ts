@@ -1,19 +1,22 @@
-/** How long the measurements take. */
+/** The scope and duration of the measurements. */
 export interface Effort {
   hosts: number
-  /** VMs that single records are read of, at random. */
+  /** The number of VMs from which single records are read at random. */
   vms: number
-  /** Rounds that are counted, after one that warms up; none: the warm-up is what counts. */
+  /** The number of rounds that count, after one warm-up round. If it is 0, the warm-up round counts. */
   rounds: number
-  /** For each round; a read and its limits take turns in shorter ones. */
+  /** The duration of each round. A read and its limits alternate in shorter turns. */
   readSeconds: number
   connections: number[]
-  /** Creations by one client. */
+  /** The number of creations by one client. */
   samples: number
   changeSeconds: number
-  /** Instance groups that are created one after another. */
+  /** The number of instance groups, which are created one after another. */
   groups: number
-  /** Creations that each of several processes makes before it is measured: a new one compiles for some thousand. */
+  /**
+   * The number of creations by several processes before they are measured. A new process compiles its code
+   * during the first few thousand.
+   */
   firstCreations: number
   streamSeconds: number
   starts: number
@@ -33,7 +36,7 @@ export const usual: Effort = {
   starts: 5,
 }
 
-/** A look in a minute. */
+/** A short run of about a minute. */
 export const quick: Effort = {
   hosts: 3_000,
   vms: 10_000,

@@ -1,7 +1,7 @@
 export const groups = {
   reads: 'Reads',
   changes: 'Creations and deletions',
-  waiting: 'The waiting list',
+  waiting: 'Capacity queue',
   groups: 'Instance groups',
   streams: 'Event streams',
   processes: 'More API processes',
@@ -13,9 +13,9 @@ export type Group = keyof typeof groups
 export const inOrder = (figures: Partial<Record<Group, Figure[]>>): [Group, Figure[]][] =>
   (Object.keys(groups) as Group[]).flatMap((group) => (figures[group] ? [[group, figures[group]]] : []))
 
-/** One measured number, beside what bounds it. */
+/** One measured number, with its limits. */
 export interface Figure {
-  /** Stays the same from run to run and from store to store. */
+  /** The same in every run and for every database. */
   id: string
   what: string
   value: number
@@ -23,35 +23,35 @@ export interface Figure {
   aim?: Aim | undefined
   limits?: Limit[]
   cpu?: Cpu | undefined
-  /** Further numbers of the same measurement, by name. */
+  /** Additional numbers of the same measurement, by name. */
   more?: Record<string, number>
 }
 
 export interface Aim {
   text: string
-  /** Null: it could not be judged. */
+  /** Null if it could not be determined. */
   isMet: boolean | null
-  /** Where it lies on the figure's own scale. */
+  /** The target value in the figure's unit. */
   at?: number
 }
 
-/** Measured in the same run. */
+/** A limit that was measured in the same run. */
 export interface Limit {
   what: string
   value: number
-  /** Value divided by limit; null when the load generator was the limit of either. */
+  /** The value divided by the limit; null if the load generator limited either of them. */
   ratio: number | null
 }
 
 export interface Cpu {
-  /** Milliseconds of a request, or of whatever is counted. */
+  /** Milliseconds per request, or per unit of work. */
   serverMs: number
   postgresMs: number
-  /** Cores that the load generator used. */
+  /** The number of cores that the load generator used. */
   loadCores: number
 }
 
-/** From here on the load is what was measured, not the service. */
+/** Above this load, the measurement shows the speed of the load generator instead of the service. */
 export const isBusy = (loadCores: number): boolean => loadCores >= 0.95
 
 export const atLeast = (value: number, least: number, unit: string): Aim => ({
@@ -72,7 +72,7 @@ export const ratioAtLeast = ({ ratio, value }: Limit, least: number, of: string)
   at: least * value,
 })
 
-/** The figure's own aim and another that belongs to it. */
+/** Combines the figure's own target with an additional one. */
 export function both(own: Aim, other: Aim): Aim {
   const verdicts = [own.isMet, other.isMet]
   const isMet = verdicts.includes(false) ? false : verdicts.includes(null) ? null : true
@@ -99,16 +99,18 @@ export const shown = (n: number): string =>
         : n.toFixed(3)
 
 const verdict = (aim: Aim | undefined): string =>
-  aim ? `  [${aim.text}: ${aim.isMet === null ? 'not judged' : aim.isMet ? 'met' : 'MISSED'}]` : ''
+  aim ? `  [${aim.text}: ${aim.isMet === null ? 'unknown' : aim.isMet ? 'met' : 'MISSED'}]` : ''
 
-/** A line for the figure, and one below it for each limit. */
+/** Prints a line for the figure and one for each of its limits. */
 export function print(figure: Figure): void {
   const { what, value, unit, aim, limits = [], cpu, more = {} } = figure
   console.log(`${what.padEnd(56)} ${shown(value).padStart(9)} ${unit.padEnd(2)}${verdict(aim)}`)
   const line = (text: string) => console.log(`    ${text}`)
   for (const limit of limits) {
     const ratio =
-      limit.ratio === null ? 'no ratio: the load took a full core' : `ratio ${limit.ratio.toPrecision(2)}`
+      limit.ratio === null
+        ? 'no ratio: the load generator used a full core'
+        : `ratio ${limit.ratio.toPrecision(2)}`
     line(`${limit.what.padEnd(52)} ${shown(limit.value).padStart(9)} ${unit.padEnd(2)}  ${ratio}`)
   }
   if (cpu)

@@ -13,9 +13,9 @@ export interface Tenant {
   token: string
 }
 
-const amply = Object.fromEntries(organizationQuotaNames.map((name) => [name, 1_000_000]))
+const largeQuotas = Object.fromEntries(organizationQuotaNames.map((name) => [name, 1_000_000]))
 
-/** Organizations that pay, with projects that have a write key each, and quotas that do not end. */
+/** Adds organizations with a payment method and very large quotas. Each of their projects has a write key. */
 export async function addTenants(
   database: Database,
   name: string,
@@ -26,7 +26,7 @@ export async function addTenants(
   for (let o = 0; o < organizations; o++) {
     const organizationId = await addOrganization(database, `${name} ${o}`)
     await database.transaction(async (tx) => {
-      await setOrganizationQuotas(tx, organizationId, amply)
+      await setOrganizationQuotas(tx, organizationId, largeQuotas)
       for (let p = 0; p < projectsEach; p++) {
         const { id: projectId } = await setUpProject(tx, { organizationId, name: `${name}-${p}` })
         tenants.push({ projectId, token: await addWriteKey(tx, projectId) })
@@ -42,7 +42,7 @@ export async function addWriteKey(tx: Tx, projectId: string): Promise<string> {
   return (await createAccessKey(tx, { scope, name: 'bench', role: 'write', createdBy: null }))!.secret
 }
 
-/** A project with more VMs than a page has. Creating them also warms the service up. */
+/** Adds a project with more VMs than fit on a page. Creating them also warms up the service. */
 export async function addVms(service: RunningService): Promise<Made[]> {
   const tenants = await addTenants(service.database, 'reader', 1, 1)
   return createVms(service, tenants, 120)
@@ -69,7 +69,10 @@ export async function addCopies(service: RunningService, templates: Made[], coun
   return vmsOf(service, projectIds, count)
 }
 
-/** Returns VMs of these projects of one organization, each with one of its operations, and a key that reads them all. */
+/**
+ * Returns VMs of these projects, which belong to one organization, each with one of its operations and a key
+ * that can read all of them.
+ */
 export async function vmsOf(
   { database }: RunningService,
   projectIds: string[],
@@ -98,5 +101,5 @@ export async function stopVm({ main }: RunningService, { projectId, token, vmId 
   const { operation } = (await begun.json()) as { operation: { operation_id: string } }
   const ended = await fetch(`${base}/operations/${operation.operation_id}?wait=30`, { headers })
   const { state } = (await ended.json()) as { state: string }
-  if (state !== 'SUCCEEDED') throw new Error(`a VM that was to stop: ${state}`)
+  if (state !== 'SUCCEEDED') throw new Error(`stopping a VM ended with ${state}`)
 }

@@ -1,7 +1,7 @@
 /**
- * Measures the same work on a small store and on one with a million VMs, 20,000 hosts, 10 million finished operations and 40 million
- * events, or the part of it that `--scale` says: by default a tenth. With `--store DIR` the grown one stays in that directory,
- * and a later run measures it without filling it again.
+ * Measures the same work on a small database and on one with a million VMs, 20,000 hosts, 10 million finished
+ * operations and 40 million events. `--scale` sets a fraction of that size, by default a tenth. With `--store
+ * DIR`, the large database is kept in that directory, and a later run measures it without filling it again.
  */
 import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,8 +18,8 @@ import { addTenants, addVms, createVms, stopVm, vmsOf } from './fixtures.ts'
 import type { Made } from './load.ts'
 import { Memory } from './process/memory.ts'
 import { measureStarts } from './process/starts.ts'
-import { measureReadsBeside, type Vms } from './reads.ts'
-import { keep, type Pair, runNow } from './results.ts'
+import { compareReads, type Vms } from './reads.ts'
+import { type Pair, runNow, saveResults } from './results.ts'
 import { locations, RunningService } from './running-service.ts'
 import { measureStreams } from './streams.ts'
 
@@ -32,30 +32,34 @@ const { values } = parseArgs({
 })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error(`--scale ${values.scale}: must be above 0 and at most 1`)
-/** With what is written on the way. */
+/** Includes temporary files and the write-ahead log. */
 const gbAtFullScale = 80
 const mostFactor = 1.3
 const vmsPerOrganization = 10_000
 const tenantName = 'grown'
-/** Until a new fleet has reported. */
+/** How long to wait until all hosts of a new fleet have reported. */
 const longestMs = 600_000
 
 const given = values.quick ? quick : { ...usual, changeSeconds: 4, streamSeconds: 5 }
 const effort: Effort = { ...given, rounds: 1, starts: 1 }
-/** Small and grown store take turns in each: the machine may be half as fast a minute later. */
+/**
+ * The small and the large database alternate in each round, because the machine may be half as fast a minute
+ * later.
+ */
 const rounds = values.quick ? 1 : 3
 const size = Object.fromEntries(
   Object.entries(fullSize).map(([name, count]) => [name, Math.ceil(count * scale)]),
 ) as typeof fullSize
 
-/** What a store that stays is filled with. */
+/** How a database that is kept was filled. */
 interface Filling {
   scale: number
   fillSeconds: number
 }
 
 const store = values.store === undefined ? undefined : resolve(values.store)
-// The rows take GPUs of every host: what is measured gets as many hosts more as the small store has.
+// The filled rows use GPUs of every host, so the measurement gets as many additional hosts as the small
+// database has.
 const largeHosts = size.hosts + effort.hosts
 await withService(new RunningService(effort.hosts), async (small) => {
   await small.start()
@@ -64,17 +68,17 @@ await withService(new RunningService(effort.hosts), async (small) => {
     const run = runNow(await grown.postgresVersion(), values.quick)
     const sizeGb = await storeGb(grown)
     console.error(
-      `  filled in ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring both stores in turns`,
+      `  filled in ${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB; measuring both databases alternately`,
     )
     const pairs = await measureInTurns(small, grown)
     for (const { small, grown, factor } of pairs) {
       print(grown)
       const verdict = factor <= mostFactor ? 'met' : 'MISSED'
       console.log(
-        `    small store ${shown(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
+        `    small database ${shown(small.value)} ${small.unit}: × ${factor.toFixed(2)}  [≤ ${mostFactor}: ${verdict}]`,
       )
     }
-    keep({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
+    saveResults({ grow: { ...run, scale, rows: size, fillSeconds, sizeGb, pairs } })
   })
 })
 
@@ -89,7 +93,10 @@ async function withService<T>(
   }
 }
 
-/** Both are measured warm: what a process compiles and a cache reads once is no growth. */
+/**
+ * Both are measured warm, because compilation and filling caches happen only once and do not depend on the
+ * size.
+ */
 async function measureInTurns(small: RunningService, grown: RunningService): Promise<Pair[]> {
   const stores = [
     { service: small, memory: new Memory(small) },
@@ -98,7 +105,7 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
   type Store = (typeof stores)[number]
   const made = await addVms(small)
   await addVms(grown)
-  const reads = await measureReadsBeside(
+  const reads = await compareReads(
     { service: grown, made: (await grownVms(grown, made.length)) as Vms },
     { service: small, made: made as Vms },
     { ...effort, rounds: usual.rounds },
@@ -106,7 +113,7 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
   const turns = new Map<string, [small: Figure, grown: Figure][]>()
   const measure = async (part: (store: Store) => Promise<Figure[]>, round = 0) => {
     const figures = new Map<Store, Figure[]>()
-    // Neither is always the first.
+    // Alternate which one is first.
     for (const store of round % 2 === 0 ? stores : stores.toReversed()) figures.set(store, await part(store))
     const [ofSmall, ofGrown] = stores.map((store) => figures.get(store)!)
     for (const [index, figure] of ofSmall!.entries())
@@ -124,30 +131,30 @@ async function measureInTurns(small: RunningService, grown: RunningService): Pro
       const starts = await measureStarts(service, effort.starts)
       return starts.filter(({ id }) => id === 'ready')
     }, round)
-  return [...reads.map(besideSmall), ...[...turns.values()].map(middleOf)]
+  return [...reads.map(pairOfReads), ...[...turns.values()].map(middleOf)]
 }
 
-/** The small store took turns of a second with it, as its limit. */
-function besideSmall(figure: Figure): Pair {
+/** The small database was measured as the figure's limit, in alternating turns of a second. */
+function pairOfReads(figure: Figure): Pair {
   const { value, ratio } = figure.limits![0]!
   const grown = { ...figure, limits: [] }
   return { small: { ...grown, value }, grown, factor: 1 / (ratio ?? figure.value / value) }
 }
 
-/** Starts the service with the rows that it is to have, and says how long they took. */
+/** Starts the service with the required rows, and returns how long filling took. */
 async function fill(service: RunningService): Promise<Filling> {
   const note = join(service.dataDir, 'filling.json')
   if (existsSync(note)) {
     const found = JSON.parse(readFileSync(note, 'utf8')) as Filling
-    if (found.scale !== scale) throw new Error(`${store} was filled for --scale ${found.scale}`)
+    if (found.scale !== scale) throw new Error(`${store} was filled with --scale ${found.scale}`)
     await service.start()
     return found
   }
   if (existsSync(service.dataDir))
-    throw new Error(`${store} has a store that was not filled to its end: remove it`)
+    throw new Error(`${store} contains a database that was not filled completely: remove it`)
   requireSpace()
   const counts = Object.entries(size).map(([name, n]) => `${n.toLocaleString('en')} ${name}`)
-  console.error(`  filling a store with ${counts.join(', ')}`)
+  console.error(`  filling a database with ${counts.join(', ')}`)
   const begun = performance.now()
   await fillRows(service)
   const filling = { scale, fillSeconds: (performance.now() - begun) / 1000 }
@@ -155,7 +162,10 @@ async function fill(service: RunningService): Promise<Filling> {
   return filling
 }
 
-/** The service itself takes up the hosts and makes the VMs that the others are copied from; then it rests. */
+/**
+ * The service adds the hosts and creates the VMs that the others are copied from. Then it is stopped while
+ * rows are added.
+ */
 async function fillRows(service: RunningService): Promise<void> {
   await service.start()
   await eventually(async () => (await countOf(service, 'hosts')) >= largeHosts, longestMs)
@@ -164,7 +174,7 @@ async function fillRows(service: RunningService): Promise<void> {
   const tenants = await addTenants(database, tenantName, organizations, 20)
   const [running, shutOff] = await createVms(service, await addTenants(database, 'template', 1, 1), 2)
   await stopVm(service, shutOff!)
-  // Without it PostgreSQL would go with the service.
+  // Keeps PostgreSQL running while the service is stopped.
   const embedded = await openEmbedded({ dataDir: service.dataDir, log: () => {} })
   await service.main.stop()
   const share = (count: number) => Math.ceil(count / locations.length)
@@ -186,7 +196,7 @@ async function fillRows(service: RunningService): Promise<void> {
   }
 }
 
-/** VMs of one of the filled projects, which are spread over the tables. */
+/** Returns VMs of one of the filled projects. Their rows are spread over the tables. */
 async function grownVms(service: RunningService, count: number): Promise<Made[]> {
   const { rows } = await service.database.query({
     text: `SELECT p.id FROM projects p JOIN organizations o ON o.id = p.organization_id
@@ -196,13 +206,13 @@ async function grownVms(service: RunningService, count: number): Promise<Made[]>
   return vmsOf(service, [rows[0].id], count)
 }
 
-/** The turn that lies in the middle, by how many times slower the grown store was in it. */
+/** Returns the round with the median factor. */
 function middleOf(turns: [small: Figure, grown: Figure][]): Pair {
   const pairs = turns.map(([small, grown]) => ({ small, grown, factor: factorOf(small, grown) }))
   return pairs.toSorted((one, other) => one.factor - other.factor)[Math.floor(pairs.length / 2)]!
 }
 
-/** How many times slower, whichever way the figure counts. */
+/** Returns how many times slower the large database is, for rates and for durations. */
 function factorOf(small: Figure, grown: Figure): number {
   const factor = grown.value / small.value
   return grown.unit === '/s' ? 1 / factor : factor

@@ -1,6 +1,6 @@
 /**
- * One server process with a location of 500 Incus members and 4,000 instances, of which some members are dead and some
- * hang. The cluster is a stand-in that sends recorded shapes; so this measures Slipway, not Incus.
+ * Measures one server process with a location of 500 Incus members and 4,000 instances. Some members are dead
+ * and some hang. The cluster is a fake that sends recorded responses, so this measures Slipway, not Incus.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ const members = Number(process.env.BENCH_MEMBERS ?? 500)
 const vmCount = Number(process.env.BENCH_VMS ?? 400)
 const restS = Number(process.env.BENCH_REST_S ?? 60)
 const location = 'local-a'
-const atOnce = 32
+const concurrency = 32
 const dir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
 const part = Math.ceil(members / 100)
 const incus = new FakeCluster({ members, instancesPerMember: 8, dead: part, hanging: part, delayMs: 50 })
@@ -83,8 +83,8 @@ try {
   await sleep(restS * 1_000)
   const perMinute = (incus.asked.length * 60) / restS
   const cpuPercent = ((cpuOf(pid) - cpuBefore) / restS) * 100
-  show('requests to Incus at rest, a minute', perMinute, `aim ≤ ${(members / 50) * 60}`)
-  show('CPU at rest, % of a core', cpuPercent, '')
+  show('requests to Incus while idle, per minute', perMinute, `target ≤ ${(members / 50) * 60}`)
+  show('CPU while idle, % of a core', cpuPercent, '')
 
   const begunMs = performance.now()
   const cpuBeforeCreations = cpuOf(pid)
@@ -104,11 +104,11 @@ try {
       if ((ended as { state?: string }).state !== 'SUCCEEDED') failures++
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, worker))
+  await Promise.all(Array.from({ length: concurrency }, worker))
   const tookS = (performance.now() - begunMs) / 1_000
-  show('creations a second, POST to running', vmCount / tookS, 'aim ≥ 20')
-  // On a busy machine, this says more than the rate.
-  show('CPU of the server for a creation, ms', ((cpuOf(pid) - cpuBeforeCreations) / vmCount) * 1_000, '')
+  show('creations per second, POST to running', vmCount / tookS, 'target ≥ 20')
+  // On a busy machine, this is more meaningful than the rate.
+  show('server CPU per creation, ms', ((cpuOf(pid) - cpuBeforeCreations) / vmCount) * 1_000, '')
   show('creations that did not end within a minute', failures, 'those on hanging members')
 
   const vpc = `/projects/${project_id}/vpc`
@@ -134,7 +134,7 @@ try {
   show(
     `a rule for ${vmCount} VMs of one network, s`,
     (performance.now() - ruleMs) / 1_000,
-    'aim ≤ 3 for 100, ≤ 10 for 1,000',
+    'target ≤ 3 for 100, ≤ 10 for 1,000',
   )
 
   const lost = incus.names.at(-1)!
@@ -142,11 +142,11 @@ try {
   const lostMs = performance.now()
   const before = await countUp()
   while ((await countUp()) >= before) await sleep(200)
-  // Incus itself calls a member offline 20 s after its last heartbeat by default.
+  // By default, Incus reports a member as offline 20 s after its last heartbeat.
   show(
-    'a host that Incus calls offline is down, s',
+    'time until a host that Incus reports as offline is down, s',
     (performance.now() - lostMs) / 1_000,
-    'aim ≤ 20, after the 20 of Incus',
+    'target ≤ 20, in addition to the 20 s of Incus',
   )
   const rssMb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
   show('memory of the server, MB', rssMb, '')
@@ -156,11 +156,11 @@ try {
   rmSync(dir, { recursive: true, force: true })
 }
 
-function show(what: string, value: number, aim: string): void {
-  console.log(`${what.padEnd(48)} ${value.toFixed(1).padStart(9)}${aim && `  [${aim}]`}`)
+function show(what: string, value: number, note: string): void {
+  console.log(`${what.padEnd(48)} ${value.toFixed(1).padStart(9)}${note && `  [${note}]`}`)
 }
 
-/** Seconds of CPU time that a process has used. */
+/** Returns the CPU time that a process has used, in seconds. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100

@@ -1,7 +1,8 @@
 /**
- * From `POST /vms` to a running VM, through the API of a real server process; and by the same calls with the `incus`
- * client: the same instance, firewall rule and forward, until its SSH greeting. Guests are containers of an Incus daemon
- * in a network namespace of its own. The two alternate, so that a busy machine is busy for both.
+ * Measures the time from `POST /vms` to a running VM, through the API of a real server process, and compares
+ * it with the `incus` client, which creates the same instance, firewall rule and forward and waits for the
+ * SSH banner. Guests are containers of an Incus daemon in its own network namespace. The two alternate, so
+ * that other load on the machine affects both.
  */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,7 +26,7 @@ const [flag, socket] = process.argv.slice(2)
 if (flag === '--inside') await measure(socket!)
 else await measureInside()
 
-/** Guests are reached from the client's namespace alone: there the measurement runs. */
+/** Guests are reachable only from the client's namespace, so the measurement runs there. */
 async function measureInside(): Promise<void> {
   const bench = await IncusBench.alone()
   try {
@@ -39,8 +40,8 @@ async function measureInside(): Promise<void> {
   }
 }
 
-type Answer = Record<string, unknown>
-type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
+type ResponseBody = Record<string, unknown>
+type Call = (method: string, path: string, body?: unknown) => Promise<ResponseBody>
 
 async function measure(incusSocket: string): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'slipway-bench-'))
@@ -56,7 +57,8 @@ async function measure(incusSocket: string): Promise<void> {
     const adoption = ['images', 'adopt', image, '--config', config, '--data-dir', dataDir]
     const { code, errors } = await startProgram(process.execPath, [serverProgram, ...adoption]).ended()
     if (code !== 0) throw new Error(`the image cannot be used: ${errors}`)
-    // It stays, and with it the bridge and its firewall; its definition is what is made by hand.
+    // This VM is kept, and with it the bridge and its firewall. Instances created by hand copy its
+    // definition.
     const pattern = await throughApi(call, 'pattern')
     const definition = JSON.parse(await incus(['query', `/1.0/instances/vm-${pattern.id}?project=slipway`]))
     const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
@@ -101,13 +103,13 @@ function caller(base: string, key: string): Call {
       authorization: `Bearer ${key}`,
       ...(body !== undefined && { 'content-type': 'application/json' }),
     }
-    const answer = await fetch(`${base}${path}`, {
+    const response = await fetch(`${base}${path}`, {
       method,
       headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`)
-    return (await answer.json()) as Answer
+    if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
+    return (await response.json()) as ResponseBody
   }
 }
 
@@ -123,8 +125,8 @@ async function throughApi(call: Call, name: string): Promise<{ id: string; ms: n
 }
 
 /** Waits for the operation as a client does, and returns the id of its VM. */
-async function succeeded(call: Call, answer: Answer): Promise<string> {
-  const { operation_id, metadata } = answer.operation as { operation_id: string; metadata: { id: string } }
+async function succeeded(call: Call, response: ResponseBody): Promise<string> {
+  const { operation_id, metadata } = response.operation as { operation_id: string; metadata: { id: string } }
   for (;;) {
     const operation = await call('GET', `/operations/${operation_id}?wait=60`)
     if (operation.state === 'SUCCEEDED') return metadata.id
@@ -151,7 +153,7 @@ async function byHand(incus: Incus, pattern: Definition, name: string): Promise<
   await incus(['network', 'acl', 'rule', 'add', bridge, 'ingress', ...rule])
   await incus(['network', 'forward', 'create', bridge, handAddress, `target_address=${handPrivate}`])
   await incus(['start', name, ...project])
-  await greeting(handAddress, 22)
+  await waitForBanner(handAddress, 22)
   const ms = performance.now() - startedAt
   await incus(['delete', '--force', name, ...project])
   await incus(['network', 'forward', 'delete', bridge, handAddress])
@@ -169,12 +171,12 @@ function incusClient(incusSocket: string, commandLine: string[], input: string):
   })
 }
 
-/** A client that tries again and again. */
-async function greeting(host: string, port: number): Promise<void> {
-  while (!(await isGreeted(host, port))) await sleep(50)
+/** Connects repeatedly until the guest sends its SSH banner. */
+async function waitForBanner(host: string, port: number): Promise<void> {
+  while (!(await hasBanner(host, port))) await sleep(50)
 }
 
-function isGreeted(host: string, port: number): Promise<boolean> {
+function hasBanner(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 500 })
     socket.once('data', (data) => {

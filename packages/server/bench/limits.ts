@@ -13,13 +13,13 @@ export type BareTask =
       token: string
       vmIds: string[]
       projectId: string
-      /** What is sent, by the name of a path. */
-      answers: Record<string, Answer>
+      /** The responses to send, by the name of a path. */
+      responses: Record<string, RecordedResponse>
     }
   | { kind: 'transactions' | 'inserts'; databaseUrl: string; connections: number; seconds: number }
 
-/** The body and the headers that the service adds to it, byte for byte. */
-export interface Answer {
+/** A response of the service, with exactly its body and its headers. */
+export interface RecordedResponse {
   headers: Record<string, string>
   body: string
 }
@@ -30,7 +30,10 @@ export interface BareRoutes {
   stop(): void
 }
 
-/** `/{name}/{bare,row,json,page}` sends the answer of that name after no SELECT, one of a row, of JSON text, of 100 rows. */
+/**
+ * `/{name}/{bare,row,json,page}` sends the response of that name after no SELECT, or after a SELECT of a row,
+ * of JSON text, or of 100 rows.
+ */
 export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'>): Promise<BareRoutes> {
   return new Promise((resolve, reject) => {
     const child: ChildProcess = fork(fileURLToPath(new URL('./bare-child.mjs', import.meta.url)))
@@ -38,7 +41,7 @@ export function startBareRoutes(task: Omit<BareTask & { kind: 'routes' }, 'kind'
       resolve({ url: String(url), pid: child.pid!, stop: () => void child.kill() }),
     )
     child.once('error', reject)
-    child.once('exit', (code) => code && reject(new Error(`the bare routes left with ${code}`)))
+    child.once('exit', (code) => code && reject(new Error(`the bare routes exited with code ${code}`)))
     child.send({ kind: 'routes', ...task })
   })
 }
@@ -50,7 +53,10 @@ export interface WriteLimits {
   pgbench?: number
 }
 
-/** The smallest durable changes per second over this number of connections: by our driver, and by `pgbench` where it is installed. */
+/**
+ * Measures the smallest durable changes per second over this number of connections, with Slipway's database
+ * layer and, if it is installed, with `pgbench`.
+ */
 export async function writeLimits(
   service: RunningService,
   connections: number,
@@ -70,7 +76,9 @@ export async function writeLimits(
   }
 }
 
-/** Transactions a second of one INSERT each; undefined where there is no pgbench. */
+/**
+ * Returns the number of transactions per second, with one INSERT each; undefined if pgbench is not installed.
+ */
 function runPgbench(databaseUrl: string, connections: number, seconds: number): number | undefined {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-pgbench-'))
   const script = join(dir, 'insert.sql')

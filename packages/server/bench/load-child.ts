@@ -15,10 +15,10 @@ process.once('message', async (load: Load) => {
   const until = load.seconds === undefined ? Number.POSITIVE_INFINITY : begun + load.seconds * 1000
   const change = async (send: Send, load: Exclude<Load, { kind: 'get' }>, client: number) => {
     const start = performance.now()
-    const promise = load.kind === 'create' ? await create(send, load, client) : await remove(send, load)
+    const changed = load.kind === 'create' ? await create(send, load, client) : await remove(send, load)
     accepted.push(performance.now() - start)
-    made.push(promise)
-    await succeeded(send, promise)
+    made.push(changed)
+    await succeeded(send, changed)
   }
   await Promise.all(
     Array.from({ length: load.clients }, async (_, client) => {
@@ -63,14 +63,15 @@ async function remove(send: Send, load: Load & { kind: 'delete' }): Promise<Made
 async function succeeded(send: Send, { projectId, token, operationId }: Made): Promise<void> {
   const path = `/v0.1/projects/${projectId}/vms/operations/${operationId}?wait=30`
   const ended = JSON.parse(await send('GET', path, token))
-  if (ended.state !== 'SUCCEEDED') throw new Error(`${path} ended ${ended.state}: ${JSON.stringify(ended)}`)
+  if (ended.state !== 'SUCCEEDED')
+    throw new Error(`${path} ended with ${ended.state}: ${JSON.stringify(ended)}`)
 }
 
 type Send = (method: string, path: string, token: string, body?: unknown) => Promise<string>
 
 /**
- * One client with its connection: it sends a request, and returns the answer's body. Node's own client takes a millisecond for
- * each, which would stand in the figure of the service.
+ * Opens a client's connection. Returns a function that sends a request and returns the response body. Node's
+ * own client takes a millisecond for each request, which would distort the measurement.
  */
 function connectTo(url: string): Send {
   const { hostname, port, host } = new URL(url)
@@ -91,7 +92,7 @@ function connectTo(url: string): Send {
     const { what, resolve, reject } = settle
     settle = undefined
     if (head.startsWith('HTTP/1.1 200 ')) resolve(body)
-    else reject(new Error(`${what} answered ${head.slice(9, 12)}: ${body}`))
+    else reject(new Error(`${what} returned ${head.slice(9, 12)}: ${body}`))
   })
   return (method, path, token, body) =>
     new Promise((resolve, reject) => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { endedChildrenCpuMs } from './cpu.ts'
 import type { Tenant } from './fixtures.ts'
 
-/** A VM that a load made, and the operation of its last change. */
+/** A VM that a load created, and the operation of its last change. */
 export interface Made extends Tenant {
   vmId: string
   operationId: string
@@ -15,12 +15,12 @@ export interface Made extends Tenant {
 interface Shape {
   url: string
   clients: number
-  /** It ends after this count or after this time. */
+  /** The load ends after this many requests or after this time. */
   count?: number
   seconds?: number
 }
 
-/** Creations and deletions are over when their operation has succeeded. */
+/** A creation or deletion counts as done when its operation has succeeded. */
 export type Load = Shape &
   (
     | { kind: 'create'; tenants: Tenant[]; location: string }
@@ -31,10 +31,10 @@ export type Load = Shape &
 export interface LoadResult {
   count: number
   perSecond: number
-  /** Times of the whole change, in milliseconds. */
+  /** The duration of the whole change, in milliseconds. */
   p50: number
   p99: number
-  /** Until a change was promised. */
+  /** The time until a change was accepted. */
   acceptedP50: number
   loadCores: number
   made: Made[]
@@ -46,7 +46,7 @@ export async function deleteMade(url: string, results: Pick<LoadResult, 'made'>[
   await runLoad({ kind: 'delete', url, clients: 32, count: vms.length, vms })
 }
 
-/** Runs a child in a process of its own, so that it is not the service's event loop that is measured. */
+/** Runs a script in a separate process, so that it does not affect the event loop that is measured. */
 export function runChild<Result>(name: string, task: unknown): Promise<Result> {
   return new Promise((resolve, reject) => {
     const child = fork(fileURLToPath(new URL(`./${name}.mjs`, import.meta.url)))
@@ -55,7 +55,7 @@ export function runChild<Result>(name: string, task: unknown): Promise<Result> {
       resolve(result as Result)
     })
     child.once('error', reject)
-    child.once('exit', (code) => code && reject(new Error(`${name} left with ${code}`)))
+    child.once('exit', (code) => code && reject(new Error(`${name} exited with code ${code}`)))
     child.send(task as object)
   })
 }
@@ -64,7 +64,7 @@ export const runLoad = (load: Load): Promise<LoadResult> => runChild('load-child
 
 export interface Reading {
   url: string
-  /** Read at random. */
+  /** Paths that are read at random. */
   paths: string[]
   token: string
   connections: number
@@ -73,10 +73,10 @@ export interface Reading {
 
 export type ReadResult = Omit<LoadResult, 'acceptedP50' | 'made'>
 
-/** A client in C takes a fraction of a core where one in Node takes a whole one. */
+/** `wrk`, which is written in C, needs a fraction of a core where a Node client needs a whole one. */
 export const hasWrk = spawnSync('wrk', ['-v']).error === undefined
 
-export const readerName = hasWrk ? 'wrk' : 'a Node client (apt-get install wrk for one that takes less CPU)'
+export const readerName = hasWrk ? 'wrk' : 'a Node client (install wrk for a client that uses less CPU)'
 
 /** Repeats a GET over this number of connections. */
 export const read = (reading: Reading): Promise<ReadResult> => (hasWrk ? byWrk(reading) : byNode(reading))
@@ -92,17 +92,18 @@ function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<Re
     const child = spawn('wrk', [...flags, '-H', `Authorization: Bearer ${token}`, url], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    let said = ''
+    let output = ''
     child.stdout.setEncoding('utf8').on('data', (text) => {
-      said += text
+      output += text
     })
     child.once('error', reject)
     child.once('close', () => {
       script.remove()
-      if (/Non-2xx|Socket errors/.test(said)) return reject(new Error(`${paths[0]}: ${said}`))
-      const [, count, measuredFor, unit] = /(\d+) requests in ([\d.]+)(m?s)/.exec(said)!
+      if (/Non-2xx|Socket errors/.test(output)) return reject(new Error(`${paths[0]}: ${output}`))
+      const [, count, measuredFor, unit] = /(\d+) requests in ([\d.]+)(m?s)/.exec(output)!
       const took = Number(measuredFor) / (unit === 'ms' ? 1000 : 1)
-      const latency = (share: string) => milliseconds(new RegExp(`${share}%\\s+([\\d.]+)(\\w+)`).exec(said)!)
+      const latency = (share: string) =>
+        milliseconds(new RegExp(`${share}%\\s+([\\d.]+)(\\w+)`).exec(output)!)
       resolve({
         count: Number(count),
         perSecond: Number(count) / took,
@@ -114,7 +115,7 @@ function byWrk({ url, paths, token, connections, seconds }: Reading): Promise<Re
   })
 }
 
-/** A script that has wrk request the paths at random; the requests are made once, and not as they are sent. */
+/** Writes a script that makes wrk request the paths at random. The requests are built only once. */
 function atRandom(paths: string[]): { file: string; remove: () => void } {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-wrk-'))
   const file = join(dir, 'paths.lua')

@@ -2,7 +2,7 @@ import { cpuMs, familyCpuMs } from './cpu.ts'
 import type { Cpu } from './figures.ts'
 import type { RunningService } from './running-service.ts'
 
-/** What a piece of work cost beside its time. */
+/** The cost of work, apart from its duration. */
 export interface Cost {
   serverMs: number
   postgresMs: number
@@ -12,26 +12,26 @@ export interface Cost {
   walBytes: number
 }
 
-/** Runs the work and says what server processes and PostgreSQL spent on it. */
+/** Runs the work and measures what the server processes and PostgreSQL spent on it. */
 export async function metered<T>(
   service: RunningService,
   work: () => Promise<T>,
   pids = [service.main.pid],
 ): Promise<{ result: T; cost: Cost }> {
-  const look = async (): Promise<Cost> => ({
+  const readCounters = async (): Promise<Cost> => ({
     ...(await counted(service)),
     serverMs: pids.reduce((sum, pid) => sum + cpuMs(pid), 0),
     postgresMs: familyCpuMs(service.postmaster),
   })
-  const before = await look()
+  const before = await readCounters()
   const result = await work()
-  const after = await look()
+  const after = await readCounters()
   const names = Object.keys(before) as (keyof Cost)[]
   const cost = Object.fromEntries(names.map((name) => [name, after[name] - before[name]])) as unknown as Cost
   return { result, cost }
 }
 
-/** The cost of one change of the given number. */
+/** Returns the cost of each of `count` changes. */
 export const each = ({ serverMs, postgresMs }: Cost, count: number, loadCores: number): Cpu => ({
   serverMs: serverMs / count,
   postgresMs: postgresMs / count,

@@ -5,7 +5,7 @@ import { addTenants, type Tenant } from './fixtures.ts'
 import { startBareRoutes } from './limits.ts'
 import { deleteMade, type LoadResult, type Made, read, runLoad } from './load.ts'
 import { each, metered } from './meter.ts'
-import { answerOf, type Vms } from './reads.ts'
+import { recordResponse, type Vms } from './reads.ts'
 import { locations, type RunningService, type ServerProcess } from './running-service.ts'
 
 const connections = 64
@@ -13,9 +13,9 @@ const connections = 64
 const counts = [1, 2, 4]
 
 /**
- * GETs and creations spread over one, two and four API processes on the same store. GETs come first: creations leave work
- * behind for a while, for PostgreSQL and for the hosts. All processes run while creations are measured, and one, two or four
- * of them are asked, in turns, after each has created a number of VMs.
+ * Measures GETs and creations with one, two and four API processes on the same database. GETs come first,
+ * because after creations PostgreSQL and the hosts have more work for a while. While creations are measured,
+ * all processes run, and one, two or four of them get requests, in turns, after a warm-up.
  */
 export async function measureProcesses(
   service: RunningService,
@@ -36,9 +36,9 @@ export async function measureProcesses(
   const creations = new Map<number, Measured[]>(counts.map((count) => [count, []]))
   for (let round = 0; round < Math.max(1, effort.rounds); round++)
     for (let turn = 0; turn < counts.length; turn++) {
-      // Each count comes first, second and last in one of three rounds.
+      // In three rounds, each count comes first, second and last once.
       const count = counts[(round + turn) % counts.length]!
-      // GPUs of VMs that are gone are not free at once: the next in turn take those of the other location.
+      // GPUs of deleted VMs are not free immediately, so the next turn uses the other location.
       const location = locations[(round + turn + 1) % locations.length]!
       const creating = { tenants, location, seconds: effort.changeSeconds / 2 }
       creations.get(count)!.push(await createAt(service, servers, count, creating))
@@ -46,24 +46,27 @@ export async function measureProcesses(
   for (const other of servers.slice(1)) await other.stop()
   return counts.flatMap((count) => {
     const where = `${count} API process${count === 1 ? '' : 'es'} on ${availableParallelism()} cores`
-    const read = beside(reads.get(count)!, reads.get(1)!)
+    const read = comparedWithOne(reads.get(count)!, reads.get(1)!)
     return [
       {
         id: `get-vm-processes-${count}`,
         what: `GET VM, ${connections} connections, ${where}`,
-        ...withLimit(read, `bare route, ${count} of its processes`, bare.get(count)!),
+        ...withLimit(read, `bare route, ${count} process${count === 1 ? '' : 'es'}`, bare.get(count)!),
       },
       {
         id: `creations-processes-${count}`,
         what: `Creations, ${connections} clients, ${where}, ${counts.at(-1)} running`,
-        ...beside(middleOf(creations.get(count)!), middleOf(creations.get(1)!)),
+        ...comparedWithOne(middleOf(creations.get(count)!), middleOf(creations.get(1)!)),
       },
     ]
   })
 }
 
-/** More processes may bring nothing where no core is left for them, but they must not cost anything either. */
-function beside(measured: Measured, alone: Measured): Measured {
+/**
+ * Compares with one process. More processes may not help if no core is free for them, but they must not make
+ * the service slower.
+ */
+function comparedWithOne(measured: Measured, alone: Measured): Measured {
   if (measured === alone) return measured
   const isBound = [measured, alone].some(({ cpu }) => isBusy(cpu!.loadCores))
   const ratio = isBound ? null : measured.value / alone.value
@@ -83,7 +86,10 @@ const withLimit = (measured: Measured, what: string, { value, cpu }: Measured): 
 
 const pathOf = ({ projectId, vmId }: Made) => `/v0.1/projects/${projectId}/vms/${vmId}`
 
-/** What as many processes reach that send the same bytes: beyond the cores there are, it falls for anyone. */
+/**
+ * Measures the same number of processes that only send the same bytes. With more processes than cores, the
+ * rate drops for any service.
+ */
 async function readBare(
   service: RunningService,
   count: number,
@@ -92,9 +98,9 @@ async function readBare(
 ): Promise<Measured> {
   const { databaseUrl } = service
   const vmIds = made.map(({ vmId }) => vmId)
-  const answers = { vm: await answerOf(service, pathOf(made[0]), made[0].token) }
+  const responses = { vm: await recordResponse(service, pathOf(made[0]), made[0].token) }
   const servers = await Promise.all(
-    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, answers, vmIds, ...made[0] })),
+    Array.from({ length: count }, () => startBareRoutes({ databaseUrl, responses, vmIds, ...made[0] })),
   )
   try {
     return await readFrom(service, servers, ['/vm/bare'], made[0].token, effort)
@@ -115,7 +121,8 @@ async function readFrom(
     (seconds: number) =>
     ({ url }: { url: string }) =>
       read({ url, paths, token, connections: share, seconds })
-  // A process that has just started still compiles, the longer the more of them share the cores.
+  // A process that has just started still compiles its code. This takes longer if more processes share the
+  // cores.
   await Promise.all(servers.map(readOne(effort.readSeconds * servers.length)))
   const rounds: Measured[] = []
   for (let round = 0; round < Math.max(1, effort.rounds); round++) {
@@ -126,7 +133,8 @@ async function readFrom(
       pids,
     )
     const sum = (name: 'count' | 'perSecond') => result.reduce((total, one) => total + one[name], 0)
-    // Child processes that run at once see the CPU time of those that ended before: the largest value covers all of them.
+    // The CPU time of a child process includes that of children that ended earlier, so the largest value
+    // covers all of them.
     const loadCores = Math.max(...result.map((one) => one.loadCores))
     rounds.push({ value: sum('perSecond'), unit: '/s', cpu: each(cost, sum('count'), loadCores) })
   }
@@ -140,13 +148,16 @@ function middleOf(rounds: Measured[]): Measured {
 
 type Creating = { tenants: Tenant[]; location: string } & ({ count: number } | { seconds: number })
 
-/** At each of the servers at once, with as many clients in all. */
+/** Creates VMs through all servers concurrently, with the same total number of clients. */
 const create = (servers: ServerProcess[], how: Creating): Promise<LoadResult[]> =>
   Promise.all(
     servers.map(({ url }) => runLoad({ kind: 'create', url, clients: connections / servers.length, ...how })),
   )
 
-/** All processes run, and the given number of them gets requests; the others receive signals, and their CPU is counted. */
+/**
+ * All processes run, and `count` of them get requests. The others only receive signals, and their CPU time is
+ * included.
+ */
 async function createAt(
   service: RunningService,
   servers: ServerProcess[],

@@ -1,7 +1,7 @@
 /**
- * From `POST /vms` to the guest's SSH greeting at the VM's `ssh_destination`, through the API of a real server process;
- * and by the very same QEMU command typed by hand, with the same image. The two alternate, so that a busy machine is
- * busy for both.
+ * Measures the time from `POST /vms` to the guest's SSH banner at the VM's `ssh_destination`, through the API
+ * of a real server process, and compares it with the same QEMU command started by hand with the same image.
+ * The two alternate, so that other load on the machine affects both.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -30,11 +30,11 @@ try {
   ) as Record<string, string>
   const call = caller(`${api_url}/v0.1/projects/${project_id}`, access_key!)
   const [byApiMs, byHandMs]: [number[], number[]] = [[], []]
-  // Warms the page cache, starts the forwarder and shows the command; it does not count.
+  // Warms the page cache, starts the forwarder and provides the command. This run does not count.
   let { commandLine } = await throughApi(call, 'warm-up')
   const measureApi = async (name: string) => {
     const measured = await throughApi(call, name)
-    // It goes with the seed that was kept: the guest finds its interfaces by their MAC addresses.
+    // The command must match the saved seed, because the guest finds its interfaces by their MAC addresses.
     commandLine = measured.commandLine
     byApiMs.push(measured.ms)
   }
@@ -70,8 +70,8 @@ function untilReady(child: ChildProcess): Promise<void> {
   })
 }
 
-type Answer = Record<string, unknown>
-type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
+type ResponseBody = Record<string, unknown>
+type Call = (method: string, path: string, body?: unknown) => Promise<ResponseBody>
 
 function caller(base: string, key: string): Call {
   return async (method, path, body) => {
@@ -80,9 +80,9 @@ function caller(base: string, key: string): Call {
       body === undefined
         ? { method, headers: { authorization: headers.authorization } }
         : { method, headers, body: JSON.stringify(body) }
-    const answer = await fetch(`${base}${path}`, init)
-    if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`)
-    return (await answer.json()) as Answer
+    const response = await fetch(`${base}${path}`, init)
+    if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
+    return (await response.json()) as ResponseBody
   }
 }
 
@@ -97,7 +97,7 @@ async function throughApi(call: Call, name: string) {
   )
   const { ssh_destination } = await call('GET', `/vms/${vmId}`)
   const [host, port] = String(ssh_destination).split('@')[1]!.split(':')
-  await greeting(host!, Number(port ?? 22))
+  await waitForBanner(host!, Number(port ?? 22))
   const ms = performance.now() - startedAt
 
   const pid = readFileSync(join(vmsDir, vmId, 'qemu.pid'), 'utf8').trim()
@@ -107,9 +107,9 @@ async function throughApi(call: Call, name: string) {
   return { ms, commandLine }
 }
 
-/** Waits for the operation as a client does, and answers the id of its VM. */
-async function succeeded(call: Call, answer: Answer): Promise<string> {
-  const { operation_id, metadata } = answer.operation as { operation_id: string; metadata: { id: string } }
+/** Waits for the operation as a client does, and returns the id of its VM. */
+async function succeeded(call: Call, response: ResponseBody): Promise<string> {
+  const { operation_id, metadata } = response.operation as { operation_id: string; metadata: { id: string } }
   for (;;) {
     const operation = await call('GET', `/operations/${operation_id}?wait=60`)
     if (operation.state === 'SUCCEEDED') return metadata.id
@@ -117,7 +117,9 @@ async function succeeded(call: Call, answer: Answer): Promise<string> {
   }
 }
 
-/** Uses the arguments of the engine and a fresh disk; only the forward, which the engine adds later, is spelled out. */
+/**
+ * Uses the engine's arguments and a new disk. Only the forward is added, because the engine adds it later.
+ */
 async function byHand(commandLine: string[]): Promise<number> {
   const images = join(dataDir, 'qemu/images')
   const mini = readdirSync(images).find((name) => existsSync(join(images, name, 'os.qcow2')))!
@@ -138,7 +140,7 @@ async function byHand(commandLine: string[]): Promise<number> {
   const ended = new Promise<never>((_, reject) => {
     qemu.once('exit', () => reject(new Error('QEMU ended early')))
   })
-  await Promise.race([greeting(byHandAddress, byHandPort), ended])
+  await Promise.race([waitForBanner(byHandAddress, byHandPort), ended])
   const ms = performance.now() - startedAt
   qemu.kill('SIGKILL')
   await ended.catch(() => {})
@@ -146,16 +148,16 @@ async function byHand(commandLine: string[]): Promise<number> {
 }
 
 /**
- * A client that tries again and again. Its patience grows with the waiting: on a slow machine a guest needs longer for
- * its greeting, and abandoned connections keep it busy.
+ * Connects repeatedly until the guest sends its SSH banner. The timeout grows with the waiting time: on a
+ * slow machine, a guest needs longer to send the banner, and abandoned connections keep it busy.
  */
-async function greeting(host: string, port: number): Promise<void> {
+async function waitForBanner(host: string, port: number): Promise<void> {
   const startedAt = performance.now()
   for (;;) {
-    const patienceMs = Math.max(400, (performance.now() - startedAt) / 10)
-    const isGreeted = await new Promise<boolean>((resolve) => {
+    const timeoutMs = Math.max(400, (performance.now() - startedAt) / 10)
+    const hasBanner = await new Promise<boolean>((resolve) => {
       const socket = connect({ host, port })
-      const timer = setTimeout(() => socket.destroy(), patienceMs)
+      const timer = setTimeout(() => socket.destroy(), timeoutMs)
       socket.once('data', (data) => {
         resolve(data.toString().startsWith('SSH-'))
         socket.destroy()
@@ -166,7 +168,7 @@ async function greeting(host: string, port: number): Promise<void> {
         resolve(false)
       })
     })
-    if (isGreeted) return
+    if (hasBanner) return
     await sleep(50)
   }
 }

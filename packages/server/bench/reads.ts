@@ -1,11 +1,11 @@
 import { cpuMs, familyCpuMs } from './cpu.ts'
 import type { Effort } from './effort.ts'
 import { atLeast, atMost, both, type Figure, isBusy, median, ratioAtLeast } from './figures.ts'
-import { type Answer, type BareRoutes, startBareRoutes } from './limits.ts'
+import { type BareRoutes, type RecordedResponse, startBareRoutes } from './limits.ts'
 import { type Made, type Reading, read } from './load.ts'
 import type { RunningService } from './running-service.ts'
 
-/** Somewhere to read from, and the process that answers. */
+/** A URL to read from, and the process that responds. */
 interface Target {
   what: string
   url: string
@@ -26,7 +26,7 @@ interface Measured {
   loadCores: number
 }
 
-/** What is read: single records at random, one VM over and over, a page, and what is available. */
+/** Returns the paths to read: single records at random, one VM repeatedly, a page, and availabilities. */
 function pathsOf(made: Vms) {
   const baseOf = ({ projectId }: Made) => `/v0.1/projects/${projectId}`
   const [first] = made
@@ -40,9 +40,9 @@ function pathsOf(made: Vms) {
 }
 type Name = keyof ReturnType<typeof pathsOf>
 
-const whats: Record<Name, string> = {
+const labels: Record<Name, string> = {
   vm: 'GET VM',
-  polling: 'GET of one VM over and over',
+  polling: 'GET of the same VM repeatedly',
   operation: 'GET operation',
   list: 'List of 100 VMs',
   availabilities: 'Availabilities',
@@ -53,17 +53,17 @@ function ownTarget({ main, postmaster }: RunningService, made: Vms, name: Name, 
   return { what, url, paths: pathsOf(made)[name], token: made[0].token, pid, postmaster }
 }
 
-/** Each beside bare routes that send the same bytes. */
+/** Measures each read and compares it with bare routes that send the same bytes. */
 export async function measureReads(service: RunningService, made: Vms, effort: Effort): Promise<Figure[]> {
   const [{ projectId, token }] = made
-  const answers: Record<string, Answer> = {}
+  const responses: Record<string, RecordedResponse> = {}
   for (const [name, [path]] of Object.entries(pathsOf(made)))
-    answers[name] = await answerOf(service, path!, token)
+    responses[name] = await recordResponse(service, path!, token)
   const { databaseUrl } = service
   const vmIds = made.map(({ vmId }) => vmId)
-  const bare = await startBareRoutes({ databaseUrl, token, vmIds, projectId, answers })
+  const bare = await startBareRoutes({ databaseUrl, token, vmIds, projectId, responses })
   const compare = (name: Name, connections: number, kinds: BareKind[]) => {
-    const own = ownTarget(service, made, name, plural(whats[name], connections))
+    const own = ownTarget(service, made, name, plural(labels[name], connections))
     return compareWith([own, ...kinds.map((kind) => bareTarget(bare, own, name, kind))], connections, effort)
   }
   try {
@@ -92,17 +92,17 @@ export async function measureReads(service: RunningService, made: Vms, effort: E
   }
 }
 
-/** A service and what is read of it. */
+/** A service and the VMs to read from it. */
 export interface Read {
   service: RunningService
   made: Vms
 }
 
-/** The figures of one service, with those of another as their limit. */
-export async function measureReadsBeside(own: Read, other: Read, effort: Effort): Promise<Figure[]> {
+/** Measures the reads of one service, with those of another one as their limits. */
+export async function compareReads(own: Read, other: Read, effort: Effort): Promise<Figure[]> {
   const figures: Figure[] = []
-  for (const name of Object.keys(whats) as Name[]) {
-    const target = ({ service, made }: Read) => ownTarget(service, made, name, plural(whats[name], 16))
+  for (const name of Object.keys(labels) as Name[]) {
+    const target = ({ service, made }: Read) => ownTarget(service, made, name, plural(labels[name], 16))
     const figure = await compareWith([target(own), target(other)], 16, effort)
     figures.push({ ...figure, id: name })
   }
@@ -112,7 +112,10 @@ export async function measureReadsBeside(own: Read, other: Read, effort: Effort)
 const plural = (what: string, connections: number) =>
   `${what}, ${connections} connection${connections === 1 ? '' : 's'}`
 
-/** The aimed ratio to the bare route, by the number of connections: the more there are, the more reads share a statement. */
+/**
+ * The target ratio to the bare route, by the number of connections. With more connections, more reads share a
+ * statement.
+ */
 const leastOfBare: Record<number, number> = { 16: 0.4, 64: 0.5 }
 
 function aimOf({ limits, cpu }: Figure, connections: number) {
@@ -141,7 +144,7 @@ const bareTarget = ({ url, pid }: BareRoutes, own: Target, name: Name, kind: Bar
   pid,
 })
 
-/** The first target is ours, the others are its limits. */
+/** The first target is the service; the others are its limits. */
 async function compareWith(targets: Target[], connections: number, effort: Effort): Promise<Figure> {
   const [own, ...others] = await inTurns(targets, connections, effort)
   const middle = (rounds: Measured[], name: keyof Measured) => median(rounds.map((round) => round[name]))
@@ -155,7 +158,8 @@ async function compareWith(targets: Target[], connections: number, effort: Effor
     limits: others.map((other, index) => ({
       what: targets[index + 1]!.what,
       value: middle(other, 'perSecond'),
-      // The ratio of each round by itself: the machine may be twice as fast in one as in another.
+      // Compute the ratio for each round separately, because the machine may be twice as fast in one round as
+      // in another.
       ratio:
         isBound(own!) || isBound(other)
           ? null
@@ -176,13 +180,16 @@ async function compareWith(targets: Target[], connections: number, effort: Effor
 
 const turnSeconds = 1
 
-/** The rounds of each target: short ones that take turns, so that whatever else the machine does meets all alike. */
+/**
+ * Returns the rounds of each target. Short rounds alternate, so that other load on the machine affects all
+ * targets equally.
+ */
 async function inTurns(targets: Target[], connections: number, effort: Effort): Promise<Measured[][]> {
   const rounds = targets.map((): Measured[] => [])
   const count = (effort.rounds * effort.readSeconds) / turnSeconds
   for (let round = 0; round <= count; round++)
     for (const [index, target] of targets.entries()) {
-      // The first round warms up what compiles itself while it runs, which takes thousands of requests.
+      // The first round is a warm-up, because compiling hot code takes thousands of requests.
       const isWarmUp = round === 0 && count > 0
       const load = isWarmUp ? { connections: 16, seconds: 3 } : { connections, seconds: turnSeconds }
       const measured = await once({ ...target, ...load }, target)
@@ -199,12 +206,16 @@ async function once(reading: Reading, { pid, postmaster }: Target): Promise<Meas
   return { perSecond, p50, p99, serverMs, postgresMs, loadCores }
 }
 
-export async function answerOf({ main }: RunningService, path: string, token: string): Promise<Answer> {
-  const answer = await fetch(main.url + path, { headers: { authorization: `Bearer ${token}` } })
-  const body = await answer.text()
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${body}`)
-  // These are added by Node itself.
+export async function recordResponse(
+  { main }: RunningService,
+  path: string,
+  token: string,
+): Promise<RecordedResponse> {
+  const response = await fetch(main.url + path, { headers: { authorization: `Bearer ${token}` } })
+  const body = await response.text()
+  if (!response.ok) throw new Error(`${path} returned ${response.status}: ${body}`)
+  // Node adds these headers itself.
   const own = ['connection', 'keep-alive', 'date', 'content-length']
-  const headers = Object.fromEntries([...answer.headers].filter(([name]) => !own.includes(name)))
+  const headers = Object.fromEntries([...response.headers].filter(([name]) => !own.includes(name)))
   return { headers, body }
 }

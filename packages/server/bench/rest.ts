@@ -1,6 +1,7 @@
 /**
- * Measures the CPU time that a service needs while no client uses it, with few hosts and with many: the difference is the cost
- * of inspections. BENCH_HOSTS and BENCH_REST_S change the number of hosts and the duration.
+ * Measures the CPU time that a service needs while no client uses it, with few hosts and with many. The
+ * difference is the cost of inspections. BENCH_HOSTS and BENCH_REST_S change the number of hosts and the
+ * duration.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { eventually } from '@slipway/testing/eventually.ts'
@@ -12,7 +13,7 @@ const fewHosts = 10
 const manyHosts = Number(process.env.BENCH_HOSTS ?? 5_000)
 const restMs = Number(process.env.BENCH_REST_S ?? 120) * 1_000
 const longestMs = 600_000
-/** After the start and the changes, until only periodic work is left. */
+/** How long to wait after the start and the changes until only periodic work is left. */
 const settleMs = 30_000
 
 interface Cores {
@@ -58,4 +59,4 @@ show(fewHosts, few)
 const many = await measure(manyHosts)
 show(manyHosts, many)
 const added = many.server + many.postgres - few.server - few.postgres
-console.log(`each 1,000 hosts: ${((added / (manyHosts - fewHosts)) * 1_000).toFixed(4)} cores`)
+console.log(`per 1,000 hosts: ${((added / (manyHosts - fewHosts)) * 1_000).toFixed(4)} cores`)

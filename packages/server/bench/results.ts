@@ -20,7 +20,7 @@ export interface Run {
   at: string
   machine: Machine
   isQuick: boolean
-  /** What made the reads. */
+  /** The client that made the reads. */
   reader: string
 }
 
@@ -29,7 +29,7 @@ export interface ServiceRun extends Run {
 }
 
 export interface GrowRun extends Run {
-  /** 1: a million VMs. */
+  /** A scale of 1 means a million VMs. */
   scale: number
   rows: Record<string, number>
   fillSeconds: number
@@ -37,11 +37,11 @@ export interface GrowRun extends Run {
   pairs: Pair[]
 }
 
-/** One figure on a small store and on the grown one. */
+/** One figure on the small and on the large database. */
 export interface Pair {
   small: Figure
   grown: Figure
-  /** How many times slower the grown one is. */
+  /** How many times slower the large database is. */
   factor: number
 }
 
@@ -61,13 +61,13 @@ export function readResults(): Results {
   }
 }
 
-/** Adds a run to what other measurements have left, and draws the page anew. */
-export function keep(run: Results): void {
+/** Adds a run to the results of earlier measurements, and writes the page again. */
+export function saveResults(run: Results): void {
   const results = { ...readResults(), ...run }
   mkdirSync(join(root, 'artifacts'), { recursive: true })
   writeFileSync(file('bench.json'), `${JSON.stringify(results, null, 2)}\n`)
   writeFileSync(file('bench.html'), pageOf(results))
-  console.error('\n  artifacts/bench.json and artifacts/bench.html are written')
+  console.error('\n  wrote artifacts/bench.json and artifacts/bench.html')
 }
 
 export const runNow = (postgres: string, isQuick: boolean): Run => ({

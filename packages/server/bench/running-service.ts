@@ -20,7 +20,7 @@ import { Database } from '../src/postgres/database.ts'
 
 export const locations = ['us-east1-a', 'eu-north1-a'] as const
 const pollMs = 5
-/** All callers are of one organization and at one address. */
+/** Effectively disables limits, because all callers belong to few organizations and have one address. */
 const unlimited = [
   '[limits]',
   ...['requests_per_second', 'burst', 'organization_requests_per_second', 'organization_burst'],
@@ -31,19 +31,22 @@ const unlimited = [
     'unknown_bearers_per_second',
   ],
 ].map((key) => (key.startsWith('[') ? key : `${key} = 1000000`))
-/** Its first line has the flags of Node that the service runs with. */
+/** The first line of this script contains the Node flags of the service. */
 const command = [join(root, 'packages/server/bin/slipway-server.js')]
 
-/** One server process. It logs as `npm start` does, into a file. */
+/** One server process. It logs like `npm start`, but to a file. */
 export interface ServerProcess {
   pid: number
   url: string
-  /** From the call that started it to the line that says so. */
+  /** The time from the start of the process until its log says that it is ready. */
   readyMs: number
   stop(): Promise<void>
 }
 
-/** The service as its users run it: the built program, embedded PostgreSQL with fsync, simulated hosts that boot at once. */
+/**
+ * The service as users run it: the built program, embedded PostgreSQL with fsync, and simulated hosts that
+ * boot VMs immediately.
+ */
 export class RunningService {
   readonly #dir: string
   readonly #isKept: boolean
@@ -53,13 +56,13 @@ export class RunningService {
   main!: ServerProcess
   database!: Database
 
-  /** Without a directory of its own it leaves nothing behind. */
+  /** If no directory is given, a temporary one is used and removed afterwards. */
   constructor(hosts: number, dir?: string) {
     this.#dir = dir ?? mkdtempSync(join(tmpdir(), 'slipway-bench-'))
     this.#isKept = dir !== undefined
     this.dataDir = join(this.#dir, '.slipway')
     mkdirSync(this.#dir, { recursive: true })
-    // PostgreSQL of a root's service runs as another user.
+    // If the service runs as root, PostgreSQL runs as another user.
     chmodSync(this.#dir, 0o755)
     this.#configure(hosts)
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -87,7 +90,7 @@ export class RunningService {
     return credentialsOf(this.dataDir)
   }
 
-  /** The connection of a superuser, which can read everything. */
+  /** The URL for a superuser, who can read everything. */
   get databaseUrl(): string {
     return databaseUrlOf(this.dataDir)
   }
@@ -113,13 +116,13 @@ export class RunningService {
     const child = spawn(program, args, { stdio: ['ignore', log, log] })
     closeSync(log)
     this.#processes.add(child)
-    const said = () => readFileSync(logFile, 'utf8')
-    while (!said().includes('"msg":"ready"')) {
-      if (hasEnded(child)) throw new Error(`the server ended early: ${said()}`)
+    const output = () => readFileSync(logFile, 'utf8')
+    while (!output().includes('"msg":"ready"')) {
+      if (hasEnded(child)) throw new Error(`the server ended early: ${output()}`)
       await delay(pollMs)
     }
     const readyMs = performance.now() - begun
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said())![0]
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())![0]
     return { pid: child.pid!, url, readyMs, stop: () => this.#end(child) }
   }
 
@@ -131,7 +134,7 @@ export class RunningService {
     await exit
   }
 
-  /** Ends what is left of it, also after a failure. */
+  /** Stops all its processes, even after a failure. */
   async close(): Promise<void> {
     await this.database?.close()
     const home = homeOf(this.dataDir)

@@ -1,7 +1,8 @@
 /**
- * Speed of the service against limits measured in the same run, on the same machine: the built program as `npm start`
- * runs it, embedded PostgreSQL with fsync, simulated hosts that boot at once. `--quick` is a look in a minute, and
- * `--only reads,changes` leaves the rest out.
+ * Measures the speed of the service and compares it with limits measured in the same run, on the same
+ * machine. It uses the built program as `npm start` runs it, embedded PostgreSQL with fsync, and simulated
+ * hosts that boot VMs immediately. `--quick` takes about a minute, and `--only reads,changes` runs only these
+ * parts.
  */
 import { parseArgs } from 'node:util'
 import { measureGroups } from './capacity/groups.ts'
@@ -15,7 +16,7 @@ import { Memory } from './process/memory.ts'
 import { measureStarts } from './process/starts.ts'
 import { measureProcesses } from './processes.ts'
 import { measureReads, type Vms } from './reads.ts'
-import { keep, readResults, runNow } from './results.ts'
+import { readResults, runNow, saveResults } from './results.ts'
 import { RunningService } from './running-service.ts'
 import { measureStreams } from './streams.ts'
 
@@ -31,16 +32,16 @@ const measurements: Record<Group, Measure> = {
   starts: async (service, _, { starts }) => [memory.figure, ...(await measureStarts(service, starts))],
 }
 const names = Object.keys(measurements) as Group[]
-/** More processes than cores need a longer look. */
-const quickly = names.filter((name) => name !== 'processes')
+/** With more processes than cores, a short run is not meaningful. */
+const quickNames = names.filter((name) => name !== 'processes')
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } },
 })
 const effort = values.quick ? quick : usual
-const wanted = (values.only?.split(',') ?? (values.quick ? quickly : names)) as Group[]
+const wanted = (values.only?.split(',') ?? (values.quick ? quickNames : names)) as Group[]
 const unknown = wanted.filter((name) => !names.includes(name))
-if (unknown.length > 0) throw new Error(`--only ${unknown}: there are ${names.join(', ')}`)
+if (unknown.length > 0) throw new Error(`--only ${unknown}: unknown name. Supported: ${names.join(', ')}`)
 
 const service = new RunningService(effort.hosts)
 const memory = new Memory(service)
@@ -51,7 +52,7 @@ try {
   const readsVms = wanted.includes('reads') || wanted.includes('processes')
   const vms = readsVms ? ((await addCopies(service, created, effort.vms)) as Vms) : created
   const run = runNow(await service.postgresVersion(), values.quick)
-  // A part is measured to be looked at beside the rest.
+  // If only a part is measured, saveResults the other figures of the last run.
   const figures = values.only ? { ...readResults().service?.figures } : {}
   for (const name of wanted) {
     const measured = await measurements[name](service, vms, effort)
@@ -59,7 +60,7 @@ try {
     measured.forEach(print)
     figures[name] = measured
   }
-  keep({ service: { ...run, figures } })
+  saveResults({ service: { ...run, figures } })
 } finally {
   await service.close()
 }

@@ -1,4 +1,7 @@
-/** Readers of event streams, and transactions that write events, in one process: one clock tells commit and arrival. */
+/**
+ * Reads event streams and writes events in one process, so that commits and arrivals are measured with the
+ * same clock.
+ */
 import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuid } from '../src/domain/ids.ts'
@@ -9,9 +12,9 @@ import { percentile } from './figures.ts'
 import type { Tenant } from './fixtures.ts'
 import type { StreamResult, StreamTask } from './streams.ts'
 
-/** Events of one transaction, each of another project. */
-const together = 10
-const patienceMs = 10_000
+/** The number of events in one transaction. Each belongs to a different project. */
+const eventsPerTransaction = 10
+const timeoutMs = 10_000
 
 process.once('message', async (task: StreamTask) => {
   const { url, databaseUrl, tenants, streamsEach, perSecond, seconds } = task
@@ -27,15 +30,18 @@ process.once('message', async (task: StreamTask) => {
   const cpu = process.cpuUsage()
   const begun = performance.now()
   const writes: Promise<void>[] = []
-  for (let sent = 0; sent < perSecond * seconds; sent += together) {
+  for (let sent = 0; sent < perSecond * seconds; sent += eventsPerTransaction) {
     await delay(Math.max(0, begun + (sent / perSecond) * 1000 - performance.now()))
-    const few = Array.from({ length: together }, (_, n) => tenants[(sent + n) % tenants.length]!)
-    writes.push(writeEvents(database, few, committed))
+    const writers = Array.from(
+      { length: eventsPerTransaction },
+      (_, n) => tenants[(sent + n) % tenants.length]!,
+    )
+    writes.push(writeEvents(database, writers, committed))
   }
   await Promise.all(writes)
   const tookMs = performance.now() - begun
   const expected = committed.size * streamsEach
-  for (const until = performance.now() + patienceMs; performance.now() < until; await delay(20))
+  for (const until = performance.now() + timeoutMs; performance.now() < until; await delay(20))
     if (arrivals.length >= expected) break
   const { user, system } = process.cpuUsage(cpu)
   const loadCores = (user + system) / 1000 / (performance.now() - begun)
@@ -53,14 +59,14 @@ process.once('message', async (task: StreamTask) => {
   } satisfies StreamResult)
 })
 
-/** Notes for each event when its commit was confirmed. */
+/** Writes events, and records when the commit of each was confirmed. */
 async function writeEvents(
   database: Database,
   tenants: Tenant[],
   committed: Map<string, number>,
 ): Promise<void> {
   const ids = tenants.map(() => uuid())
-  // The same interval as in the service.
+  // These events look like those of the service.
   const events = tenants.map(({ projectId }, index) => ({
     id: ids[index]!,
     type: 'vm.running' as const,
@@ -86,11 +92,11 @@ function openStream(
 ): Promise<IncomingMessage> {
   const headers = { accept: 'text/event-stream', authorization: `Bearer ${token}` }
   return new Promise((resolve, reject) => {
-    get(`${url}/v0.1/projects/${projectId}/events`, { headers, agent: false }, (answer) => {
-      if (answer.statusCode !== 200) return reject(new Error(`a stream answered ${answer.statusCode}`))
+    get(`${url}/v0.1/projects/${projectId}/events`, { headers, agent: false }, (response) => {
+      if (response.statusCode !== 200) return reject(new Error(`a stream returned ${response.statusCode}`))
       let rest = ''
-      answer.setEncoding('utf8').on('error', () => {})
-      answer.on('data', (text: string) => {
+      response.setEncoding('utf8').on('error', () => {})
+      response.on('data', (text: string) => {
         const frames = (rest + text).split('\n\n')
         rest = frames.pop()!
         for (const frame of frames) {
@@ -98,8 +104,8 @@ function openStream(
           if (data) note(JSON.parse(data).id)
         }
       })
-      // The first frame names where the stream begins: from here on nothing is missed.
-      answer.once('data', () => resolve(answer))
+      // The first frame contains the position where the stream begins. From here on, no event is missed.
+      response.once('data', () => resolve(response))
     }).on('error', reject)
   })
 }

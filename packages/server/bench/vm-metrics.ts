@@ -1,6 +1,6 @@
 /**
- * Measures the metrics of VMs with 10,000 running VMs: the CPU time of storing one sample of each a minute and of packing
- * an hour of them, the size of a day, and the response time of a chart of 24 hours.
+ * Measures the metrics of 10,000 running VMs: the CPU time for storing a sample of each VM per minute and for
+ * packing an hour of samples, the size of a day, and the response time of a 24-hour chart.
  */
 import { parseArgs } from 'node:util'
 import { gpuMetricNames, type hostMetrics } from '@slipway/contract'
@@ -17,7 +17,7 @@ const sampledMinutes = 60
 const requests = 100
 const location = locations[0]
 const hourS = 3_600
-/** A statement of the service may take only seconds, so each copies the chunks of some VMs. */
+/** A statement of the service may take only seconds, so each statement copies the chunks of only some VMs. */
 const copiedParts = 20
 
 const service = new RunningService(8)
@@ -40,7 +40,7 @@ try {
   })
   const perMinute = stored / sampledMinutes
   show(
-    'storing a sample of each VM, CPU a minute',
+    'storing a sample of each VM, CPU per minute',
     perMinute,
     'ms',
     `${((perMinute / 60_000) * 100).toFixed(2)} % of a core`,
@@ -59,7 +59,7 @@ try {
     'size of 24 hours at 60 s and 300 s',
     bytes / 1e6,
     'MB',
-    `${(bytes / vmCount / 1024).toFixed(0)} KiB a VM`,
+    `${(bytes / vmCount / 1024).toFixed(0)} KiB per VM`,
   )
 
   const end = new Date((hour + hourS) * 1000).toISOString()
@@ -89,7 +89,7 @@ function show(what: string, value: number, unit: string, more: string): void {
   console.log(`${what}: ${value.toFixed(1)} ${unit} (${more})`)
 }
 
-/** VMs with one to four GPUs that are all busy. */
+/** Returns an engine whose VMs have one to four GPUs, all busy. */
 function busyEngine(ids: string[]): Pick<Engine, 'sample'> {
   let round = 0
   return {
@@ -117,7 +117,7 @@ function busyEngine(ids: string[]): Pick<Engine, 'sample'> {
   }
 }
 
-/** Copies the row of a VM. Nothing else is copied, because sampling reads only this table. */
+/** Copies a VM's row. Nothing else is copied, because sampling reads only this table. */
 async function copyVm(id: string): Promise<string[]> {
   const changed: Record<string, string> = {
     id: 'gen_random_uuid()',
@@ -144,7 +144,7 @@ async function copyVm(id: string): Promise<string[]> {
   })
 }
 
-/** Repeats the packed hour for the hours before it. */
+/** Copies the packed hour to the hours before it. */
 async function repeatChunks(hours: number): Promise<void> {
   for (let k = 1; k <= hours; k++)
     for (let part = 0; part < copiedParts; part++)
@@ -174,7 +174,7 @@ async function sizeOf(table: string): Promise<number> {
   return rows[0].bytes
 }
 
-/** CPU milliseconds of this process and of PostgreSQL during the work. */
+/** Returns the CPU time of this process and of PostgreSQL during the work, in milliseconds. */
 async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   const [ownBefore, postgresBefore] = [process.cpuUsage(), familyCpuMs(service.postmaster)]
   await work()
@@ -182,7 +182,7 @@ async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   return (own.user + own.system) / 1000 + familyCpuMs(service.postmaster) - postgresBefore
 }
 
-/** The response times in rising order, one VM after another. */
+/** Requests one VM after another. Returns the response times in ascending order. */
 async function timesOf(token: string, pathOf: (id: string) => string, ids: string[]): Promise<number[]> {
   const times: number[] = []
   for (let count = 0; count < requests; count++) {

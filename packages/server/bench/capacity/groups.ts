@@ -6,12 +6,15 @@ import { locations, type RunningService } from '../running-service.ts'
 
 const members = 64
 
-/** Groups of single-GPU VMs, one after another: admitted in one transaction, and run from one moment. */
+/**
+ * Measures groups of single-GPU VMs, one after another. The members of a group are admitted in one
+ * transaction and start running together.
+ */
 export async function measureGroups(service: RunningService, { groups }: Effort): Promise<Figure[]> {
   const [tenant] = await addTenants(service.database, 'groups', 1, 1)
   const accepted: number[] = []
   const running: number[] = []
-  // The first group is not counted: the process still compiles.
+  // The first group is not counted, because the process still compiles its code.
   for (let index = 0; index <= groups; index++) {
     const times = await measureGroup(service.main.url, tenant!, `g-${index}`)
     if (index === 0) continue
@@ -41,20 +44,20 @@ async function measureGroup(url: string, { projectId, token }: Tenant, name: str
   const base = `${url}/v0.1/projects/${projectId}/instance-groups`
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const call = async (path: string, method: string, body?: unknown) => {
-    const answer = await fetch(`${base}${path}`, {
+    const response = await fetch(`${base}${path}`, {
       method,
       headers,
       body: body ? JSON.stringify(body) : null,
     })
-    if (answer.status !== 200) throw new Error(`${method} ${path}: ${await answer.text()}`)
-    return answer.json() as Promise<{
+    if (response.status !== 200) throw new Error(`${method} ${path}: ${await response.text()}`)
+    return response.json() as Promise<{
       operation: { operation_id: string; metadata: { id: string } }
       state: string
     }>
   }
   const succeeded = async (operationId: string) => {
     const { state } = await call(`/operations/${operationId}?wait=60`, 'GET')
-    if (state !== 'SUCCEEDED') throw new Error(`an operation on a group ended as ${state}`)
+    if (state !== 'SUCCEEDED') throw new Error(`an operation on a group ended with ${state}`)
   }
   const vm = { type: 'a100.1x', location: locations[0], image: 'debian12', ssh_public_key: sshKey }
   const begun = performance.now()

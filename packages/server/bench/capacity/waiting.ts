@@ -8,13 +8,14 @@ import { deleteMade, runLoad } from '../load.ts'
 import { locations, type RunningService } from '../running-service.ts'
 
 const waiting = 10_000
-/** Releases before the measured ones: each connection plans its statements once. */
+/** The number of releases before the measured ones, because each connection plans its statements once. */
 const warmUps = 20
 const rounds = 5
 
 /**
- * The end of a quarantine and a creation, without and with many requests that wait for such GPUs. The queue is filled and
- * emptied several times, so that a machine that becomes slower meanwhile does not change the ratio.
+ * Measures the end of a quarantine and a creation, without and with many requests that wait for such GPUs.
+ * The queue is filled and emptied several times, so that the ratio is still right if the machine becomes
+ * slower in the meantime.
  */
 export async function measureWaiting(service: RunningService, effort: Effort): Promise<Figure[]> {
   const { database, main } = service
@@ -26,41 +27,41 @@ export async function measureWaiting(service: RunningService, effort: Effort): P
     return created.acceptedP50
   }
   await create()
-  const alone = { release: [] as number[], create: [] as number[] }
-  const beside = { release: [] as number[], create: [] as number[] }
-  const measure = async (times: typeof alone) => {
+  const withoutQueue = { release: [] as number[], create: [] as number[] }
+  const withQueue = { release: [] as number[], create: [] as number[] }
+  const measure = async (times: typeof withoutQueue) => {
     times.release.push(await releaseMs(database, effort.samples))
     times.create.push(await create())
   }
   for (let round = 0; round < rounds; round++) {
-    await measure(alone)
+    await measure(withoutQueue)
     await addWaiting(database)
-    await measure(beside)
+    await measure(withQueue)
     await removeWaiting(database)
   }
-  const [release, releaseAlone] = [median(beside.release), median(alone.release)]
-  const [createBeside, createAlone] = [median(beside.create), median(alone.create)]
+  const [release, releaseWithoutQueue] = [median(withQueue.release), median(withoutQueue.release)]
+  const [createWithQueue, createWithoutQueue] = [median(withQueue.create), median(withoutQueue.create)]
   return [
     {
       id: 'release-waiting',
-      what: `Release of a GPU, ${waiting.toLocaleString('en')} requests wait, p50`,
+      what: `Release of a GPU with ${waiting.toLocaleString('en')} waiting requests, p50`,
       value: release,
       unit: 'ms',
-      aim: atMost(release / releaseAlone, 1.3, 'times a release without a queue'),
-      more: { 'without a queue, ms': releaseAlone },
+      aim: atMost(release / releaseWithoutQueue, 1.3, 'times a release without a queue'),
+      more: { 'without a queue, ms': releaseWithoutQueue },
     },
     {
       id: 'creation-beside-waiting',
-      what: `POST → accepted beside ${waiting.toLocaleString('en')} waiting requests, 1 client, p50`,
-      value: createBeside,
+      what: `POST → accepted with ${waiting.toLocaleString('en')} waiting requests, 1 client, p50`,
+      value: createWithQueue,
       unit: 'ms',
-      aim: atMost(createBeside / createAlone, 1.1, 'times a creation without a queue'),
-      more: { 'without a queue, ms': createAlone },
+      aim: atMost(createWithQueue / createWithoutQueue, 1.1, 'times a creation without a queue'),
+      more: { 'without a queue, ms': createWithoutQueue },
     },
   ]
 }
 
-/** Ends the quarantine of one GPU at a time, in a lane whose requests all need more GPUs than are free. */
+/** Ends the quarantine of one GPU at a time, in a queue whose requests all need more GPUs than are free. */
 async function releaseMs(database: Database, times: number): Promise<number> {
   const { rows } = await database.pool.query<{ id: string }>(
     `SELECT g.id FROM gpus g JOIN hosts h ON h.id = g.host_id
@@ -84,7 +85,10 @@ async function releaseMs(database: Database, times: number): Promise<number> {
   )
 }
 
-/** Rows as requests of many organizations leave them. They wait for more GPUs than a host has, so that none is granted. */
+/**
+ * Adds the rows that requests of many organizations would have. They wait for more GPUs than a host has, so
+ * that none is granted.
+ */
 async function addWaiting(database: Database): Promise<void> {
   const fill = (text: string) => database.pool.query(text, [locations[0]])
   await fill(`INSERT INTO capacity_lanes (location, family) VALUES ($1, 'a100') ON CONFLICT DO NOTHING`)
@@ -101,7 +105,7 @@ async function addWaiting(database: Database): Promise<void> {
      SELECT id, $1, 'a100', row_number() OVER (), gpus FROM capacity_requests WHERE actor = 'bench'`,
   )
   await database.pool.query('ANALYZE capacity_places; ANALYZE capacity_requests')
-  // The rows came in one transaction, and each has changed the row of the queue.
+  // Each of the new rows has updated the queue's row, which now has many dead versions.
   await database.pool.query('VACUUM capacity_lanes')
 }
 

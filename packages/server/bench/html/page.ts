@@ -7,7 +7,7 @@ const escaped = (text: string): string => text.replace(/[&<>"]/g, (letter) => `&
 const verdicts = {
   met: { icon: '●', word: 'met' },
   missed: { icon: '■', word: 'missed' },
-  open: { icon: '○', word: 'not judged' },
+  open: { icon: '○', word: 'unknown' },
 }
 const verdictOf = ({ isMet }: Aim) => (isMet === null ? 'open' : isMet ? 'met' : 'missed')
 
@@ -17,7 +17,7 @@ function badge(aim: Aim): string {
   return `<span class="badge ${name}"><i aria-hidden="true">${icon}</i> ${word}</span>`
 }
 
-/** Bars share a scale. One that would dwarf the others is cut and says so. */
+/** All bars share a scale. A bar that would dwarf the others is cut off and marked. */
 function bar(name: string, value: number, unit: string, scale: number, kind: string, note = ''): string {
   const isCut = value > scale
   const width = Math.max(0.4, (Math.min(value, scale) / scale) * 100)
@@ -34,7 +34,7 @@ function card(figure: Figure): string {
   const tick =
     aim?.at === undefined
       ? ''
-      : `<div class="aim" style="--at:${((aim.at / scale) * 100).toFixed(2)}%" title="aim"></div>`
+      : `<div class="aim" style="--at:${((aim.at / scale) * 100).toFixed(2)}%" title="target"></div>`
   const rows = limits.map(({ what, value, ratio }) =>
     bar(what, value, unit, scale, 'limit', ratio === null ? 'client-bound' : `× ${ratio.toPrecision(2)}`),
   )
@@ -49,7 +49,7 @@ function card(figure: Figure): string {
     ...Object.entries(more).map(([name, n]) => `${name} ${shown(n)}`),
   ]
   return `<article>
-<header><h3>${escaped(what)}</h3>${aim ? `<p class="wanted">aim ${escaped(aim.text)} ${badge(aim)}</p>` : ''}</header>
+<header><h3>${escaped(what)}</h3>${aim ? `<p class="wanted">target ${escaped(aim.text)} ${badge(aim)}</p>` : ''}</header>
 <div class="bars">${tick}${bar('Slipway', value, unit, scale, 'own')}${rows.join('')}</div>
 ${facts.length > 0 ? `<p class="facts">${facts.map((fact) => `<span>${escaped(fact)}</span>`).join('')}</p>` : ''}
 </article>`
@@ -69,8 +69,8 @@ function growSection({ scale, rows, fillSeconds, sizeGb, pairs }: GrowRun): stri
 <td class="plot"><div class="track"><div class="bar ${factor <= 1.3 ? 'own' : 'over'}" style="width:${((factor / most) * 100).toFixed(1)}%"></div>
 <div class="aim" style="--at:${((1.3 / most) * 100).toFixed(1)}%"></div></div></td><td class="figure">${factor.toFixed(2)}</td>
 <td>${badge({ text: '', isMet: factor <= 1.3 })}</td></tr>`
-  return `<section><h2>Growth</h2><p>The same work with ${counts.join(', ')} behind it (scale ${scale}; filled in
-${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB), against a small store in the same run. The aim is a factor of at most 1.3.</p>
+  return `<section><h2>Growth</h2><p>The same work on a database with ${counts.join(', ')} (scale ${scale}; filled in
+${fillSeconds.toFixed(0)} s, ${sizeGb.toFixed(1)} GB), compared with a small database in the same run. The target is a factor of at most 1.3.</p>
 <table><thead><tr><th>work</th><th class="figure">small</th><th class="figure">grown</th><th>factor</th><th></th><th></th></tr></thead>
 <tbody>${pairs.map(row).join('')}</tbody></table></section>`
 }
@@ -80,8 +80,8 @@ function facts({ at, machine, reader, isQuick }: Run): string {
   const all: [string, string][] = [
     ['Machine', `${cores} cores, ${cpu || 'unknown CPU'}, ${memoryGb} GB`],
     ['Software', `Linux ${kernel}, Node ${node}, PostgreSQL ${postgres}, fsync on`],
-    ['Reads by', reader],
-    ['Measured', `${at.slice(0, 16).replace('T', ' ')} UTC${isQuick ? ', a quick look' : ''}`],
+    ['Client for reads', reader],
+    ['Measured', `${at.slice(0, 16).replace('T', ' ')} UTC${isQuick ? ', quick run' : ''}`],
   ]
   return `<dl>${all.map(([name, text]) => `<dt>${name}</dt><dd>${escaped(text)}</dd>`).join('')}</dl>`
 }
@@ -89,18 +89,18 @@ function facts({ at, machine, reader, isQuick }: Run): string {
 function summary({ figures }: ServiceRun): string {
   const aims = Object.values(figures).flatMap((all) => all.flatMap(({ aim }) => (aim ? [aim] : [])))
   const met = aims.filter(({ isMet }) => isMet).length
-  return `<p class="summary"><strong>${met}</strong> of ${aims.length} aims met</p>`
+  return `<p class="summary"><strong>${met}</strong> of ${aims.length} targets met</p>`
 }
 
-/** The whole page: no script, and nothing that is loaded from elsewhere. */
+/** Returns the whole page, without scripts or external resources. */
 export function pageOf({ service, grow }: Results): string {
   const run = service ?? grow
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Slipway: measured speed</title><style>${style}</style></head>
 <body><main><h1>Measured speed</h1>
-<p class="lead">Each figure stands beside limits that the same run measured on the same machine: what a bare route, a bare
-transaction or pgbench reaches there. A vertical line marks the aim.</p>
+<p class="lead">Each figure is shown with limits measured in the same run on the same machine, such as the speed of a
+bare route, a bare transaction or pgbench. A vertical line marks the target.</p>
 ${service ? summary(service) : ''}${run ? facts(run) : ''}
 ${service ? serviceSections(service) : ''}${grow ? growSection(grow) : ''}
 </main></body></html>

@@ -1,4 +1,7 @@
-/** The console's tokens: slate, one accent, borders in place of shadows, figures that line up. */
+/**
+ * Follows the console's design: slate colors, one accent color, borders instead of shadows, and tabular
+ * figures.
+ */
 export const style = `
 :root {
   color-scheme: light dark;

@@ -2,7 +2,10 @@ import { memoryMb } from '../cpu.ts'
 import { atMost, type Figure } from '../figures.ts'
 import type { RunningService } from '../running-service.ts'
 
-/** The memory of a process in `/metrics`. The rest of what is resident is code, stacks and what malloc keeps. */
+/**
+ * The memory metrics of a process in `/metrics`. The rest of the resident memory is code, stacks and memory
+ * that malloc keeps.
+ */
 const parts = {
   resident: 'process_resident_memory_bytes',
   'heap used': 'nodejs_heap_size_used_bytes',
@@ -10,7 +13,7 @@ const parts = {
   external: 'nodejs_external_memory_bytes',
 }
 
-/** The memory of the server process; PostgreSQL's processes are not in it. */
+/** The memory of the server process, without PostgreSQL's processes. */
 export class Memory {
   readonly #service: RunningService
   readonly #noted: Record<string, number> = {}
@@ -19,7 +22,7 @@ export class Memory {
     this.#service = service
   }
 
-  /** The figure shows which work used how much memory. */
+  /** Records the memory after a measurement, so that the figure shows how much memory each one used. */
   async note(after: string): Promise<void> {
     const metrics = await (await fetch(`${this.#service.main.url}/metrics`)).text()
     for (const [part, name] of Object.entries(parts)) {
@@ -28,12 +31,12 @@ export class Memory {
     }
   }
 
-  /** The most that the process had under all of the load before this. */
+  /** The peak memory of the process under all load so far. */
   get figure(): Figure {
     const mb = memoryMb(this.#service.main.pid, 'most')
     return {
       id: 'memory',
-      what: 'Memory of the server process, the most under load',
+      what: 'Peak memory of the server process under load',
       value: mb,
       unit: 'MB',
       aim: atMost(mb, 250, 'MB'),

@@ -3,7 +3,10 @@ import { childrenOf, programOf } from '../cpu.ts'
 import { atMost, type Figure, median } from '../figures.ts'
 import type { RunningService } from '../running-service.ts'
 
-/** From the start of the process to ready, on the store that the other measurements left; PostgreSQL starts with it. */
+/**
+ * Measures the time from the start of the process until it is ready, on the database of the earlier
+ * measurements. This includes the start of PostgreSQL.
+ */
 export async function measureStarts(service: RunningService, rounds: number): Promise<Figure[]> {
   const start = async (command?: string[]) => {
     await service.main.stop()
@@ -13,23 +16,24 @@ export async function measureStarts(service: RunningService, rounds: number): Pr
   const direct: number[] = []
   for (let round = 0; round < rounds; round++) direct.push(await start())
   const npm = await start(['npm', 'start', '--'])
-  // What a build leaves behind would be a child of the server, which npm start becomes.
+  // A leftover build process would be a child of the server, because the npm start process becomes the
+  // server.
   await delay(1_000)
   const left = builders(service.main.pid)
-  // npm's process is not counted: it would hide the cost of the server.
+  // Start without npm again, because npm's process would be counted instead of the server.
   await start()
   const ms = median(direct)
   return [
     {
       id: 'ready',
-      what: 'Ready on an existing store',
+      what: 'Ready on an existing database',
       value: ms,
       unit: 'ms',
       aim: atMost(ms, 1_500, 'ms'),
     },
     {
       id: 'npm-start',
-      what: 'npm start again in a checkout that is built',
+      what: 'npm start again in a built checkout',
       value: npm,
       unit: 'ms',
       aim: { text: 'no build process left', isMet: left === 0 },
