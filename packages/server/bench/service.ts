@@ -52,7 +52,7 @@ try {
   const readsVms = wanted.includes('reads') || wanted.includes('processes')
   const vms = readsVms ? ((await addCopies(service, created, effort.vms)) as Vms) : created
   const run = runNow(await service.postgresVersion(), values.quick)
-  // If only a part is measured, saveResults the other figures of the last run.
+  // If only a part is measured, keep the other figures of the last run.
   const figures = values.only ? { ...readResults().service?.figures } : {}
   for (const name of wanted) {
     const measured = await measurements[name](service, vms, effort)

@@ -19,7 +19,7 @@ export const sessionKeepAlive =
 
 /** The parts of the driver's client that its type declarations lack. */
 interface DriverClient {
-  /** False while a response of PostgreSQL is expected. */
+  /** False while a response from PostgreSQL is expected. */
   readyForQuery: boolean
   connection: { stream: Socket }
 }

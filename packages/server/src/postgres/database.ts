@@ -22,8 +22,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
  */
 const defaultResponseMs = 20_000
 /**
- * PostgreSQL's own timeout is this share of it, so that PostgreSQL ends a statement before this process
- * breaks the connection.
+ * The statement timeout of PostgreSQL, as a share of this limit. PostgreSQL ends a statement before this
+ * process breaks the connection.
  */
 const statementShare = 0.9
 const mostAttempts = 8
@@ -119,7 +119,7 @@ export class Database implements Queryable {
   /** For writes that need no transaction: each statement commits separately. */
   readonly withoutTransaction: Tx = this.#autocommit(systemOwner)
 
-  /** Like `withoutTransaction`, for statements that wait for a connection as requests of this owner. */
+  /** Like `withoutTransaction`, for statements that wait for a connection in this owner's queue. */
   forOwner(owner: string): Tx {
     const known = this.#owners.get(owner)
     if (known) return known
@@ -135,7 +135,7 @@ export class Database implements Queryable {
   }
 
   /**
-   * Runs as read committed. After a serialization failure, a deadlock, an unmet `assert_or_abort` or
+   * Runs as read committed. After a serialization failure, a deadlock, a failed `assert_or_abort` or
    * `TryAgain`, `work` runs again from the start. The first retry is immediate; later ones follow after a
    * pause, so that transactions that collided do not collide again. If a request of a batch throws
    * `TryAgain`, it leaves the batch. `owner` determines when the transaction gets a connection.

@@ -3,7 +3,7 @@ import pg from 'pg'
 /** The options of the driver's clients, with the servers instead of one connection string. */
 type PrimaryOptions = Omit<pg.ClientConfig, 'connectionString'> & { servers: DatabaseServers }
 
-/** PostgreSQL's own code for a write to a read-only server. */
+/** PostgreSQL's error code for a write to a read-only server. */
 const readOnly = '25006'
 
 /**

@@ -13,7 +13,7 @@ export type Topic = 'operations' | 'ended' | 'events' | 'stamped' | 'access' | '
 const channel = 'slipway'
 /**
  * NOTIFY serializes the commits of the transactions that use it, so it is sent on a separate connection, at
- * most once per this interval. A process also passes on received signals at most this often, so that its work
+ * most once in this interval. A process also passes on received signals at most this often, so that its work
  * does not grow with the number of senders.
  */
 const coalesceMs = 20

@@ -150,7 +150,7 @@ export class Transaction implements Tx {
     for (const run of this.#onEnd) run(this.#isCommitted)
   }
 
-  /** Sends the writes that are queued so far. */
+  /** Sends all queued writes. */
   sendQueued(): void {
     if (this.#queued.size === 0) return
     const queued = [...this.#queued]

@@ -48,7 +48,7 @@ function deadlineMs({ deadlineS }: Definition, { config }: Services): number {
   return 1000 * (deadlineS === 'configured' ? vmDeadlineS : deadlineS)
 }
 
-/** Returns the code of an error that a retry would not help; undefined for other errors. */
+/** Returns the code of an error that a retry cannot fix; undefined for other errors. */
 function refusalCode(error: unknown, { config }: Services): FailureCode | undefined {
   if (error instanceof Failure && error.code !== 'unavailable') return error.code
   if (!(error instanceof EngineError) || error.kind === 'unavailable') return undefined

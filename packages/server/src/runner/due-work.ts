@@ -39,7 +39,8 @@ export class DueWorkWatch implements DueTasks {
   }
 
   /**
-   * Calls `notify` whenever the task is due. The first call ignores the task's rest time. Returns an unsubscribe function.
+   * Calls `notify` whenever the task is due. The first call ignores the task's pause. Returns an unsubscribe
+   * function.
    */
   on(task: DueTask, notify: () => void): () => void {
     const entry = { ...task, notify, notifiedAt: Number.NEGATIVE_INFINITY }

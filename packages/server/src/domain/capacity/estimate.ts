@@ -43,7 +43,10 @@ export function estimate(queue: QueueState): Map<string, Estimate> {
   )
 }
 
-/** Returns the remaining runtime within which this share of the VMs that reached this age ended. */
+/**
+ * Returns the remaining runtime of a VM of this age. Of the past VMs that reached this age, this share had
+ * ended by then.
+ */
 export function remainingMs(runtimesMs: number[], ageMs: number, share: number): number {
   const younger = countUpTo(runtimesMs, ageMs)
   const older = runtimesMs.length - younger

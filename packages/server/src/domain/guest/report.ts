@@ -8,8 +8,8 @@ export interface GuestGpu {
   name: string
   values: Value[]
   /**
-   * The recovery action that the driver reports, such as `none`, `reset` or `reboot`. Null if it reports none
-   * of them.
+   * The recovery action that the driver reports, such as `none`, `reset` or `reboot`. Null if the driver
+   * reports no value.
    */
   recovery: string | null
 }

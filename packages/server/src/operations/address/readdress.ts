@@ -9,7 +9,7 @@ import { raiseVmGeneration } from '../../store/compute/vm-changes.ts'
 import { vmViewOf } from '../../store/compute/vm-view.ts'
 import { lockVm, type VmRow } from '../../store/compute/vms.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
-import { markFirewallLost, wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { markFirewallLost, markReferringFirewallsOutdated } from '../../store/network/firewalls.ts'
 import {
   type AddressRow,
   findAddress,
@@ -226,7 +226,7 @@ async function finish(work: Work, tx: Tx): Promise<Outcome> {
     sshDestination: vm.state === 'STATE_RUNNING' ? String(sshDestination) : '',
   })
   await markFirewallLost(tx, vm.id)
-  await wantFirewallsNaming(tx, [vm])
+  await markReferringFirewallsOutdated(tx, [vm])
   await holdAddresses(tx, [vm])
   await emitUnassigned(tx, vm, causeOf(work))
   const reserved = isReserved === true ? await findAddress(tx, vm.project_id, String(id)) : undefined

@@ -8,7 +8,7 @@ import { giveBackQuota } from '../../store/compute/quotas.ts'
 import { hideVm } from '../../store/compute/vm-changes.ts'
 import { lockAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import type { Requester } from '../../store/events/events.ts'
-import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { markReferringFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { emitUnassigned } from '../address/events.ts'
 import { beginOperation, cancelForDeletion, type ProjectRequester, waitForCancelled } from '../admission.ts'
 import { updateGroupHealthOf } from '../group/health.ts'
@@ -84,7 +84,7 @@ async function hide(tx: Tx, vm: VmRow): Promise<void> {
   const [released] = await quarantineGpus(tx, [vm.id])
   await closeUsage(tx, vm.id)
   await closeOsDiskUsage(tx, vm)
-  await wantFirewallsNaming(tx, [vm])
+  await markReferringFirewallsOutdated(tx, [vm])
   await hideVm(tx, vm.id)
   await giveBackQuota(tx, vm.project_id, heldQuota(vm, released!))
 }

@@ -18,7 +18,7 @@ import {
 import { findAnyVm, type VmRow } from '../../store/compute/vms.ts'
 import { emit, type Requester } from '../../store/events/events.ts'
 import { holdAddresses } from '../../store/network/addresses.ts'
-import { wantFirewallsNaming } from '../../store/network/firewalls.ts'
+import { markReferringFirewallsOutdated } from '../../store/network/firewalls.ts'
 import { updateGroupHealthOf } from '../group/health.ts'
 import { forgetNewDisks } from './new-disks.ts'
 import { closeOsDiskUsage, openOsDiskUsage, osDiskQuota } from './os-disk.ts'
@@ -194,7 +194,7 @@ export const heldQuota = (vm: VmRow, gpuCount: number) => ({
  */
 export const forgetVm = gatheredChange(async (tx: Tx, vms: VmRow[]): Promise<undefined[]> => {
   const ids = vms.map(({ id }) => id)
-  await wantFirewallsNaming(tx, vms)
+  await markReferringFirewallsOutdated(tx, vms)
   const [released] = await Promise.all([
     quarantineGpus(tx, ids),
     ...vms.flatMap((vm) => [closeUsage(tx, vm.id), closeOsDiskUsage(tx, vm)]),

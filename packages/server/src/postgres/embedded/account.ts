@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs'
 import { unsupported } from './error.ts'
 
-/** The system user that PostgreSQL runs as; it refuses to run as root. */
+/** The system user that PostgreSQL runs as. PostgreSQL refuses to run as root. */
 export interface Account {
   uid: number
   gid: number

@@ -141,7 +141,7 @@ async function makePartial(partial: string, account: Account): Promise<void> {
   give(partial, account)
   if (!canUse(partial, '-w', account))
     throw new EmbeddedError(
-      `the user that PostgreSQL runs as cannot reach ${dirname(partial)}: choose a folder that all users can enter`,
+      `the user that PostgreSQL runs as cannot reach ${dirname(partial)}: choose a directory that all users can access`,
     )
 }
 
@@ -175,7 +175,9 @@ async function copy(superuserUrl: string, home: Home, to: string): Promise<void>
   }
 }
 
-/** Recovers the copy, reads all its tables, which checks the checksum of every page, and shuts it down cleanly. */
+/**
+ * Recovers the copy, reads all its tables to verify the checksum of every page, and shuts it down cleanly.
+ */
 async function verify(
   folder: string,
   account: Account,

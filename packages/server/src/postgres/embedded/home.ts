@@ -107,7 +107,7 @@ export async function ensureSocketDir({ socketDir, account }: Home): Promise<voi
   const existing = lstatSync(socketDir, { throwIfNoEntry: false })
   if (existing) {
     if (isPrivate(existing, account)) return
-    throw new EmbeddedError(`${socketDir} belongs to another user or can be read by others: remove it`)
+    throw new EmbeddedError(`${socketDir} belongs to another user or can be read by other users: remove it`)
   }
   await fs.mkdir(socketDir, { mode: 0o700 }).catch(ignore('EEXIST'))
   give(socketDir, account)

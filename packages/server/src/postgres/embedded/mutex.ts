@@ -23,7 +23,7 @@ export async function exclusively<T>(dataDir: string, secret: string, work: () =
   while (!release) {
     if (Date.now() > deadline)
       throw new EmbeddedError(
-        `another server has held the lock on ${dataDir} for more than ${timeoutMs / 1000} s: look for a server process that hangs while it starts`,
+        `another server has held the lock on ${dataDir} for more than ${timeoutMs / 1000} s: check for a server process that hangs during startup`,
       )
     await delay(pollMs)
     release = await acquire()

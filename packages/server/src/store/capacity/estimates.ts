@@ -13,7 +13,8 @@ interface QueueGpusRow {
   reserved_until: Date | null
 }
 
-// Includes GPUs in quarantine, which will soon be free, and GPUs that are accumulated for the first request.
+// Includes GPUs in quarantine, which will soon be free, and GPUs that are being accumulated for the first
+// request.
 export const listQueueGpus = statement<QueueGpusRow, Queue>(
   'estimate_gpus',
   `SELECT g.host_id, count(*)::integer AS gpus, v.id AS vm_id, v.expires_at AS ends_at,
@@ -37,7 +38,7 @@ interface WaitingRow {
   ttl_seconds: number | null
 }
 
-/** The first requests of a queue, in order. */
+/** Lists the first requests of a queue, in order. */
 export const listWaiting = statement<WaitingRow, Queue & { most: number }>(
   'estimate_waiting',
   `SELECT p.request_id, p.gpus, p.host_id, r.created_at, p.vms, p.is_spread, r.ttl_seconds

@@ -25,9 +25,9 @@ const mostGroups = 10
 
 // Makes one index lookup for each size that fits, so that requests that do not fit are not read. The size is
 // compared as a range (>= and <=) and the rows are ordered by it, because then only the index by size
-// provides this order. With an equality, the planner would read the queue in its order until it finds the
-// size. For a group, the statement adds up the free GPUs of all hosts where a member fits; a group needs at
-// most as many hosts as it has members.
+// provides this order. With an equality condition, the planner would read the queue in order until it finds
+// the size. For a group, the statement adds up the free GPUs of all hosts where a member fits; a group needs
+// at most as many hosts as it has members.
 const first = `SELECT ${entryColumns} FROM capacity_places p
          WHERE is_open AND vms = 1 AND p.location = l.location AND p.family = l.family AND p.gpus >= s.gpus AND p.gpus <= s.gpus
            AND request_id <> ALL (:passed::uuid[])`

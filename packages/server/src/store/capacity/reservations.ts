@@ -145,8 +145,8 @@ export const lockReservation = statement<{ id: string }, { id: string }, Tx>(
 ).oneBy('id')
 
 /**
- * Records the state of a reservation after a check. The next check is due at the next point in time that
- * matters.
+ * Records the state of a reservation after a check. The next check is due at the reservation's next date
+ * (collection, start, end or a warning), or after `retryS`.
  */
 export const noteDelivery = statement<
   { due_notices: number },

@@ -22,7 +22,7 @@ export interface MemberRow {
   is_protected: boolean
   ssh_host_key: string
   booted_at: string | null
-  /** How long it has been unreachable, in seconds; null if it is not. */
+  /** How long the member has been unreachable, in seconds; null if it is reachable. */
   unreachable_s: number | null
   booted_ssh_destination: string
   firewall_applied: number

@@ -13,8 +13,8 @@ export const fits = (location: string, family: string, gpuCount: string) =>
 export const bestFirst = 'ORDER BY h.free_gpus, h.id'
 
 /**
- * The order makes the planner use the index. For a plain EXISTS it would expect to find a host early in a scan of the
- * table.
+ * The ORDER BY makes the planner use the index. For a plain EXISTS, it would expect to find a host early in a
+ * table scan.
  */
 export const existsHost = (condition: string) =>
   `coalesce((SELECT true FROM hosts h WHERE ${condition} ${bestFirst} LIMIT 1), false)`

@@ -137,8 +137,8 @@ const healthAfterBoot = `CASE WHEN v.health IS NOT NULL
 
 // Writes everything that changes when a boot ends: one new version of each VM row, its meters and its event.
 // A member of a group may be metered before it runs (`group/barrier.ts`). VMs are locked in the order of
-// their ids, so that two batches never deadlock. The transaction fails unless all of them move. The time it
-// records is its beginning, even if it had to wait for a lock.
+// their ids, so that two batches never deadlock. The transaction fails unless all of them move. It records
+// the time at which it began, even if it had to wait for a lock.
 const started = statement<
   never,
   { vms: string; count: number; from: string[]; billed: string[]; eventType: string }
@@ -259,7 +259,10 @@ export async function moveVms(tx: Tx, ids: string[], to: VmState, from: VmState[
   return new Set((await move.all(tx, { ids, to, from })).map(({ id }) => id))
 }
 
-/** Moves VMs to STATE_DELETING, ends their meters, raises their generations and returns them. */
+/**
+ * Moves VMs to STATE_DELETING, ends their meters and raises their generations. Returns the new generations by
+ * id.
+ */
 export async function moveVmsToDeleting(
   tx: Tx,
   ids: string[],
@@ -299,7 +302,7 @@ export async function moveVmsToRunning(
   tx.signal('events')
 }
 export const markVmStopped = (tx: Tx, id: string) => stopped.run(tx, { id })
-/** A VM without a host is on no engine, because its host was forgotten. */
+/** Null means that the host was forgotten, so no engine has the VM. */
 export const setVmHost = (tx: Tx, id: string, hostId: string | null) => setHost.run(tx, { id, hostId })
 /** Returns false if this was already recorded. */
 export const noteOsDisk = async (tx: Tx, id: string, isLost: boolean): Promise<boolean> =>

@@ -55,6 +55,6 @@ export const listVmsOnLostHosts = (
   afterId: string,
   most: number,
 ) => onLostHosts.all(db, { states, graceMs, afterId, most })
-/** Locks the VM unless an operation has touched it since it had this generation. */
+/** Locks the VM unless an operation has changed it since it had this generation. */
 export const lockUnchangedVm = (tx: Tx, id: string, generation: number) =>
   lockUnchanged.one(tx, { id, generation })

@@ -116,7 +116,7 @@ const byId = statement<VmRow, { projectId: string; id: string }>(
   `${selectVm} WHERE v.id = :id AND v.project_id = :projectId AND v.deleted_at IS NULL`,
 )
 
-// Operations that begin together read their VMs together, here and in `forEngine`.
+// Operations that begin at the same time share the read of their VMs, here and in `forEngine`.
 const wantedVms = 'v.id = ANY (:id::uuid[])'
 
 const anyById = keyedStatement<VmRow, { id: string }>('vm_any_by_id', `${selectVm} WHERE ${wantedVms}`)

@@ -251,6 +251,6 @@ const prune = statement<{ count: number }, { most: number }>(
    SELECT count(*) AS count FROM old`,
 )
 
-/** Deletes at most `most` old events, and returns how many. */
+/** Deletes at most `most` old events, and returns the number of deleted events. */
 export const pruneEvents = async (db: Queryable, most: number): Promise<number> =>
   (await prune.one(db, { most }))!.count

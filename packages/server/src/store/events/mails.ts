@@ -93,7 +93,10 @@ const notices = statement<NoticeRow, Batch>(
    ORDER BY e.position`,
 )
 
-/** Lists the events of these types among the next ones, with their recipients, and the position of the last one read. */
+/**
+ * Lists the events of these types among the next `most` events, with their recipients. Also returns the
+ * position of the last event that was read.
+ */
 export async function listNotices(
   tx: Tx,
   after: number,

@@ -153,7 +153,10 @@ async function reschedule(tx: Tx, id: string): Promise<void> {
   await scheduleWebhooks(tx, [id])
 }
 
-/** Pauses the webhook if no attempt has succeeded for `failingS`, and returns it if so. */
+/**
+ * Pauses the webhook if no attempt has succeeded for `failingS` seconds. Returns the webhook if it was
+ * paused.
+ */
 export async function pauseFailingWebhook(
   tx: Tx,
   id: string,

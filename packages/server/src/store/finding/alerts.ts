@@ -5,7 +5,7 @@ import { livesOnHost } from '../fleet/fleet.ts'
 import { hasCommonCause } from '../fleet/gpu-health.ts'
 import { failedCreationsOf } from './failed-creations.ts'
 
-/** A condition that needs attention. `detail` has the values of its message except the name. */
+/** A condition that needs attention. `detail` contains the values for its message, except the name. */
 export interface AlertRow {
   kind: AlertKind
   resource_type: string

@@ -95,7 +95,7 @@ export const searchOrganization = statement<FoundRow, { organizationId: string; 
       ranks: byNameOrId,
       from: resources('instance_groups'),
     }),
-    // A name finds only the newest version of a template.
+    // A search by name finds only the newest version of a template.
     part({
       type: 'instance_template',
       columns: columnsOf(`''`, `''`, `''`),

@@ -23,7 +23,7 @@ const isBusyNow = `EXISTS (
   SELECT FROM vm_samples s CROSS JOIN LATERAL json_array_elements(s.data -> 'g') g (gpu)
   WHERE s.vm_id = v.id AND (g.gpu ->> 0)::float8 >= ${gpuPercent})`
 
-// A VM on reserved GPUs costs nothing by itself, so stopping it saves nothing.
+// A VM on reserved GPUs has no additional cost, so stopping it saves nothing.
 const idleVms = `
   SELECT 'idle_vm' AS kind, v.id, v.name, ${priceNow('v.type')} AS usd_per_hour, load.peak::float8 AS gpu_peak,
          NULL::float8 AS size_gib
@@ -41,7 +41,7 @@ const detachedDisks = `
     AND d.created_at < ${now} - interval '${detachedSuggestionHours} hours'
     AND NOT EXISTS (SELECT FROM disk_attachments a WHERE a.disk_id = d.id)`
 
-/** Lists what a project could save, the most expensive first. Resources without a price are not listed. */
+/** Lists possible savings of a project, the largest first. Resources without a price are not listed. */
 export const listSuggestions = statement<SuggestionRow, { projectId: string; most: number }>(
   'suggestion_list',
   `SELECT kind, id, name, usd_per_hour::text, gpu_peak, size_gib FROM (${idleVms} UNION ALL ${detachedDisks}) s

@@ -15,8 +15,8 @@ const eventsAfter = (position: string) => `(SELECT last_position FROM event_coun
 const found = (rows: string) => `(SELECT count(*) FROM (${rows} LIMIT 1) AS first) > 0`
 
 /**
- * For each kind of work, a condition that is true if there is some. Each condition finds its first row with
- * an index.
+ * For each kind of work, a condition that is true if such work is due. Each condition finds its first row
+ * with an index.
  */
 const conditions = {
   operations: found(`SELECT FROM operation_queue WHERE ${claimable} ORDER BY run_at`),

@@ -182,7 +182,7 @@ export const listCordonedHosts = async (
 /** From now on, the host gets no new VMs. Returns false if there is no such host. */
 export const startDraining = async (tx: Tx, id: string): Promise<boolean> => (await drain.run(tx, { id })) > 0
 
-/** Marks draining hosts that no longer have VMs, and returns how many. */
+/** Marks draining hosts as drained if they no longer have VMs. Returns the number of these hosts. */
 export async function markDrainedHosts(tx: Tx): Promise<number> {
   const drained = await markDrained.all(tx)
   for (const { id, name, location } of drained)

@@ -97,7 +97,7 @@ interface XidPosition {
   position: number
 }
 
-/** Up to which position the errors of these guests have been read. */
+/** Lists how far the errors of these guests have been read. */
 export const listXidPositions = statement<XidPosition, { vmIds: string[] }>(
   'vm_xid_positions',
   `SELECT vm_id, xid_boot AS boot, xid_position AS position FROM vm_guests WHERE vm_id = ANY (:vmIds::uuid[])`,
@@ -129,7 +129,7 @@ export const setBillingPaused = statement<never, { id: string; at: Date | null }
 ).runBy('id', 'at')
 
 /**
- * Lists VMs whose billing pause may end: it has lasted at least an hour, or the VM has no lost GPU any more.
+ * Lists VMs whose billing pause may end: it has lasted at least an hour, or the VM no longer has a lost GPU.
  */
 export const listPausedVms = statement<{ id: string }, { location: string }>(
   'vm_paused_list',

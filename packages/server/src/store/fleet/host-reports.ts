@@ -12,10 +12,10 @@ export interface ReportRequest {
 }
 
 // Reports without a change only update their time, in one statement for all hosts and without locking any
-// host. The rows are locked in order, so that two processes with the same reports never deadlock. The time of
-// a report is that of its request, so that a late report does not make a host look alive that has been silent
-// since. If the clock was set back, a stored time can be in the future; it is replaced, because the host
-// would look alive until then.
+// host. The report rows are locked in order, so that two processes with the same reports never deadlock. The
+// time of a report is that of its request, so that a late report does not make a silent host look alive. If
+// the clock was set back, a stored time can be in the future; it is replaced, because the host would look
+// alive until then.
 const touch = statement<{ name: string }, { location: string } & Columns<Report> & ReportRequest>(
   'host_report_touch',
   `WITH same AS MATERIALIZED (

@@ -52,8 +52,8 @@ export const setImageLocations = statement<ImageRow, { id: string; locations: st
   'UPDATE images SET locations = :locations WHERE id = :id RETURNING *',
 ).oneBy('id', 'locations')
 
-// Adds locations and tags and never removes one. Callers pass only new locations, so that a location that an operator removed
-// is not added again. An empty source registers nothing.
+// Adds locations and tags, and never removes any. Callers pass only new locations, so that a location that an
+// operator removed is not added again. An empty source registers nothing.
 const extend = statement<never, ImageExtension & { name: string }>(
   'image_extend',
   `UPDATE images SET source = source || :source, is_registered = is_registered OR :source <> '{}'::jsonb,

@@ -69,8 +69,8 @@ const hosting = statement<{ name: string }, { location: string }>(
 )
 
 /**
- * Lists default networks without a subnet in one of these locations, with the ranges that are taken. It skips a network
- * if its project uses the name of the subnet for another one.
+ * Lists default networks without a subnet in one of these locations, with the ranges that are taken. Skips a
+ * network if its project already uses the subnet's name.
  */
 export const defaultNetworksWithoutSubnet = statement<
   {

@@ -1,6 +1,8 @@
 import { statement } from '../../postgres/statement.ts'
 
-/** One value of a metric. The labels have few values: those of hardware, locations and states, never of tenants. */
+/**
+ * One value of a metric. Labels have few values: they describe hardware, locations and states, never tenants.
+ */
 export interface FleetMetricRow {
   metric: FleetMetric
   labels: Record<string, string>

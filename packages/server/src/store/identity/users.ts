@@ -25,7 +25,7 @@ export interface PersonRow {
   is_invited?: boolean
   created_at: Date
   last_sign_in_at?: Date | null
-  /** The role in the organization of the list or of the invitation. */
+  /** The role in the organization that the list or the invitation is for. */
   role?: Role | null
 }
 

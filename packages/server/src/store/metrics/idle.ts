@@ -61,7 +61,7 @@ export const markIdleAnnounced = statement<never, { id: string; stopsAt: Date | 
   'UPDATE vms SET idle_told_at = slipway_now(), idle_stops_at = :stopsAt::timestamptz WHERE id = :id',
 ).runBy('id', 'stopsAt')
 
-/** Counts the samples since a time in which the guest reported GPUs. */
+/** Counts the samples after `from` in which the guest reported GPUs. */
 const reported = statement<{ count: number }, { id: string; from: Date }>(
   'vm_idle_samples',
   `SELECT ((SELECT count(*) FROM vm_samples s WHERE s.vm_id = :id AND s.at > :from AND json_array_length(s.data -> 'g') > 0)

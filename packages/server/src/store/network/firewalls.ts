@@ -31,14 +31,14 @@ const ofNetwork = keyedStatement<{ firewall: NetworkFirewall }, { networkId: str
 )
 
 /**
- * Assignments that mark a VM's firewall as outdated since the earliest missing change, and as due
+ * SQL assignments that mark a VM's firewall as outdated since the earliest missing change, and as due
  * immediately.
  */
 export const firewallDue = `firewall_next_at = slipway_now(),
           firewall_behind_since = least(firewall_behind_since, slipway_now())`
 
 // Locks VMs in id order, like every statement that writes the firewalls of several VMs.
-const wantNetwork = statement<never, { networkId: string; exceptIds: string[] }>(
+const outdateNetwork = statement<never, { networkId: string; exceptIds: string[] }>(
   'firewall_want_network',
   `WITH concerned AS MATERIALIZED (
      SELECT id FROM vms WHERE network_id = :networkId AND id <> ALL (:exceptIds::uuid[]) ORDER BY id FOR NO KEY UPDATE)
@@ -74,14 +74,14 @@ export async function markFirewallsOutdated(
   networkId: string,
   exceptIds: string[] = [],
 ): Promise<void> {
-  if ((await wantNetwork.run(tx, { networkId, exceptIds })) > 0) await shareLock(tx, 'returningHosts')
+  if ((await outdateNetwork.run(tx, { networkId, exceptIds })) > 0) await shareLock(tx, 'returningHosts')
 }
 
 /**
  * Marks firewalls as outdated in networks whose rules refer to these VMs, except the firewalls of the VMs
  * themselves.
  */
-export async function wantFirewallsNaming(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
+export async function markReferringFirewallsOutdated(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })
   for (const { network_id } of networks) await markFirewallsOutdated(tx, network_id, vmIds)
