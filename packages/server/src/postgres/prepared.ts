@@ -55,7 +55,7 @@ class Prepared {
   readonly name: string
   readonly text: string
   /** Set by the driver. */
-  callback: ((error: Error | null, answer?: QueryResult) => void) | undefined
+  callback: ((error: Error | null, result?: QueryResult) => void) | undefined
   readonly #values: unknown[]
   readonly #rows: unknown[] = []
   #known!: Map<string, Shape>
@@ -151,7 +151,7 @@ export const queryOf = (config: pg.QueryConfig): pg.QueryConfig =>
 /** Sends a statement on one connection and returns a promise. */
 export function sendStatement(client: pg.PoolClient, config: pg.QueryConfig): Promise<QueryResult> {
   return new Promise<QueryResult>((resolve, reject) => {
-    client.query(queryOf(config), (error: Error | null, answer) => (error ? reject(error) : resolve(answer)))
+    client.query(queryOf(config), (error: Error | null, result) => (error ? reject(error) : resolve(result)))
   }).catch((error) => {
     // The caller's stack is more useful than the stack of the code that reads the response.
     Error.captureStackTrace(error)

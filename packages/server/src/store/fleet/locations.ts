@@ -15,7 +15,7 @@ export interface LocationRow {
 }
 
 /** Whether the location's engine has recently returned its inventory. */
-interface EngineAnswer {
+interface EngineState {
   location: string
   engine: LocationRow['engine']
   is_answering: boolean
@@ -132,7 +132,7 @@ export const hasAnsweredWithin = async (db: Queryable, name: string, ms: number)
  * An engine counts as responding if it has responded in the last minute, which is longer than the pause
  * between inspections of a large fleet.
  */
-export const listEngineStates = statement<EngineAnswer>(
+export const listEngineStates = statement<EngineState>(
   'location_engine_answers',
   `SELECT name AS location, engine,
           coalesce(engine_answered_at > slipway_now() - interval '1 minute', false) AS is_answering

@@ -49,10 +49,10 @@ export interface KeyState {
 export const openIdempotencyKey = gathered(
   async (tx: Tx, keys: CallersKey[]): Promise<KeyState[]> => {
     const wanted = columns(keys, ['caller', 'keyHash'])
-    const [locked, answers] = await Promise.all([lockKeys.all(tx, wanted), stored.all(tx, wanted)])
+    const [locked, responses] = await Promise.all([lockKeys.all(tx, wanted), stored.all(tx, wanted)])
     return keys.map(({ caller, keyHash }, index) => ({
       isOurs: locked[index]!.is_locked,
-      answer: answers.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
+      answer: responses.find((each) => each.caller === caller && each.key_hash.equals(keyHash)),
     }))
   },
   { claimOf: ({ caller, keyHash }) => `${caller} ${keyHash.toString('hex')}` },
@@ -63,8 +63,8 @@ interface NewResponse extends CallersKey {
   answerSealed: Buffer
 }
 
-export const storeResponse = (tx: Tx, answer: NewResponse): Promise<void> =>
-  tx.enqueue(writeResponses, answer)
+export const storeResponse = (tx: Tx, response: NewResponse): Promise<void> =>
+  tx.enqueue(writeResponses, response)
 
-const writeResponses = (tx: Tx, answers: NewResponse[]) =>
-  remember.run(tx, columns(answers, ['caller', 'keyHash', 'requestHash', 'answerSealed']))
+const writeResponses = (tx: Tx, responses: NewResponse[]) =>
+  remember.run(tx, columns(responses, ['caller', 'keyHash', 'requestHash', 'answerSealed']))

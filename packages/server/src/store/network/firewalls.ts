@@ -81,7 +81,10 @@ export async function markFirewallsOutdated(
  * Marks firewalls as outdated in networks whose rules refer to these VMs, except the firewalls of the VMs
  * themselves.
  */
-export async function markReferringFirewallsOutdated(tx: Tx, vms: { id: string; project_id: string }[]): Promise<void> {
+export async function markReferringFirewallsOutdated(
+  tx: Tx,
+  vms: { id: string; project_id: string }[],
+): Promise<void> {
   const vmIds = vms.map(({ id }) => id)
   const networks = await naming.all(tx, { vmIds, projectIds: vms.map(({ project_id }) => project_id) })
   for (const { network_id } of networks) await markFirewallsOutdated(tx, network_id, vmIds)
