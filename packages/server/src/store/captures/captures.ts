@@ -113,10 +113,7 @@ export const deleteCaptureRow = statement<never, { id: string }, Tx>(
   'DELETE FROM captures WHERE id = :id',
 ).runBy('id')
 
-/**
- * Finds a copy in progress whose source is one of these resources, or that one of these VMs can still write
- * to.
- */
+/** Finds a copy in progress whose source is one of these resources, or can be written by one of these VMs. */
 export const findCaptureInProgress = statement<Pick<CaptureRow, 'id' | 'kind' | 'name'>, { ids: string[] }>(
   'capture_in_progress',
   `(SELECT id, kind, name FROM captures WHERE state = 'creating' AND source_id = ANY (:ids::uuid[]) LIMIT 1)

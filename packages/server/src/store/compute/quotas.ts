@@ -230,7 +230,8 @@ const leftOf = (max: number | null, used: number | null) =>
   max === null ? Number.POSITIVE_INFINITY : max - (used ?? 0)
 
 /**
- * Sorts by name, then by what is left. If both holders have the same amount left, the project comes first.
+ * Sorts by name, then by the amount left, lowest first. If both holders have the same amount, the project
+ * comes first.
  */
 function inOrderOfReport(a: QuotaShortage, b: QuotaShortage): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1

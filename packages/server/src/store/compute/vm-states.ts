@@ -21,7 +21,7 @@ const onHosts = statement<KnownVm, { location: string; hosts: string[] }>(
      AND NOT EXISTS (SELECT FROM operation_queue q WHERE q.resource_id = v.id)`,
 )
 
-// A host that its engine reports as offline is down immediately; its VMs are lost only after the grace
+// A host that its engine reports as offline is down immediately; its VMs are listed only after the grace
 // period.
 const onLostHosts = statement<
   { id: string },
